@@ -1,0 +1,1 @@
+"""Manyheads beside its peers: the same work, the same run, honest ratios (`make bench`)."""

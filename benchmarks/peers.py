@@ -1,0 +1,116 @@
+"""Models of other libraries in the shape of ours, from the bench environment."""
+
+import functools
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from manyheads.errors import UsageError
+from manyheads.models.transformer import TransformerConfig
+from manyheads.models.vit import VitConfig
+
+PEERS = ("timm", "transformers", "torchvision")  # named with their versions in every result
+
+
+def timm_vit(config: VitConfig, **arguments: Any) -> nn.Module:
+    """Build timm's VisionTransformer with fresh weights."""
+    timm = _import("timm.models.vision_transformer")
+    return timm.VisionTransformer(**timm_arguments(config), **arguments)
+
+
+def timm_arguments(config: VitConfig) -> dict[str, Any]:
+    """Write our Config as arguments of VisionTransformer."""
+    pooling = (
+        {"global_pool": "token"}
+        if config.pool == "class"
+        else {"global_pool": "avg", "class_token": False, "fc_norm": False}
+    )
+    return pooling | {
+        "img_size": (config.height, config.width),
+        "patch_size": config.patch,
+        "in_chans": config.channels,
+        "num_classes": config.classes,
+        "embed_dim": config.dim,
+        "depth": config.layers,
+        "num_heads": config.heads,
+        "mlp_ratio": config.hidden / config.dim,
+    }
+
+
+def hf_vit(config: VitConfig, **arguments: Any) -> nn.Module:
+    """Build Hugging Face's ViTForImageClassification with fresh weights."""
+    transformers = _import("transformers")
+    shape = transformers.ViTConfig(
+        image_size=(config.height, config.width),
+        patch_size=config.patch,
+        num_channels=config.channels,
+        num_labels=config.classes,
+        hidden_size=config.dim,
+        num_hidden_layers=config.layers,
+        num_attention_heads=config.heads,
+        intermediate_size=config.hidden,
+        **arguments,
+    )
+    return transformers.ViTForImageClassification(shape)
+
+
+def hf_marian(config: TransformerConfig) -> nn.Module:
+    """Build Hugging Face's MarianMTModel with fresh weights; dropout where ours has it."""
+    transformers = _import("transformers")
+    shape = transformers.MarianConfig(
+        vocab_size=config.vocabulary,
+        d_model=config.dim,
+        encoder_layers=config.encoder_layers,
+        decoder_layers=config.decoder_layers,
+        encoder_attention_heads=config.heads,
+        decoder_attention_heads=config.heads,
+        encoder_ffn_dim=config.hidden,
+        decoder_ffn_dim=config.hidden,
+        activation_function=config.activation,
+        dropout=config.dropout,
+        activation_dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        scale_embedding=True,
+        max_position_embeddings=config.max_length,
+        pad_token_id=config.pad,
+        eos_token_id=config.end,
+        decoder_start_token_id=config.pad,
+        forced_eos_token_id=None,
+    )
+    return transformers.MarianMTModel(shape)
+
+
+def _import(name: str) -> ModuleType:
+    _declare_detection_operators()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"The peer {name.partition('.')[0]!r} cannot be imported ({error}). `make bench` and "
+            "`make parity` set up an environment with all peers in .venv-bench and use it."
+        ) from error
+
+
+@functools.cache  # a Library takes its operators with it when it goes
+def _declare_detection_operators() -> torch.library.Library | None:
+    """Let torchvision, which timm and transformers import, be imported beside a CPU build of torch.
+
+    Its compiled part is made for another build and does not load; then the schemas of two
+    operators are missing, which nothing here calls.
+    """
+    try:
+        importlib.import_module("torchvision")
+    except ModuleNotFoundError:
+        return None
+    except RuntimeError:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        library = torch.library.Library("torchvision", "DEF")
+        for operator in ("nms", "qnms"):
+            library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        return library
+    return None

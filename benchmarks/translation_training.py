@@ -1,0 +1,129 @@
+"""Training steps of Transformers on batches of like length, as many real tokens for each side.
+
+The lengths are drawn once for all machines, like those of Multi30k in a vocabulary of 10,000
+(lognormal; 14.5 tokens in the mean, a target within about a fifth of its source). A run makes a
+few updates, on batches spread evenly over the plan from the shortest to the longest. Our loss
+smooths labels; Hugging Face's is its own, without.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from benchmarks import flops
+from benchmarks.peers import hf_marian
+from benchmarks.protocol import Case, Contender
+from benchmarks.work import TRAINING, learning, mean_loss
+from manyheads.data.batches import pad
+from manyheads.data.buckets import length_buckets
+from manyheads.models.presets import PRESETS
+from manyheads.models.transformer import Transformer, TransformerConfig
+from manyheads.train.losses import smoothed_cross_entropy
+from manyheads.train.task import Loss
+
+TITLE = "Training a translator"
+PAIRS = 29_000  # of Multi30k
+SMOOTHING = 0.1
+IGNORED = -100  # the label that Hugging Face leaves out
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch as each side wants it; the same tokens, and the same padding."""
+
+    source: Tensor
+    target: Tensor  # start, sentence, end, padding
+    source_present: Tensor  # 1 where a token is not padding
+    labels: Tensor  # sentence, end; padding ignored
+    lengths: list[tuple[int, int]]  # of source, and of what is predicted
+
+    @property
+    def weight(self) -> int:
+        """The tokens that are predicted."""
+        return sum(target for _, target in self.lengths)
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of both sides."""
+        return self.weight + sum(source for source, _ in self.lengths)
+
+
+def cases() -> Iterator[Case]:
+    yield _case("transformer-tiny", vocabulary=10_000, max_tokens=4096, updates=3)
+    yield _case("transformer-base", vocabulary=16_000, max_tokens=1024, updates=3)
+
+
+def _case(name: str, *, vocabulary: int, max_tokens: int, updates: int) -> Case:
+    preset = PRESETS[name]
+    assert isinstance(preset, TransformerConfig)
+    config = replace(preset, vocabulary=vocabulary)
+    batches = _batches(config, max_tokens, updates)
+    ours, peer = Transformer(config), hf_marian(config)
+    lengths = [pair for batch in batches for pair in batch.lengths]
+    return Case(
+        title=f"{name}, vocabulary {vocabulary:,}, batches of {max_tokens:,} tokens a side",
+        unit="tokens/s",
+        amount=sum(batch.tokens for batch in batches),
+        flops=flops.TRAINING * flops.translation(config, lengths),
+        contenders=[
+            *(
+                Contender("manyheads", precision, learning(ours, precision, batches, _our_loss))
+                for precision in TRAINING
+            ),
+            *(
+                Contender("Hugging Face", precision, learning(peer, precision, batches, _hf_loss))
+                for precision in TRAINING
+            ),
+        ],
+    )
+
+
+def _our_loss(model: nn.Module, batch: Batch) -> Loss:
+    logits = model(batch.source, batch.target[:, :-1])
+    kept = batch.labels != IGNORED
+    loss = smoothed_cross_entropy(logits[kept], batch.labels[kept], SMOOTHING)
+    return Loss(loss, batch.weight, {})
+
+
+def _hf_loss(model: nn.Module, batch: Batch) -> Loss:
+    output = model(input_ids=batch.source, attention_mask=batch.source_present, labels=batch.labels)
+    return mean_loss(output.loss, batch.weight)
+
+
+def _batches(config: TransformerConfig, max_tokens: int, count: int) -> list[Batch]:
+    random = np.random.default_rng(0)
+    source = np.exp(random.normal(2.62, 0.32, PAIRS))
+    target = source * np.exp(random.normal(0.0, 0.19, PAIRS))
+    source, target = (side.round().astype(int).clip(2, 60) for side in (source, target))
+    plan = length_buckets(source, target + 2, max_tokens, seed=0, epoch=0)
+    plan.sort(key=lambda indices: int(source[indices].max()))
+    chosen = [plan[len(plan) * (2 * place + 1) // (2 * count)] for place in range(count)]
+    first = max(config.pad, config.start, config.end) + 1  # the first ordinary token
+
+    def sentence(length: int) -> list[int]:
+        return list(map(int, random.integers(first, config.vocabulary, length)))
+
+    return [
+        _batch(
+            config,
+            [sentence(length) for length in source[indices]],
+            [sentence(length) for length in target[indices]],
+        )
+        for indices in chosen
+    ]
+
+
+def _batch(config: TransformerConfig, sources: list[list[int]], targets: list[list[int]]) -> Batch:
+    source = pad(sources, config.pad)
+    target = pad([[config.start, *sentence, config.end] for sentence in targets], config.pad)
+    labels = target[:, 1:]
+    return Batch(
+        source,
+        target,
+        (source != config.pad).long(),
+        torch.where(labels == config.pad, IGNORED, labels),
+        [(len(s), len(t) + 1) for s, t in zip(sources, targets, strict=True)],
+    )

@@ -1,0 +1,63 @@
+"""One training step of ViT-S/16 on 16 images: forward, cross-entropy, backward, clipping, AdamW."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from benchmarks import flops
+from benchmarks.peers import hf_vit, timm_vit
+from benchmarks.protocol import Case, Contender
+from benchmarks.work import TRAINING, learning
+from manyheads.models.presets import PRESETS
+from manyheads.models.vit import Vit, VitConfig
+from manyheads.train.losses import smoothed_cross_entropy
+from manyheads.train.task import Loss
+
+TITLE = "Training a ViT"
+BATCH = 16
+SMOOTHING = 0.1
+
+Batch = tuple[Tensor, Tensor]
+
+
+def cases() -> Iterator[Case]:
+    config = PRESETS["vit-s"]
+    assert isinstance(config, VitConfig)
+    images = torch.randn(BATCH, config.channels, config.height, config.width)
+    batches = [(images, torch.randint(config.classes, (BATCH,)))]
+    sides: list[tuple[str, nn.Module, Callable[[nn.Module, Batch], Loss]]] = [
+        ("manyheads", Vit(config), _our_loss),
+        ("timm", timm_vit(config), _timm_loss),
+        ("Hugging Face", hf_vit(config), _hf_loss),
+    ]
+    yield Case(
+        title=f"ViT-S/16, 224 pixels, batch {BATCH}",
+        unit="img/s",
+        amount=BATCH,
+        flops=flops.TRAINING * BATCH * flops.vit(config),
+        contenders=[
+            Contender(name, precision, learning(model, precision, batches, loss))
+            for name, model, loss in sides
+            for precision in TRAINING
+        ],
+    )
+
+
+def _our_loss(model: nn.Module, batch: Batch) -> Loss:
+    images, labels = batch
+    return Loss(smoothed_cross_entropy(model(images), labels, SMOOTHING), len(labels), {})
+
+
+def _timm_loss(model: nn.Module, batch: Batch) -> Loss:
+    return _torch_loss(model(batch[0]), batch[1])
+
+
+def _hf_loss(model: nn.Module, batch: Batch) -> Loss:
+    return _torch_loss(model(pixel_values=batch[0]).logits, batch[1])
+
+
+def _torch_loss(logits: Tensor, labels: Tensor) -> Loss:
+    loss = F.cross_entropy(logits, labels, label_smoothing=SMOOTHING, reduction="sum")
+    return Loss(loss, len(labels), {})

@@ -1,0 +1,1 @@
+"""The one place that knows everything: recipe -> run folder -> predictor -> look."""

@@ -1,0 +1,216 @@
+"""A run folder is a model folder: written piece by piece atomically, checked when it is read."""
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import TypeAdapter, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from manyheads import __version__
+from manyheads.app.recipe import ClassifyRecipe, Recipe, TranslateRecipe, read_recipe
+from manyheads.data.images import Preprocessing
+from manyheads.data.tokenizer import Tokenizer
+from manyheads.errors import FolderError
+from manyheads.models.build import build
+from manyheads.models.transformer import TransformerConfig
+from manyheads.train.checkpoint import restore, tensors
+
+FORMAT_VERSION = 1
+HASHED = ("recipe.toml", "model.safetensors", "tokenizer.model", "preprocessing.json", "labels.json")
+
+
+class ModelFolder:
+    """A model on disk: its recipe, its weights, and what turns raw input into tensors."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a folder and check that it is whole.
+
+        Raises:
+            FolderError: incomplete, changed since it was written, or of a later version.
+        """
+        self.path = path
+        manifest = path / "manyheads.json"
+        if not manifest.exists():
+            hint = (
+                "Its training has not reached the first validation yet: go on with --resume."
+                if (path / "recipe.toml").exists()
+                else "Give a folder that `manyheads train` wrote."
+            )
+            raise FolderError(f"{path} is not a model folder: it has no manyheads.json. {hint}")
+        self.manifest = _read_json(manifest)
+        version = self.manifest.get("format_version")
+        if not isinstance(version, int) or version > FORMAT_VERSION:
+            raise FolderError(
+                f"{path} has format_version {version}; this Manyheads ({__version__}) reads up to "
+                f"{FORMAT_VERSION}. Update Manyheads."
+            )
+        for name, expected in self.manifest["sha256"].items():
+            if not (path / name).exists():
+                raise FolderError(f"{path / name} is missing. Copy the whole folder again.")
+            if sha256(path / name) != expected:
+                raise FolderError(
+                    f"{path / name} is not the file that was written with this model (its sha256 "
+                    "differs): it was changed or cut off. Copy the folder again, or go on with the "
+                    "run's training with --resume, which writes it anew."
+                )
+        self.recipe = read_recipe(path / "recipe.toml")
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.path.resolve().name
+
+    def model(self) -> nn.Module:
+        """Build the model with its stored weights, in fp32, ready for use."""
+        config = self.recipe.config()
+        with torch.device("meta"):  # no time for weights that are about to be replaced
+            model = build(config)
+        try:
+            stored = load_file(self.path / "model.safetensors")
+        except (SafetensorError, OSError) as error:
+            raise FolderError(f"{self.path / 'model.safetensors'} cannot be read: {error}.") from error
+        model = materialise(model)
+        restore(model, stored, self.path / "model.safetensors")
+        return model.eval()
+
+    def tokenizer(self) -> Tokenizer:
+        """Load the tokenizer, and check that it is the one that the weights were trained with.
+
+        Raises:
+            FolderError: its vocabulary is not the model's.
+        """
+        tokenizer = Tokenizer((self.path / "tokenizer.model").read_bytes())
+        config = self.recipe.config()
+        assert isinstance(config, TransformerConfig)
+        if len(tokenizer) != config.vocabulary:
+            raise FolderError(
+                f"{self.path / 'tokenizer.model'} has {len(tokenizer)} tokens, the model "
+                f"{config.vocabulary}: it belongs to another model. Copy the model's own folder again."
+            )
+        return tokenizer
+
+    def preprocessing(self) -> Preprocessing:
+        """Load what happens to a picture before the model sees it."""
+        path = self.path / "preprocessing.json"
+        try:
+            return TypeAdapter(Preprocessing).validate_python(_read_json(path))
+        except ValidationError as error:
+            raise FolderError(f"{path} does not fit: {error}.") from None
+
+    def labels(self) -> list[str]:
+        """Load the names of the classes, in the order of the logits."""
+        labels: list[str] = _read_json(self.path / "labels.json")
+        return labels
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """Read the log of evaluations."""
+        path = self.path / "evaluations.jsonl"
+        if not path.exists():
+            return []
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def materialise(model: nn.Module) -> nn.Module:
+    """Give a model built on the meta device memory of its own, without touching its buffers."""
+    memory: dict[int, nn.Parameter] = {}  # tied parameters are one object with several holders
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
+            empty = memory.setdefault(
+                id(parameter), nn.Parameter(torch.empty_like(parameter, device="cpu"))
+            )
+            setattr(module, name, empty)
+    return model
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that it is there as a whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON that people can read, atomically."""
+    write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def write_weights(folder: Path, model: nn.Module, store: str) -> None:
+    """Write model.safetensors atomically, in the type that the recipe asks for."""
+    dtype = getattr(torch, store)
+    stored = {
+        name: tensor.cpu().to(dtype if tensor.is_floating_point() else tensor.dtype).contiguous()
+        for name, tensor in tensors(model).items()
+    }
+    temporary = folder / f".model.safetensors.{os.getpid()}"
+    save_file(stored, temporary, metadata={"format": "pt"})
+    temporary.replace(folder / "model.safetensors")
+
+
+def write_manifest(folder: Path, recipe: Recipe) -> None:
+    """Write manyheads.json: what the folder holds, and how it came to be."""
+    write_json(
+        folder / "manyheads.json",
+        {
+            "format_version": FORMAT_VERSION,
+            "task": recipe.task,
+            "preset": recipe.model["preset"],
+            "versions": versions(),
+            "precision": recipe.train.precision,
+            "threads": torch.get_num_threads(),
+            "seed": recipe.seed,
+            "sha256": {
+                name: sha256(folder / name) for name in HASHED if (folder / name).exists()
+            },
+        },
+    )
+
+
+def write_inputs(
+    folder: Path, recipe: Recipe, tokenizer: Tokenizer | None, labels: list[str] | None
+) -> None:
+    """Write what turns raw input into tensors: the tokenizer, or preprocessing and labels."""
+    if isinstance(recipe, TranslateRecipe) and tokenizer is not None:
+        write_atomically(folder / "tokenizer.model", tokenizer.model)
+    if isinstance(recipe, ClassifyRecipe) and labels is not None:
+        write_json(folder / "preprocessing.json", asdict(recipe.image))
+        write_json(folder / "labels.json", labels)
+
+
+def append_evaluation(folder: Path, line: Mapping[str, Any]) -> None:
+    """Add a line to the log of evaluations."""
+    with (folder / "evaluations.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(dict(line), ensure_ascii=False) + "\n")
+
+
+def versions() -> dict[str, str]:
+    """Say what the numbers of a run depend on besides its recipe."""
+    return {
+        "manyheads": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def sha256(path: Path) -> str:
+    """Hash a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FolderError(f"{path} cannot be read: {error}. Copy the folder again.") from error

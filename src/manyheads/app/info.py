@@ -1,0 +1,68 @@
+"""What a model is, in facts."""
+
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from manyheads.app.folder import ModelFolder
+from manyheads.app.paths import find_model
+from manyheads.errors import NotFoundError, UsageError
+from manyheads.models.build import build
+from manyheads.models.presets import Config, preset
+from manyheads.train.checkpoint import tensors
+
+# The figure of the paper's own table, beside which ours is printed.
+PAPER = {
+    "transformer-base": "65M (Vaswani et al. 2017, table 3)",
+    "transformer-big": "213M (Vaswani et al. 2017, table 3)",
+    "vit-b": "86M (Dosovitskiy et al. 2021, table 1)",
+    "vit-l": "307M (Dosovitskiy et al. 2021, table 1)",
+    "vit-h": "632M (Dosovitskiy et al. 2021, table 1)",
+}
+
+
+def describe(name: str) -> dict[str, Any]:
+    """Describe a shipped model, a model folder, or a preset.
+
+    Raises:
+        NotFoundError: none of these.
+    """
+    try:
+        folder = ModelFolder(find_model(name))
+    except NotFoundError as error:
+        try:
+            config = preset(name)
+        except UsageError:
+            raise NotFoundError(f"{error} Nor is it a preset (`manyheads models`).") from None
+        facts = {"preset": name, "parameters": count_parameters(config)}
+        paper = PAPER.get(name.partition("/")[0])
+        return facts | ({"paper": paper} if paper else {}) | {"config": asdict(config)}
+    config = folder.recipe.config()
+    return {
+        "model": folder.name,
+        "path": str(folder.path),
+        "task": folder.recipe.task,
+        "preset": folder.manifest["preset"],
+        "parameters": count_parameters(config),
+        "bytes": sum(path.stat().st_size for path in folder.path.iterdir() if path.is_file()),
+        "config": asdict(config),
+        "trained": {
+            "data": folder.recipe.data.train,
+            "steps": folder.recipe.train.steps,
+            "seed": folder.recipe.seed,
+            "precision": folder.manifest["precision"],
+            "threads": folder.manifest["threads"],
+            **folder.manifest["versions"],
+        },
+        "measured": {
+            f"{line['data']} {line['metric']}": round(line["value"], 2)
+            for line in folder.evaluations()
+        },
+    }
+
+
+def count_parameters(config: Config) -> int:
+    """Count parameters, tied ones once, without allocating them."""
+    with torch.device("meta"):
+        return sum(tensor.numel() for tensor in tensors(build(config)).values())

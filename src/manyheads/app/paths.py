@@ -1,0 +1,99 @@
+"""Where things are found: data by the path rule, recipes and models by name or by path."""
+
+import os
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from manyheads.errors import NotFoundError, nearest
+
+HOMES = {
+    "multi30k": "https://github.com/multi30k/dataset (files train.en, train.de, val.en, ...)",
+    "cifar10": "https://huggingface.co/datasets/uoft-cs/cifar10 (parquet files)",
+    "enko": "Tatoeba and the Korean Python documentation, as tab-separated pairs",
+}
+
+
+def data_root(root: str | None) -> Path:
+    """Return the folder of data sets: the recipe's data.root, else MANYHEADS_DATA, else data/."""
+    return Path(root or os.environ.get("MANYHEADS_DATA") or "data").expanduser()
+
+
+def here(name: str, suffixes: Sequence[str] = ("",)) -> str:
+    """Make a name from the command line absolute if it exists in the current folder."""
+    path = Path(name).expanduser()
+    return str(path.absolute()) if _matches(path, suffixes) else name
+
+
+def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> list[Path]:
+    """Find a data set's path, all paths of a pattern with *, relative to the data root.
+
+    Args:
+        name: a path or pattern, relative to the data root or absolute.
+        root: the recipe's data.root.
+        suffixes: the path exists if any of these, appended, does: (".en", ".de").
+
+    Raises:
+        NotFoundError: there is nothing there; names the places looked at and where to get the data.
+    """
+    base = data_root(root)
+    path = base / Path(name).expanduser()
+    found = _matches(path, suffixes)
+    if found:
+        return found
+    ending = f" with {' and '.join(suffixes)}" if any(suffixes) else ""
+    home = HOMES.get(Path(name).parts[0]) if not Path(name).is_absolute() else None
+    raise NotFoundError(
+        f"There is no data {name!r}: looked for {Path(name).absolute()} and {path.absolute()}{ending}. "
+        "Name the folder that holds your data sets with data.root=FOLDER or MANYHEADS_DATA=FOLDER."
+        + (f" Its home: {home}." if home else "")
+    )
+
+
+def _matches(path: Path, suffixes: Sequence[str]) -> list[Path]:
+    if "*" in path.name:
+        return sorted(path.parent.glob(path.name))
+    return [path] if any(path.with_name(path.name + suffix).exists() for suffix in suffixes) else []
+
+
+def shipped(kind: str) -> dict[str, Path]:
+    """List what the package carries: kind is "recipes" or "pretrained"."""
+    folder = Path(str(files("manyheads"))) / kind
+    entries = folder.glob("*.toml" if kind == "recipes" else "*/manyheads.json")
+    return {(e.stem if kind == "recipes" else e.parent.name): e for e in sorted(entries)}
+
+
+def find_recipe(name: str) -> Path:
+    """Find a recipe by the name of a shipped one, or by its path.
+
+    Raises:
+        NotFoundError: neither.
+    """
+    known = shipped("recipes")
+    if name in known:
+        return known[name]
+    if Path(name).is_file():
+        return Path(name)
+    raise _not_found("recipe", name, known)
+
+
+def find_model(name: str) -> Path:
+    """Find a model folder by the name of a shipped one, or by its path.
+
+    Raises:
+        NotFoundError: neither.
+    """
+    known = shipped("pretrained")
+    if name in known:
+        return known[name].parent
+    if Path(name).is_dir():
+        return Path(name)
+    raise _not_found("model", name, known)
+
+
+def _not_found(what: str, name: str, known: Iterable[str]) -> NotFoundError:
+    known = list(known)
+    return NotFoundError(
+        f"There is no {what} {name!r}: {nearest(name, known)}"
+        f"Shipped: {', '.join(known) or 'none'}; or give the path of your own."
+    )

@@ -1,0 +1,126 @@
+"""Predictors: a model folder, ready to be called with raw text or with pictures."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, overload
+
+import torch
+from PIL import Image
+
+from manyheads.app.folder import ModelFolder
+from manyheads.app.paths import find_model
+from manyheads.app.recipe import TranslateRecipe
+from manyheads.data.images import open_image
+from manyheads.errors import UsageError
+from manyheads.tasks.classify import classify
+from manyheads.tasks.translate import DecodeConfig, Translation, translate
+from manyheads.train.device import best_device
+
+LINES = 1024  # texts taken from a stream at a time
+
+
+class Guess(NamedTuple):
+    """One class and its probability."""
+
+    label: str
+    probability: float
+
+
+class Translator:
+    """Call it with a text or a list of texts. `model` is the torch module."""
+
+    def __init__(self, folder: ModelFolder) -> None:
+        assert isinstance(folder.recipe, TranslateRecipe)
+        self.folder = folder
+        self.decode = folder.recipe.decode
+        self.tokenizer = folder.tokenizer()
+        self.model = folder.model().to(best_device())
+
+    @overload
+    def __call__(self, text: str) -> str: ...
+    @overload
+    def __call__(self, text: Sequence[str]) -> list[str]: ...
+    def __call__(self, text: str | Sequence[str]) -> str | list[str]:
+        """Translate one text, or several: the same number, in the same order."""
+        if isinstance(text, str):
+            return self.translate([text])[0][0].text
+        return [best.text for best, *_ in self.translate(text)]
+
+    def translate(
+        self, texts: Sequence[str], *, beams: int | None = None, n_best: int = 1
+    ) -> list[list[Translation]]:
+        """Return the n_best translations of each text with their scores.
+
+        Args:
+            texts: raw texts.
+            beams: of the search, 1 is greedy; the recipe's number if None.
+            n_best: translations a text, at most `beams`.
+        """
+        beams = self.decode.beams if beams is None else beams
+        if beams < 1 or n_best < 1:
+            raise UsageError(f"beams is {beams} and n_best {n_best}: both must be at least 1.")
+        decode = DecodeConfig(beams=beams, length_penalty=self.decode.length_penalty)
+        return translate(self.model, self.tokenizer, texts, decode, n_best=n_best)
+
+    def stream(
+        self, texts: Iterable[str], *, beams: int | None = None, n_best: int = 1
+    ) -> Iterator[list[Translation]]:
+        """Translate any number of texts, such as the lines of a file, in order."""
+        waiting = iter(texts)
+        while chunk := list(islice(waiting, LINES)):
+            yield from self.translate(chunk, beams=beams, n_best=n_best)
+
+
+class Classifier:
+    """Call it with a picture, a path, or a list of either. `model` is the torch module."""
+
+    def __init__(self, folder: ModelFolder) -> None:
+        self.folder = folder
+        self.preprocessing = folder.preprocessing()
+        self.labels = folder.labels()
+        self.model = folder.model().to(best_device())
+
+    @overload
+    def __call__(self, picture: str | Path | Image.Image) -> str: ...
+    @overload
+    def __call__(self, picture: Sequence[str | Path | Image.Image]) -> list[str]: ...
+    def __call__(
+        self, picture: str | Path | Image.Image | Sequence[str | Path | Image.Image]
+    ) -> str | list[str]:
+        """Name the likeliest class of one picture, or of several."""
+        if isinstance(picture, str | Path | Image.Image):
+            return self.classify([picture])[0][0].label
+        return [best.label for best, *_ in self.classify(picture)]
+
+    def classify(
+        self, pictures: Sequence[str | Path | Image.Image], *, top: int = 5
+    ) -> list[list[Guess]]:
+        """Return the `top` likeliest classes of each picture with their probabilities."""
+        if not pictures:
+            return []
+        pixels = torch.stack([self.pixels(picture) for picture in pictures])
+        probabilities = classify(self.model, self.preprocessing, pixels).exp()
+        values, classes = probabilities.topk(min(top, len(self.labels)))
+        return [
+            [Guess(self.labels[c], p) for c, p in zip(row_classes, row_values, strict=True)]
+            for row_classes, row_values in zip(classes.tolist(), values.tolist(), strict=True)
+        ]
+
+    def pixels(self, picture: str | Path | Image.Image) -> torch.Tensor:
+        """Preprocess a picture as in training: (channel, height, width), 0..255."""
+        image = picture if isinstance(picture, Image.Image) else open_image(Path(picture))
+        return torch.from_numpy(self.preprocessing.pixels(image).copy())
+
+
+def load(model: str | Path) -> Translator | Classifier:
+    """Load a shipped model by name, or a model folder by path.
+
+    Raises:
+        NotFoundError: there is no such model.
+        FolderError: the folder is damaged, incomplete, or of a later version.
+    """
+    folder = ModelFolder(find_model(str(model)))
+    if isinstance(folder.recipe, TranslateRecipe):
+        return Translator(folder)
+    return Classifier(folder)

@@ -1,0 +1,215 @@
+"""Recipes: typed TOML, every default in one place, every unknown key answered."""
+
+import tomllib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from manyheads.app.paths import here
+from manyheads.data.augment import Augmentation
+from manyheads.data.images import Preprocessing
+from manyheads.data.tokenizer import END, PAD, START, TokenizerConfig
+from manyheads.errors import RecipeError, nearest
+from manyheads.models.presets import Config, preset
+from manyheads.tasks.classify import ClassifyTrainConfig
+from manyheads.tasks.translate import DecodeConfig, EvaluateConfig, TranslateTrainConfig
+
+
+class Table(BaseModel):
+    """A table that refuses keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TranslateData(Table):
+    """The [data] table of a translator; "dates:SPLIT" is generated, everything else is a path."""
+
+    root: str | None = None
+    train: str
+    valid: str
+    test: str | None = None
+    source: str
+    target: str
+
+
+class ClassifyData(Table):
+    """The [data] table of a classifier: folders, parquet files (a pattern with *), or "digits"."""
+
+    root: str | None = None
+    train: str
+    valid: str | None = None  # else hold_out pictures of train
+    test: str | None = None
+    hold_out: int = Field(default=0, ge=0)
+    random_state: int = Field(default=0, ge=0)
+    image: str = "image"  # column of a parquet file
+    label: str = "label"
+
+
+class _Recipe(Table, ABC):
+    seed: int = Field(default=1, ge=0)
+    model: dict[str, Any]
+
+    def config(self, **derived: int) -> Config:
+        """Return the model's Config: its preset, this recipe's changes, and what the data say.
+
+        Raises:
+            RecipeError: unknown preset or key, a value that does not fit or contradicts the data.
+        """
+        changes = dict(self.model)
+        base = preset(str(changes.pop("preset", "")))
+        derived = self._from_data() | derived
+        allowed = [field.name for field in fields(base)]
+        if not derived.keys() <= set(allowed):
+            raise RecipeError(
+                f"model.preset {self.model['preset']!r} does not fit the task: a transformer- preset "
+                "translates, a vit- preset classifies."
+            )
+        for key, value in changes.items():
+            if key not in allowed:
+                raise RecipeError(_unknown(f"model.{key}", key, ["preset", *allowed]))
+            if derived.get(key, value) != value:
+                raise RecipeError(
+                    f"model.{key} is {value!r}, but the data make it {derived[key]}: leave it out."
+                )
+        try:
+            config: Config = TypeAdapter(type(base)).validate_python(
+                asdict(base) | changes | derived
+            )
+        except ValidationError as error:
+            raise RecipeError(_explain(error, {"model": self.model}, prefix=("model",))) from None
+        return config
+
+    @abstractmethod
+    def _from_data(self) -> dict[str, int]:
+        """Say what of the model's Config other tables fix."""
+
+
+class TranslateRecipe(_Recipe):
+    """A recipe with task = "translate"."""
+
+    task: Literal["translate"]
+    data: TranslateData
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    train: TranslateTrainConfig = TranslateTrainConfig()
+    decode: DecodeConfig = DecodeConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+
+    def _from_data(self) -> dict[str, int]:
+        return {"pad": PAD, "start": START, "end": END}
+
+
+class ClassifyRecipe(_Recipe):
+    """A recipe with task = "classify"."""
+
+    task: Literal["classify"]
+    data: ClassifyData
+    image: Preprocessing = Preprocessing()
+    augment: Augmentation = Augmentation()
+    train: ClassifyTrainConfig = ClassifyTrainConfig()
+
+    def _from_data(self) -> dict[str, int]:
+        return {
+            "channels": self.image.channels,
+            "height": self.image.height,
+            "width": self.image.width,
+        }
+
+
+Recipe = TranslateRecipe | ClassifyRecipe
+_ADAPTER: TypeAdapter[Recipe] = TypeAdapter(Annotated[Recipe, Field(discriminator="task")])
+_TASKS: dict[str, type[Recipe]] = {"translate": TranslateRecipe, "classify": ClassifyRecipe}
+
+
+def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
+    """Read a recipe file and apply key=value overrides, such as "train.steps=200".
+
+    Raises:
+        RecipeError: not TOML, unknown keys, values of the wrong kind; all of them listed.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RecipeError(f"{path} is not valid TOML: {error}.") from None
+    for override in overrides:
+        _apply(table, override)
+    try:
+        recipe = _ADAPTER.validate_python(table)
+    except ValidationError as error:
+        raise RecipeError(f"{path}: {_explain(error, table)}") from None
+    recipe.config()  # unknown presets and keys are found before any data is read
+    return recipe
+
+
+def write_recipe(recipe: Recipe, config: Config) -> str:
+    """Write a recipe as TOML with every default and the model's Config written out."""
+    table = _without_none(recipe.model_dump(mode="python"))
+    table["model"] = {"preset": recipe.model["preset"]} | asdict(config)
+    return tomli_w.dumps(table)
+
+
+def _apply(table: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    if not equals:
+        raise RecipeError(f"{override!r} is not of the form key=value, for example train.steps=200.")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text  # a word needs no quotes on the command line
+    *tables, last = key.split(".")
+    for name in tables:
+        table = table.setdefault(name, {})
+        if not isinstance(table, dict):
+            raise RecipeError(f"{override!r}: {name} is a value, not a table.")
+    if tables == ["data"] and isinstance(value, str):
+        value = here(value, ("", *(f".{table.get(side)}" for side in ("source", "target"))))
+    table[last] = value
+
+
+def _explain(error: ValidationError, table: Mapping[str, Any], prefix: Iterable[str] = ()) -> str:
+    lines = [_line(detail, table, prefix) for detail in error.errors()]
+    return lines[0] if len(lines) == 1 else "\n".join([f"{len(lines)} mistakes:", *lines])
+
+
+def _line(detail: ErrorDetails, table: Mapping[str, Any], prefix: Iterable[str]) -> str:
+    # The tag of the union ("translate") is part of pydantic's location, not of the recipe's key.
+    location = [str(part) for part in detail["loc"]]
+    task = location.pop(0) if location and location[0] in _TASKS else str(table.get("task"))
+    key = ".".join([*prefix, *location])
+    if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return _unknown(key, location[-1], _allowed(_TASKS[task], location[:-1]))
+    if detail["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        return f"task is {table.get('task')!r}; allowed: {', '.join(map(repr, _TASKS))}."
+    if detail["type"] in ("missing", "missing_argument"):
+        return f"{key} is missing."
+    return f"{key} = {detail['input']!r}: {detail['msg'].lower()}."
+
+
+def _unknown(key: str, name: str, allowed: Sequence[str]) -> str:
+    return f"there is no key {key!r}: {nearest(name, allowed)}Allowed: {', '.join(allowed)}."
+
+
+def _allowed(table: Any, location: Sequence[str]) -> list[str]:
+    """List the keys of the table at a location in a recipe."""
+    for name in location:
+        if isinstance(table, type) and issubclass(table, BaseModel):
+            table = table.model_fields[name].annotation
+        else:
+            (table,) = (field.type for field in fields(table) if field.name == name)
+    if is_dataclass(table):
+        return [field.name for field in fields(table)]
+    return list(getattr(table, "model_fields", {}))
+
+
+def _without_none(value: Any) -> Any:
+    """TOML has no null: a key that is not set is left out."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, Mapping):
+        return {key: _without_none(part) for key, part in value.items() if part is not None}
+    return value

@@ -1,0 +1,96 @@
+"""From the names in a [data] table to the data."""
+
+import hashlib
+
+from manyheads.app.paths import find_data
+from manyheads.app.recipe import ClassifyData, TranslateData
+from manyheads.data.dates import SPLITS, generate
+from manyheads.data.digits import read_digits
+from manyheads.data.images import ImageSet, hold_out, read_folder, read_parquet
+from manyheads.data.splits import refuse_test
+from manyheads.data.text import Corpus, read_parallel
+from manyheads.errors import RecipeError, UsageError, nearest
+
+DATES = {"train": 200_000, "valid": 1_650, "test": 3_300}  # pairs generated a split
+
+
+def read_corpus(name: str, data: TranslateData) -> Corpus:
+    """Read a parallel corpus: "dates:SPLIT" is generated, anything else is a path."""
+    if name.startswith("dates:"):
+        return _dates(name.removeprefix("dates:"))
+    suffixes = ("",) if name.endswith(".tsv") else (f".{data.source}", f".{data.target}")
+    (path,) = find_data(name, data.root, suffixes)
+    return read_parallel(path, data.source, data.target)
+
+
+def _dates(split: str) -> Corpus:
+    if split not in SPLITS:
+        raise RecipeError(
+            f"There is no data 'dates:{split}': {nearest(split, SPLITS)}"
+            f"Generated splits: {', '.join(f'dates:{name}' for name in SPLITS)}."
+        )
+    pairs = generate(split, size=DATES[split])
+    digest = hashlib.sha256("\n".join(f"{p.source}\t{p.target}" for p in pairs).encode())
+    return Corpus(
+        source=[pair.source for pair in pairs],
+        target=[pair.target for pair in pairs],
+        origin=f"dates:{split}",
+        groups=[pair.phrasing for pair in pairs],
+        hashes=(digest.hexdigest(),),
+    )
+
+
+def read_images(name: str, data: ClassifyData) -> ImageSet:
+    """Read pictures: "digits", a folder of class folders, or parquet files."""
+    if name == "digits":
+        return read_digits()
+    paths = find_data(name, data.root)
+    if paths[0].is_dir():
+        return read_folder(paths[0])
+    return read_parquet(paths, data.image, data.label)
+
+
+def image_splits(data: ClassifyData) -> tuple[ImageSet, ImageSet]:
+    """Read training and validation pictures.
+
+    Raises:
+        RecipeError: no validation data is named.
+    """
+    train = read_images(data.train, data)
+    if data.valid is not None:
+        return train, read_images(data.valid, data).relabel(train.classes)
+    if data.hold_out == 0:
+        raise RecipeError(
+            "There is no validation data: set data.valid, or data.hold_out to a number of pictures."
+        )
+    return hold_out(train, data.hold_out, data.random_state)
+
+
+def corpus_split(split: str, data: TranslateData) -> Corpus:
+    """Read the corpus that a recipe names for a split."""
+    return read_corpus(_named(split, data), data)
+
+
+def image_split(split: str, data: ClassifyData) -> ImageSet:
+    """Read the pictures that a recipe names for a split."""
+    if split in ("train", "valid"):
+        return image_splits(data)[split == "valid"]
+    return read_images(_named(split, data), data)
+
+
+def _named(split: str, data: TranslateData | ClassifyData) -> str:
+    names = {"train": data.train, "valid": data.valid, "test": data.test}
+    name = names.get(split)
+    if name is None:
+        known = [key for key, value in names.items() if value]
+        raise UsageError(
+            f"The model's recipe names no split {split!r}: {nearest(split, known)}"
+            f"It names {', '.join(known)}; or give files with --data."
+        )
+    return name
+
+
+def refuse_test_splits(*data: Corpus | ImageSet) -> None:
+    """Refuse to train or validate on a registered test split."""
+    for part in data:
+        refuse_test(part.hashes, part.origin)

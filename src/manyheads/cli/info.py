@@ -1,0 +1,26 @@
+"""manyheads info."""
+
+from typing import Annotated
+
+import typer
+
+
+def run(
+    model: Annotated[str, typer.Argument(help="Shipped model, model folder, or preset.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Describe a model: its parts, its parameters, how it was trained, what was measured."""
+    from manyheads.app.info import describe
+    from manyheads.cli.show import print_json
+
+    facts = describe(model)
+    if json:
+        print_json(facts)
+        return
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            print(f"{name}")
+            for key, part in value.items():
+                print(f"  {key:<18} {part}")
+        else:
+            print(f"{name:<20} {value:,}" if isinstance(value, int) else f"{name:<20} {value}")

@@ -1,0 +1,64 @@
+"""The command `manyheads`."""
+
+import sys
+import warnings
+from typing import TextIO
+
+import typer
+
+from manyheads import __version__
+from manyheads.cli import classify, evaluate, info, look, models, train, translate
+from manyheads.errors import ManyheadsError
+
+app = typer.Typer(
+    name="manyheads",
+    help="One attention core, many heads: train, run and look inside Transformers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for verb in (train, translate, classify, evaluate, look, info, models):
+    app.command(name=verb.__name__.rpartition(".")[2])(verb.run)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """One attention core, many heads: train, run and look inside Transformers."""
+
+
+def main() -> None:
+    """Run the command; turn the errors we raise on purpose into a message and an exit code."""
+    warnings.showwarning = _show_warning
+    try:
+        app()
+    except ManyheadsError as error:
+        print(f"manyheads: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("manyheads: interrupted.", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has gone: nothing is wrong
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"manyheads: {message}", file=sys.stderr)

@@ -1,0 +1,34 @@
+"""manyheads train."""
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+
+def run(
+    recipe: Annotated[str, typer.Argument(help="Name of a shipped recipe, or path of a TOML file.")],
+    overrides: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer reads it
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as train.steps=200."),
+    ] = None,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Run folder; runs/RECIPE if not given."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the evaluation as JSON.")] = False,
+) -> None:
+    """Train a recipe; the run folder is then a model folder."""
+    from manyheads.app.paths import find_recipe
+    from manyheads.app.recipe import read_recipe
+    from manyheads.app.run import train
+    from manyheads.cli.progress import ProgressBar
+    from manyheads.cli.show import print_evaluation
+
+    path = find_recipe(recipe)
+    parsed = read_recipe(path, overrides or [])
+    folder = out or Path("runs") / path.stem
+    with ProgressBar() as observer:
+        line = train(parsed, folder, resume=resume, observer=observer)
+    print_evaluation(line, folder, as_json=json)

@@ -1,0 +1,66 @@
+"""manyheads translate."""
+
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Optional
+
+import typer
+
+
+def run(
+    texts: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer reads it
+        typer.Argument(metavar="[TEXT]...", help="Texts; without any, the lines of stdin."),
+    ] = None,
+    model: Annotated[str, typer.Option(help="Name of a shipped model, or a folder.")] = "date-en-ko",
+    beam: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=1, help="Beams of the search, 1 is greedy; the model's own if not given."),
+    ] = None,
+    n_best: Annotated[int, typer.Option(min=1, help="Translations a text.")] = 1,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Translate texts: one answer a line, in order."""
+    from manyheads.app.predict import Translator, load
+    from manyheads.cli.show import print_json, warn
+    from manyheads.errors import UsageError
+
+    translator = load(model)
+    if not isinstance(translator, Translator):
+        raise UsageError(f"{model} classifies pictures: use `manyheads classify`.")
+    waiting: list[str] = []
+
+    def remember(lines: Iterator[str]) -> Iterator[str]:
+        for line in lines:
+            waiting.append(line)
+            yield line
+
+    source = iter(texts) if texts else _stdin()
+    for number, best in enumerate(translator.stream(remember(source), beams=beam, n_best=n_best), 1):
+        text = waiting.pop(0)
+        if json:
+            found = [
+                {"text": each.text, "score": each.score, "finished": each.finished} for each in best
+            ]
+            print_json({"source": text, "translation": best[0].text, "n_best": found})
+        else:
+            for each in best:
+                print(each.text if n_best == 1 else f"{each.score:.4f}\t{each.text}", flush=True)
+        if not best[0].finished:
+            warn(f"text {number}: the translation was cut off at the length limit.")
+
+
+def _stdin() -> Iterator[str]:
+    """Read lines that end at \\n and nowhere else."""
+    from manyheads.errors import DataError
+
+    if sys.stdin.isatty():
+        print("One text a line; Ctrl-D ends.", file=sys.stderr)
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"stdin, line {number}: byte {error.start + 1} is not valid UTF-8. "
+                "Convert the input, for example with iconv."
+            ) from error

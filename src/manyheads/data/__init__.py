@@ -1,0 +1,1 @@
+"""Data: from files to batches of tensors. Whatever is sampled is seeded by epoch and example."""

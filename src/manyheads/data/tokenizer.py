@@ -1,0 +1,120 @@
+"""Raw text to token ids and back, with sentencepiece; the tokenizer is stored with its model.
+
+Bytes stand in for characters that were not seen in training, so there is no unknown token and
+nothing is lost: `decode(encode(text)) == text`, but for runs of spaces, which become one.
+"""
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import sentencepiece
+
+from manyheads.errors import DataError, FolderError
+
+PAD, START, END, UNKNOWN = 0, 1, 2, 3
+SPACE = "\u2581"  # how sentencepiece writes the space in front of a word
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerConfig:
+    """The [tokenizer] table: what to train from raw text."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    kind: Literal["unigram", "bpe"] = "unigram"
+    size: int = 8000  # unigram takes fewer where the text does not support as many
+    shared: bool = True  # one vocabulary for both languages
+    split_digits: bool = False  # every digit a token, so that numbers are spelled alike everywhere
+    character_coverage: float = 1.0  # the rest is spelled in bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One token, the id, and the characters of the text [begin, end) that it stands for."""
+
+    text: str
+    id: int
+    begin: int
+    end: int
+
+
+class Tokenizer:
+    """A trained sentencepiece model; `model` is its serialised form."""
+
+    def __init__(self, model: bytes) -> None:
+        """Load a serialised model.
+
+        Raises:
+            FolderError: these bytes are not a sentencepiece model.
+        """
+        self.model = model
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+        except RuntimeError as error:
+            raise FolderError(f"The tokenizer is not a sentencepiece model: {error}.") from error
+
+    @classmethod
+    def train(cls, lines: Iterable[str], config: TokenizerConfig) -> "Tokenizer":
+        """Learn a vocabulary from raw text.
+
+        Raises:
+            DataError: the text cannot support a vocabulary of this size.
+        """
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.Train(
+                sentence_iterator=iter(lines),
+                model_writer=model,
+                model_type=config.kind,
+                vocab_size=config.size,
+                character_coverage=config.character_coverage,
+                split_digits=config.split_digits,
+                normalization_rule_name="identity",  # raw text in, raw text out
+                byte_fallback=True,
+                hard_vocab_limit=False,
+                pad_id=PAD,
+                bos_id=START,
+                eos_id=END,
+                unk_id=UNKNOWN,
+                num_threads=1,  # the same vocabulary on every machine
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            reason = str(error).splitlines()[-1].rsplit(") ", 1)[-1]
+            raise DataError(
+                f"No {config.kind} vocabulary of {config.size} could be learned: {reason} "
+                "Change tokenizer.size, or give more text."
+            ) from error
+        return cls(model.getvalue())
+
+    def __len__(self) -> int:
+        """Count the vocabulary, special tokens included."""
+        return int(self._processor.GetPieceSize())
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Turn texts into token ids, without start and end."""
+        ids: list[list[int]] = self._processor.EncodeAsIds(list(texts))
+        return ids
+
+    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+        """Turn token ids back into text; special tokens are silent."""
+        plain = [[token for token in sequence if token > UNKNOWN] for sequence in sequences]
+        texts: list[str] = self._processor.DecodeIds(plain)
+        return texts
+
+    def piece(self, token: int) -> str:
+        """Show one token, the space in front of a word as an underline."""
+        return str(self._processor.IdToPiece(token))
+
+    def pieces(self, text: str) -> list[Piece]:
+        """Split a text and say which of its characters each token stands for."""
+        found = self._processor.EncodeAsOffsetMapping(text)
+        return [
+            Piece(piece, token, begin, end)
+            for piece, token, (begin, end) in zip(
+                found["pieces"], found["ids"], found["offsets"], strict=True
+            )
+        ]

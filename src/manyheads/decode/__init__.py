@@ -1,0 +1,1 @@
+"""Search: from a model that scores the next token to whole outputs."""

@@ -1,0 +1,51 @@
+"""Greedy search: always the likeliest next token."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from manyheads.decode.step import Hypothesis, State, Step
+
+
+@torch.inference_mode()
+def greedy_search(
+    model: Step[State],
+    source: Int[Tensor, "sentence source"],
+    max_lengths: Sequence[int],
+    *,
+    start: int,
+    end: int,
+) -> list[Hypothesis]:
+    """Decode every sentence to its end token or its max_lengths tokens, whichever comes first."""
+    count = len(source)
+    outputs: list[list[int]] = [[] for _ in range(count)]
+    total = [0.0] * count
+    finished = [False] * count
+    alive = list(range(count))  # rows of the batch -> sentences
+    state = model.start(source, 1, max(max_lengths))
+    tokens = torch.full((count, 1), start, device=source.device)
+    while alive:
+        log_probabilities, state = model.step(tokens, state)
+        best, tokens = log_probabilities.max(dim=-1)
+        stay = []
+        for row, (sentence, token, value) in enumerate(
+            zip(alive, tokens[:, 0].tolist(), best[:, 0].tolist(), strict=True)
+        ):
+            total[sentence] += value
+            finished[sentence] = token == end
+            if not finished[sentence]:
+                outputs[sentence].append(token)
+                if len(outputs[sentence]) < max_lengths[sentence]:
+                    stay.append(row)
+        if len(stay) < len(alive):  # finished sentences leave the batch
+            alive = [alive[row] for row in stay]
+            rows = torch.tensor(stay, dtype=torch.long, device=source.device)
+            tokens = tokens[rows]
+            if alive:
+                state = model.keep(state, rows)
+    return [
+        Hypothesis(tokens, log_probability, log_probability / max(len(tokens) + done, 1), done)
+        for tokens, log_probability, done in zip(outputs, total, finished, strict=True)
+    ]

@@ -1,0 +1,48 @@
+"""What search needs of a model, and what it gives back."""
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, runtime_checkable
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+State = TypeVar("State")
+
+
+@runtime_checkable
+class Step(Protocol[State]):
+    """A model that scores next tokens. The state is its own affair.
+
+    The beam axis stays visible, so that a model reads each sentence's keys once for all its beams.
+    """
+
+    def start(
+        self, source: Int[Tensor, "sentence source"], beams: int, max_length: int
+    ) -> State:
+        """Read the sources and prepare for at most max_length tokens a beam."""
+
+    def step(
+        self, tokens: Int[Tensor, "sentence beam"], state: State
+    ) -> tuple[Float[Tensor, "sentence beam vocabulary"], State]:
+        """Feed each beam its last token; return log-probabilities of the next, and the new state."""
+
+    def reorder(self, state: State, beams: Int[Tensor, "sentence beam"]) -> State:
+        """Let beam b of a sentence go on from its beam beams[sentence, b]."""
+
+    def keep(self, state: State, sentences: Int[Tensor, " kept"]) -> State:
+        """Drop all sentences but these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One output: its tokens without start and end, and how likely the model finds it.
+
+    `log_probability` is the sum over tokens, the end token included; `score` is what hypotheses
+    are ranked by: that sum divided by length ** length_penalty. `finished` is False where the
+    length limit cut the output off.
+    """
+
+    tokens: list[int]
+    log_probability: float
+    score: float
+    finished: bool

@@ -1,0 +1,122 @@
+"""Everything Manyheads raises on purpose.
+
+One tree, so that a caller catches as widely or as narrowly as it likes::
+
+    ManyheadsError                     exit 1    the work failed
+    ├── UsageError                     exit 2    the call was wrong
+    │   ├── RecipeError                          a key or value in a recipe
+    │   ├── NotFoundError                        a model, recipe or file that was named
+    │   └── MissingExtraError                    an optional dependency
+    ├── DataError                                files, encodings, counts, images
+    ├── FolderError                              a run or model folder
+    ├── TrainingError                            a training run
+    │   └── NonFiniteLossError                   the loss became inf or nan
+    └── InterruptedRunError            exit 130  stopped from outside, state saved
+
+A message says what went wrong, what was given, what is allowed and what to do. The command line
+prints it without a traceback and leaves with the error's ``exit_code``.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import ClassVar
+
+__all__ = [
+    "DataError",
+    "FolderError",
+    "InterruptedRunError",
+    "ManyheadsError",
+    "MissingExtraError",
+    "NonFiniteLossError",
+    "NotFoundError",
+    "RecipeError",
+    "TrainingError",
+    "UsageError",
+    "nearest",
+]
+
+
+class ManyheadsError(Exception):
+    """The work failed; the root of every error that Manyheads raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(ManyheadsError):
+    """The call was wrong: an option, an argument, a recipe, a name."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class RecipeError(UsageError):
+    """A recipe has an unknown key, a wrong value, or values that do not go together."""
+
+
+class NotFoundError(UsageError):
+    """A model, a recipe or a file that was named does not exist."""
+
+
+class MissingExtraError(UsageError):
+    """A feature needs a package that belongs to an extra and is not installed."""
+
+    def __init__(self, *, package: str, extra: str) -> None:
+        """Names the missing package and the command that installs its extra."""
+        self.package = package
+        self.extra = extra
+        super().__init__(
+            f"the package {package!r} is not installed; "
+            f"install it with: pip install 'manyheads[{extra}]'"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survives pickling, and so a worker process, in spite of keyword-only arguments."""
+        return _missing_extra, (self.package, self.extra)
+
+
+class DataError(ManyheadsError):
+    """Data cannot be used as it is: encodings, line counts, empty files, unreadable images."""
+
+
+class FolderError(ManyheadsError):
+    """A run or model folder is damaged, incomplete, of another version, or does not fit."""
+
+
+class TrainingError(ManyheadsError):
+    """A training run cannot go on."""
+
+
+class NonFiniteLossError(TrainingError):
+    """The loss became infinite or not a number."""
+
+
+class InterruptedRunError(ManyheadsError):
+    """The run was interrupted from outside; its state is saved and it can be resumed."""
+
+    exit_code: ClassVar[int] = 130
+
+
+def nearest(name: str, allowed: Iterable[str]) -> str:
+    """A phrase that suggests the allowed name closest to a mistyped one.
+
+    The phrase ends with a space, so that it can be put before the rest of a message as it is;
+    it is empty when nothing comes close.
+
+    Args:
+        name: What was given.
+        allowed: What would have been accepted.
+
+    Returns:
+        The suggestion, or an empty string.
+
+    Examples:
+        >>> nearest("stesp", ["steps", "warmup"])
+        "did you mean 'steps'? "
+        >>> nearest("colour", ["steps", "warmup"])
+        ''
+    """
+    matches = get_close_matches(name, list(allowed), n=1)
+    return f"did you mean {matches[0]!r}? " if matches else ""
+
+
+def _missing_extra(package: str, extra: str) -> MissingExtraError:
+    return MissingExtraError(package=package, extra=extra)

@@ -1,0 +1,42 @@
+"""One hue for magnitude, in steps of lightness that look even; grey for all the rest."""
+
+# OKLCH (Ottosson 2020) at hue 255: lightness falls (on paper) or rises (on a dark ground) linearly.
+PAPER = (
+    "#fafafa",
+    "#d0e2fa",
+    "#a7caf7",
+    "#7fb1f1",
+    "#5a98e6",
+    "#357fd7",
+    "#0866c4",
+    "#00509f",
+    "#013c79",
+)
+NIGHT = (
+    "#171d26",
+    "#20324a",
+    "#29486f",
+    "#335f96",
+    "#4077bc",
+    "#5090e1",
+    "#69abfe",
+    "#9bc6fe",
+    "#c9e0fe",
+)
+INK = "#1f2328"
+FAINT = "#6b7280"  # 4.8 : 1 on white
+LINE = "#d5d9e0"
+BAR, TRACK = "#8b93a1", "#eceef2"  # a probability, and the room it has
+
+
+def shade(share: float, ramp: tuple[str, ...] = PAPER) -> str:
+    """Blend a ramp's colours: `share` 0 gives the first, 1 the last.
+
+    Examples:
+        >>> shade(0), shade(1, NIGHT)
+        ('#fafafa', '#c9e0fe')
+    """
+    place = min(max(share, 0.0), 1.0) * (len(ramp) - 1)
+    low = min(int(place), len(ramp) - 2)
+    pairs = ((int(ramp[low][i : i + 2], 16), int(ramp[low + 1][i : i + 2], 16)) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(a + (b - a) * (place - low)):02x}" for a, b in pairs)

@@ -1,0 +1,78 @@
+"""Small multiples: every layer a row, the mean over heads first, then every head."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from manyheads.lens.canvas import SMALL, Canvas
+from manyheads.lens.colours import INK
+from manyheads.lens.fonts import Fonts
+from manyheads.lens.view import Matrix
+
+GAP = 0.09
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Thumbnails of matrices[layer][0 = mean, then heads], as large as `width` inches allow.
+
+    With one `peak` all thumbnails share a scale; without, each has its own, from 0 to its peak.
+    """
+
+    fonts: Fonts
+    layers: Sequence[int]
+    matrices: Sequence[Sequence[Matrix]]
+    framed: int  # the layer, from 1, whose mean is drawn large elsewhere
+    width: float
+    shape: tuple[float, float]  # width and height of a thumbnail, up to a factor
+    peak: float | None = None
+    limit: float = 1.6  # inches, of a thumbnail's sides
+
+    @property
+    def left(self) -> float:
+        """Where the first thumbnail begins."""
+        return self.fonts.width([_layer(layer) for layer in self.layers], SMALL) + 0.12
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of a thumbnail."""
+        across = max(map(len, self.matrices))
+        width = min((self.width - self.left + GAP) / across - GAP, self.limit)
+        ratio = self.shape[1] / self.shape[0]
+        return width, min(max(width * ratio, 0.25), self.limit)
+
+    @property
+    def height(self) -> float:
+        """The height of everything, headings and key included."""
+        return 0.6 + len(self.layers) * (self.size[1] + GAP) - GAP
+
+    def draw(self, canvas: Canvas, x: float, y: float) -> None:
+        """Draw with the upper left corner at (x, y)."""
+        width, height = self.size
+        for down, (layer, matrices) in enumerate(zip(self.layers, self.matrices, strict=True)):
+            top = y + 0.3 + down * (height + GAP)
+            canvas.write(x, top + height / 2, _layer(layer), va="center_baseline")
+            for across, matrix in enumerate(matrices):
+                left = x + self.left + across * (width + GAP)
+                if not down:
+                    heading = f"head {across}" if across else "mean"
+                    heading = heading if width > 0.5 else heading.removeprefix("head ")
+                    canvas.write(left + width / 2, y + 0.22, heading, ha="center")
+                peak = self.peak or peak_of([matrix])
+                canvas.matrix(matrix, left, top, width, height, peak)
+                if layer == self.framed and not across:
+                    canvas.rectangle(left, top, width, height, fill=False, ec=INK, lw=1.4)
+        key = y + self.height - 0.12
+        if self.peak is None:
+            note = "each from 0 to its own peak"
+            canvas.write(x + self.left, key + 0.06, note, va="center_baseline")
+        else:
+            canvas.scale(x + self.left, key, self.peak)
+
+
+def peak_of(matrices: Sequence[Matrix]) -> float:
+    """Find the largest weight, or 1 if there is none."""
+    return max((value for matrix in matrices for row in matrix for value in row), default=0) or 1.0
+
+
+def _layer(number: int) -> str:
+    return f"layer {number}"

@@ -1,0 +1,1 @@
+"""Models: one file each = frozen Config + Module + the paper it follows."""

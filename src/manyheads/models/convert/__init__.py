@@ -1,0 +1,1 @@
+"""Foreign weights: (configuration, tensors) of another library -> our Config and state dict."""

@@ -1,0 +1,180 @@
+"""The encoder-decoder Transformer: Vaswani et al. 2017, "Attention Is All You Need"."""
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from manyheads.models.parts import (
+    ACTIVATIONS,
+    POSITIONS,
+    RESIDUALS,
+    Activation,
+    Norm,
+    Positions,
+    final_norm,
+)
+from manyheads.nn.attention import KeyValue, MultiHeadAttention
+from manyheads.nn.block import DecoderBlock, EncoderBlock
+from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.dropout import Dropout
+from manyheads.nn.feedforward import FeedForward
+from manyheads.nn.masks import padding_mask
+from manyheads.nn.stack import Decoder, Encoder
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """Shape and parts of a Transformer; the defaults are the paper's base model (table 3)."""
+
+    vocabulary: int = 37000
+    dim: int = 512
+    heads: int = 8
+    hidden: int = 2048
+    encoder_layers: int = 6
+    decoder_layers: int = 6
+    dropout: float = 0.1
+    attention_dropout: float = 0.0  # more than 0 leaves the fast path of the fused kernel
+    tied: bool = True  # one matrix for both embeddings and the output layer (section 3.4)
+    norm: Norm = "post"
+    activation: Activation = "relu"
+    positions: Positions = "sinusoidal"
+    max_length: int = 512  # of learned positions; sinusoids reach beyond it
+    norm_eps: float = 1e-5
+    pad: int = 0
+    start: int = 1
+    end: int = 2
+
+
+@dataclass(frozen=True)
+class DecoderState:
+    """All that decoding carries from step to step; rows of a cache are sentence x beam."""
+
+    sources: list[KeyValue]
+    source_mask: Tensor
+    caches: list[KeyValueCache]
+    beams: int
+
+
+class Transformer(nn.Module):
+    """Token ids in, logits over the vocabulary out; decodes through the Step protocol."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
+        self.target_embedding = (
+            self.embedding
+            if config.tied
+            else nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
+        )
+        self.output = nn.Linear(config.dim, config.vocabulary, bias=False)
+        if config.tied:
+            self.output.weight = self.embedding.weight
+        self.positions = POSITIONS[config.positions](config.max_length, config.dim)
+        self.dropout = Dropout(config.dropout)
+        encoder_blocks = [
+            EncoderBlock(_attention(config), _feedforward(config), lambda: _residual(config))
+            for _ in range(config.encoder_layers)
+        ]
+        decoder_blocks = [
+            DecoderBlock(
+                _attention(config),
+                _attention(config),
+                _feedforward(config),
+                lambda: _residual(config),
+            )
+            for _ in range(config.decoder_layers)
+        ]
+        self.encoder = Encoder(encoder_blocks, final_norm(config.norm, config.dim, config.norm_eps))
+        self.decoder = Decoder(decoder_blocks, final_norm(config.norm, config.dim, config.norm_eps))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw initial weights: Xavier for projections, N(0, 1/dim) for embeddings, zero biases."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        # After the loop: a tied output layer shares this matrix.
+        for module in self.modules():
+            if isinstance(module, nn.Embedding):
+                nn.init.normal_(module.weight, std=self.config.dim**-0.5)
+                with torch.no_grad():
+                    module.weight[self.config.pad].zero_()
+
+    def forward(
+        self, source: Int[Tensor, "batch source"], target: Int[Tensor, "batch target"]
+    ) -> Float[Tensor, "batch target vocabulary"]:
+        """Score every next token of a target that starts with the start token (teacher forcing)."""
+        memory = self.encode(source)
+        x = self.dropout(self.positions(self._embed(self.target_embedding, target)))
+        return self.output(self.decoder(x, memory, padding_mask(source, self.config.pad)))
+
+    def encode(self, source: Int[Tensor, "batch source"]) -> Float[Tensor, "batch source dim"]:
+        """Give every source token a vector that knows its sentence."""
+        x = self.dropout(self.positions(self._embed(self.embedding, source)))
+        return self.encoder(x, padding_mask(source, self.config.pad))
+
+    def start(
+        self, source: Int[Tensor, "sentence source"], beams: int, max_length: int
+    ) -> DecoderState:
+        """Encode the sentences once and allocate room for max_length tokens a beam."""
+        memory = self.encode(source)
+        config = self.config
+        rows, size = len(source) * beams, config.dim // config.heads
+        caches = [
+            KeyValueCache.empty(rows, config.heads, max_length, size, memory)
+            for _ in self.decoder.blocks
+        ]
+        sources = self.decoder.project(memory)
+        return DecoderState(sources, padding_mask(source, config.pad), caches, beams)
+
+    def step(
+        self, tokens: Int[Tensor, "sentence beam"], state: DecoderState
+    ) -> tuple[Float[Tensor, "sentence beam vocabulary"], DecoderState]:
+        """Feed one token a beam; return log-probabilities of the next, and the new state."""
+        x = self._embed(self.target_embedding, tokens.flatten()[:, None])
+        x = self.positions(x, first=state.caches[0].length).view(*tokens.shape, -1)
+        x, caches = self.decoder.step(self.dropout(x), state.sources, state.source_mask, state.caches)
+        return F.log_softmax(self.output(x).float(), dim=-1), replace(state, caches=caches)
+
+    def reorder(self, state: DecoderState, beams: Int[Tensor, "sentence beam"]) -> DecoderState:
+        """Let beam b of a sentence go on from its beam `beams[sentence, b]`."""
+        first = torch.arange(len(beams), device=beams.device)[:, None] * state.beams
+        rows = (first + beams).flatten()
+        return replace(state, caches=[cache.select(rows) for cache in state.caches])
+
+    def keep(self, state: DecoderState, sentences: Int[Tensor, " kept"]) -> DecoderState:
+        """Drop all sentences but these, with their beams."""
+        beam = torch.arange(state.beams, device=sentences.device)
+        rows = (sentences[:, None] * state.beams + beam).flatten()
+        return DecoderState(
+            [KeyValue(source.k[sentences], source.v[sentences]) for source in state.sources],
+            state.source_mask[sentences],
+            [cache.select(rows) for cache in state.caches],
+            state.beams,
+        )
+
+    def _embed(
+        self, embedding: nn.Embedding, tokens: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch token dim"]:
+        return embedding(tokens) * math.sqrt(self.config.dim)  # section 3.4
+
+
+def _attention(config: TransformerConfig) -> MultiHeadAttention:
+    return MultiHeadAttention(config.dim, config.heads, dropout=config.attention_dropout)
+
+
+def _feedforward(config: TransformerConfig) -> FeedForward:
+    return FeedForward(
+        config.dim, config.hidden, ACTIVATIONS[config.activation](), dropout=config.dropout
+    )
+
+
+def _residual(config: TransformerConfig) -> nn.Module:
+    return RESIDUALS[config.norm](config.dim, dropout=config.dropout, eps=config.norm_eps)

@@ -1,0 +1,129 @@
+"""The Vision Transformer: Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words"."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.errors import UsageError
+from manyheads.models.parts import ACTIVATIONS, RESIDUALS, Activation, Norm, final_norm
+from manyheads.nn.attention import MultiHeadAttention
+from manyheads.nn.block import EncoderBlock
+from manyheads.nn.dropout import Dropout
+from manyheads.nn.feedforward import FeedForward
+from manyheads.nn.patch import ConvPatches, LinearPatches
+from manyheads.nn.pool import ClassToken, MeanPool
+from manyheads.nn.positions import GridPositions, NoGridPositions
+from manyheads.nn.stack import Encoder
+
+Pool = Literal["class", "mean"]
+Patches = Literal["linear", "conv"]
+Positions = Literal["learned", "none"]
+
+POOLS: dict[Pool, type[ClassToken] | type[MeanPool]] = {"class": ClassToken, "mean": MeanPool}
+PATCHES: dict[Patches, type[LinearPatches] | type[ConvPatches]] = {
+    "linear": LinearPatches,
+    "conv": ConvPatches,
+}
+POSITIONS: dict[Positions, type[GridPositions] | type[NoGridPositions]] = {
+    "learned": GridPositions,
+    "none": NoGridPositions,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VitConfig:
+    """Shape and parts of a ViT; the defaults are the paper's ViT-B/16 (table 1) at 224 pixels.
+
+    `norm = "post", activation = "relu"` gives the variant of introductory slides (V5).
+    """
+
+    height: int = 224
+    width: int = 224
+    channels: int = 3
+    patch: int = 16
+    dim: int = 768
+    layers: int = 12
+    heads: int = 12
+    hidden: int = 3072
+    classes: int = 1000
+    dropout: float = 0.0
+    attention_dropout: float = 0.0  # more than 0 leaves the fast path of the fused kernel
+    pool: Pool = "class"
+    patches: Patches = "conv"
+    positions: Positions = "learned"
+    position_std: float = 0.02  # at first; more lets a small model see sooner where patches are
+    norm: Norm = "pre"
+    activation: Activation = "gelu"
+    norm_eps: float = 1e-6
+
+    def __post_init__(self) -> None:
+        """Refuse an image that cannot be cut into whole patches."""
+        if self.height % self.patch or self.width % self.patch:
+            raise UsageError(
+                f"Images of {self.height} x {self.width} pixels cannot be cut into patches of "
+                f"{self.patch} x {self.patch}: choose sizes that are multiples of the patch."
+            )
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of patches."""
+        return self.height // self.patch, self.width // self.patch
+
+
+class Vit(nn.Module):
+    """Images in, logits over classes out."""
+
+    def __init__(self, config: VitConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.patches = PATCHES[config.patches](config.channels, config.patch, config.dim)
+        self.pool = POOLS[config.pool](config.dim)
+        self.positions = POSITIONS[config.positions](
+            config.grid, self.pool.extra, config.dim, std=config.position_std
+        )
+        self.dropout = Dropout(config.dropout)
+        blocks = [
+            EncoderBlock(
+                MultiHeadAttention(config.dim, config.heads, dropout=config.attention_dropout),
+                FeedForward(
+                    config.dim,
+                    config.hidden,
+                    ACTIVATIONS[config.activation](),
+                    dropout=config.dropout,
+                ),
+                lambda: RESIDUALS[config.norm](
+                    config.dim, dropout=config.dropout, eps=config.norm_eps
+                ),
+            )
+            for _ in range(config.layers)
+        ]
+        self.encoder = Encoder(blocks, final_norm(config.norm, config.dim, config.norm_eps))
+        self.head = nn.Linear(config.dim, config.classes)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw initial weights: truncated normal (0.02), Xavier inside the blocks, a zero head."""
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear):
+                nn.init.zeros_(module.bias)
+                if name.startswith("encoder"):
+                    nn.init.xavier_uniform_(module.weight)
+                else:
+                    nn.init.trunc_normal_(module.weight, std=module.in_features**-0.5)
+        nn.init.zeros_(self.head.weight)  # all classes equally likely at first
+
+    def forward(
+        self, images: Float[Tensor, "batch channel height width"]
+    ) -> Float[Tensor, "batch classes"]:
+        """Score every class for every image."""
+        return self.head(self.pool(self.features(images)))
+
+    def features(
+        self, images: Float[Tensor, "batch channel height width"]
+    ) -> Float[Tensor, "batch token dim"]:
+        """Give every patch (behind the class token, if there is one) its final vector."""
+        grid = images.shape[2] // self.config.patch, images.shape[3] // self.config.patch
+        x = self.pool.prepend(self.patches(images))
+        return self.encoder(self.dropout(self.positions(x, grid)))

@@ -1,0 +1,181 @@
+"""The one attention of the house: two pure functions and one module.
+
+Everything else - encoder, decoder, images, text, looking inside - is a reshape around these.
+Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2, equation (1).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from manyheads.errors import UsageError
+from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.trace import Site, active
+
+
+def attention_weights(
+    q: Float[Tensor, "*batch query size"],
+    k: Float[Tensor, "*batch key size"],
+    mask: Bool[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | None = None,
+) -> Float[Tensor, "*batch query key"]:
+    """Compute softmax(QK^T / sqrt(d_k)), the left half of equation (1).
+
+    Args:
+        q: queries.
+        k: keys.
+        mask: True where a query may attend; broadcasts to the result.
+        bias: added to the scores before the softmax, for example relative positions.
+
+    Returns:
+        For each query a distribution over keys; all zeros where it may attend to nothing.
+    """
+    # Without the square root the dot products grow with d_k and the softmax saturates (T5a).
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    return normalise(scores if bias is None else scores + bias, mask)
+
+
+def normalise(
+    scores: Float[Tensor, "*batch query key"], mask: Bool[Tensor, "..."] | None = None
+) -> Float[Tensor, "*batch query key"]:
+    """Turn scores of any origin into weights: softmax over keys, masked; an empty row gives zeros."""
+    if mask is None:
+        return scores.softmax(dim=-1)
+    # The lowest finite number instead of -inf: softmax over a row of -inf would be NaN, while the
+    # fused kernel answers zeros. Masking once more afterwards makes the two agree.
+    lowest = torch.finfo(scores.dtype).min
+    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionRecord:
+    """What a recorder keeps of one attention: queries and keys; the map is computed when read."""
+
+    site: Site
+    q: Float[Tensor, "batch head query size"]
+    k: Float[Tensor, "batch head key size"]
+    mask: Bool[Tensor, "..."] | None
+    bias: Float[Tensor, "..."] | None
+
+    @property
+    def weights(self) -> Float[Tensor, "batch head query key"]:
+        """The attention map, in fp32."""
+        bias = None if self.bias is None else self.bias.float()
+        return attention_weights(self.q.float(), self.k.float(), self.mask, bias)
+
+
+def attend(
+    q: Float[Tensor, "batch head query size"],
+    k: Float[Tensor, "batch head key size"],
+    v: Float[Tensor, "batch head key value"],
+    mask: Bool[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | None = None,
+    *,
+    dropout: float = 0.0,
+    site: Site = Site(),
+) -> Float[Tensor, "batch head query value"]:
+    """Compute softmax(QK^T / sqrt(d_k)) V, equation (1), always with the fused kernel.
+
+    An open recorder only keeps q and k, so looking never changes the answer.
+
+    Raises:
+        UsageError: a recorder is open while torch.compile traces the model.
+    """
+    trace = active()
+    if trace is not None:
+        if torch.compiler.is_compiling():
+            _refuse_compiled()
+        kept_bias = None if bias is None else bias.detach()
+        trace.records.append(AttentionRecord(site, q.detach(), k.detach(), mask, kept_bias))
+    allowed = mask
+    if bias is not None:  # the kernel takes one mask: boolean, or float to be added
+        allowed = bias if mask is None else bias.masked_fill(~mask, -math.inf)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout)
+
+
+_RECORDER_UNDER_COMPILE = (
+    "A recorder is open while a model compiled with torch.compile runs. Record with the "
+    "uncompiled model instead (compiled._orig_mod): it has the same weights and maps."
+)
+
+
+# Disabled, or the exception would be swallowed and the model run uncompiled. With fullgraph=True
+# torch raises an exception of its own here, and shows the reason.
+@torch.compiler.disable(reason=_RECORDER_UNDER_COMPILE)
+def _refuse_compiled() -> None:
+    raise UsageError(_RECORDER_UNDER_COMPILE)
+
+
+class KeyValue(NamedTuple):
+    """The keys and values of one source, split into heads: computed once, read by every query."""
+
+    k: Float[Tensor, "batch head key size"]
+    v: Float[Tensor, "batch head key size"]
+
+
+class MultiHeadAttention(nn.Module):
+    """Several attentions of width dim / heads side by side (section 3.2.2), in one packed projection.
+
+    The 3h projections of the paper are the rows of one matrix; `per_head.py` has the paper's own
+    form and a test that the two are equal. The same parameters serve self-attention (`forward`),
+    attention over another sequence (`project` once, then `over`) and decoding (`step`).
+    """
+
+    def __init__(self, dim: int, heads: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        if dim % heads:
+            raise UsageError(f"dim {dim} cannot be split into {heads} heads: choose a divisor of it.")
+        self.heads = heads
+        self.dropout = dropout
+        self.site = Site()  # set once by the stack, for recording
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.out = nn.Linear(dim, dim)
+
+    def forward(
+        self, x: Float[Tensor, "batch token dim"], mask: Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "batch token dim"]:
+        """Self-attention: queries, keys and values all come from x."""
+        q, k, v = (self._split(part) for part in self.qkv(x).chunk(3, dim=-1))
+        return self._attend(q, k, v, mask)
+
+    def project(self, source: Float[Tensor, "batch key dim"]) -> KeyValue:
+        """Compute the keys and values of a source, once for all queries and decoding steps."""
+        dim = self.out.in_features
+        packed = F.linear(source, self.qkv.weight[dim:], self.qkv.bias[dim:])
+        k, v = packed.chunk(2, dim=-1)
+        return KeyValue(self._split(k), self._split(v))
+
+    def over(
+        self,
+        x: Float[Tensor, "batch token dim"],
+        source: KeyValue,
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch token dim"]:
+        """Encoder-decoder attention: queries from x, keys and values from a projected source."""
+        dim = self.out.in_features
+        q = F.linear(x, self.qkv.weight[:dim], self.qkv.bias[:dim])
+        return self._attend(self._split(q), *source, mask)
+
+    def step(
+        self, x: Float[Tensor, "sentence beam dim"], cache: KeyValueCache
+    ) -> tuple[Float[Tensor, "sentence beam dim"], KeyValueCache]:
+        """Causal self-attention for one new token a beam; the past comes from the cache."""
+        new = self.qkv(x.flatten(0, 1).unsqueeze(1))  # every beam is a row with a past of its own
+        q, k, v = (self._split(part) for part in new.chunk(3, dim=-1))
+        cache = cache.append(k, v)
+        return self._attend(q, cache.keys, cache.values, None).view_as(x), cache
+
+    def _attend(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Bool[Tensor, "..."] | None
+    ) -> Float[Tensor, "batch token dim"]:
+        dropout = self.dropout if self.training else 0.0
+        heads = attend(q, k, v, mask, dropout=dropout, site=self.site)
+        return self.out(heads.transpose(1, 2).flatten(2))  # batch head token size -> batch token dim
+
+    def _split(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch head token size"]:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)

@@ -1,0 +1,57 @@
+"""The explicit key/value cache: an argument and a result of every decoding step."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValueCache:
+    """Keys and values of the tokens so far, in storage allocated ahead of need.
+
+    The storage is written in place and handed on, so a cache that has been appended to must not be
+    used again: keep the returned one.
+    """
+
+    key_storage: Float[Tensor, "row head capacity size"]
+    value_storage: Float[Tensor, "row head capacity size"]
+    length: int = 0
+
+    @classmethod
+    def empty(
+        cls, rows: int, heads: int, capacity: int, size: int, like: Tensor
+    ) -> "KeyValueCache":
+        """Allocate an empty cache with the type and device of `like`."""
+        shape = (rows, heads, capacity, size)
+        return cls(like.new_empty(shape), like.new_empty(shape))
+
+    @property
+    def keys(self) -> Float[Tensor, "row head key size"]:
+        """The keys of all tokens so far."""
+        return self.key_storage[:, :, : self.length]
+
+    @property
+    def values(self) -> Float[Tensor, "row head key size"]:
+        """The values of all tokens so far."""
+        return self.value_storage[:, :, : self.length]
+
+    def append(
+        self, k: Float[Tensor, "row head new size"], v: Float[Tensor, "row head new size"]
+    ) -> "KeyValueCache":
+        """Write new keys and values behind the old ones; storage doubles when it is full."""
+        length = self.length + k.shape[2]
+        grown = self
+        if length > self.key_storage.shape[2]:
+            grown = KeyValueCache(
+                torch.cat((self.key_storage, torch.empty_like(self.key_storage)), dim=2),
+                torch.cat((self.value_storage, torch.empty_like(self.value_storage)), dim=2),
+            )
+        grown.key_storage[:, :, self.length : length] = k
+        grown.value_storage[:, :, self.length : length] = v
+        return KeyValueCache(grown.key_storage, grown.value_storage, length)
+
+    def select(self, rows: Int[Tensor, " kept"]) -> "KeyValueCache":
+        """Keep these rows, in this order; a row may be taken more than once."""
+        return KeyValueCache(self.key_storage[rows], self.value_storage[rows], self.length)

@@ -1,0 +1,21 @@
+"""FFN(x) = act(x W1 + b1) W2 + b2, the same for every position (Vaswani et al. 2017, equation 2)."""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.nn.dropout import Dropout
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with a non-linearity between: ReLU in the Transformer, GELU in ViT."""
+
+    def __init__(self, dim: int, hidden: int, activation: nn.Module, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.expand = nn.Linear(dim, hidden)
+        self.activation = activation
+        self.dropout = Dropout(dropout)
+        self.contract = nn.Linear(hidden, dim)
+
+    def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
+        """Expand, bend, contract."""
+        return self.contract(self.dropout(self.activation(self.expand(x))))

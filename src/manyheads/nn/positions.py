@@ -1,0 +1,129 @@
+"""Where a token stands: attention itself sees a set, not a sequence (Vaswani et al. 2017, 3.5)."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.errors import UsageError
+
+
+def sinusoids(length: int, dim: int) -> Float[Tensor, "{length} {dim}"]:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/dim)) and PE(pos, 2i+1) = cos of the same.
+
+    The wavelength grows with i, from 2 pi to 10000 * 2 pi: low dimensions turn fast.
+    """
+    position = torch.arange(length, dtype=torch.float64)[:, None]
+    wavelength = 10000 ** (torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    angle = position / wavelength
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)[:, :dim].float()
+
+
+class SinusoidalPositions(nn.Module):
+    """Add fixed sinusoids; any length, because the table is a formula."""
+
+    table: Tensor
+
+    def __init__(self, length: int, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("table", sinusoids(length, dim), persistent=False)
+
+    def forward(
+        self, x: Float[Tensor, "batch token dim"], first: int = 0
+    ) -> Float[Tensor, "batch token dim"]:
+        """Add the positions first, first + 1, ... to the tokens of x."""
+        last = first + x.shape[1]
+        table = self.table if last <= len(self.table) else sinusoids(last, x.shape[2]).to(x)
+        return x + table[first:last].to(x.dtype)
+
+
+class LearnedPositions(nn.Module):
+    """Add a learned vector a position (Dosovitskiy et al. 2021, E_pos in equation 1)."""
+
+    def __init__(self, length: int, dim: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(length, dim))
+        nn.init.trunc_normal_(self.table, std=0.02)
+
+    def forward(
+        self, x: Float[Tensor, "batch token dim"], first: int = 0
+    ) -> Float[Tensor, "batch token dim"]:
+        """Add the positions first, first + 1, ... to the tokens of x.
+
+        Raises:
+            UsageError: x reaches beyond the last position that was learned.
+        """
+        last = first + x.shape[1]
+        if last > len(self.table):
+            raise UsageError(
+                f"The input reaches position {last}, but only {len(self.table)} positions were "
+                "learned. Shorten the input, or train with more positions or sinusoidal ones."
+            )
+        return x + self.table[first:last]
+
+
+class NoPositions(nn.Module):
+    """Add nothing: the model sees a set."""
+
+    def __init__(self, length: int, dim: int) -> None:
+        super().__init__()
+
+    def forward(
+        self, x: Float[Tensor, "batch token dim"], first: int = 0
+    ) -> Float[Tensor, "batch token dim"]:
+        """Return x."""
+        return x
+
+
+class GridPositions(nn.Module):
+    """Learned vectors for a grid of patches behind `extra` tokens without a place (ViT, 3.1).
+
+    The table is 1-D, (extra + rows * columns, dim); an image of another size gets it interpolated.
+    """
+
+    def __init__(self, grid: tuple[int, int], extra: int, dim: int, *, std: float) -> None:
+        super().__init__()
+        self.grid = grid
+        self.extra = extra
+        self.table = nn.Parameter(torch.empty(extra + grid[0] * grid[1], dim))
+        nn.init.normal_(self.table, std=std)
+
+    def forward(
+        self, x: Float[Tensor, "batch token dim"], grid: tuple[int, int]
+    ) -> Float[Tensor, "batch token dim"]:
+        """Add the positions of a grid of this many rows and columns to the tokens of x."""
+        return x + resize_grid(self.table, self.grid, grid, self.extra)
+
+
+class NoGridPositions(nn.Module):
+    """Add nothing: the patches are a set."""
+
+    def __init__(self, grid: tuple[int, int], extra: int, dim: int, *, std: float) -> None:
+        super().__init__()
+
+    def forward(
+        self, x: Float[Tensor, "batch token dim"], grid: tuple[int, int]
+    ) -> Float[Tensor, "batch token dim"]:
+        """Return x."""
+        return x
+
+
+def resize_grid(
+    table: Float[Tensor, "old dim"], old: tuple[int, int], new: tuple[int, int], extra: int
+) -> Float[Tensor, "new dim"]:
+    """Fit positions learned for one patch grid to another by 2-D interpolation (ViT, section 3.2).
+
+    Args:
+        table: `extra` rows for tokens without a place (the class token), then the grid row by row.
+        old: rows and columns of the grid that the table was learned for.
+        new: rows and columns wanted; need not be square.
+        extra: rows in front that are kept as they are.
+    """
+    if old == new:
+        return table
+    grid = table[extra:].unflatten(0, old).permute(2, 0, 1)[None]  # cell dim -> 1 dim row column
+    # In fp32: torch has no antialiased interpolation of bf16 on a CPU.
+    grid = F.interpolate(
+        grid.float(), size=new, mode="bicubic", align_corners=False, antialias=True
+    )
+    return torch.cat((table[:extra], grid[0].flatten(1).T.to(table.dtype)))

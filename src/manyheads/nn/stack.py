@@ -1,0 +1,73 @@
+"""Stacks of blocks: the encoder that text and images share, and the decoder."""
+
+from collections.abc import Iterable, Sequence
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from manyheads.nn.attention import KeyValue
+from manyheads.nn.block import DecoderBlock, EncoderBlock
+from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.masks import causal_mask
+from manyheads.nn.trace import Site
+
+
+class Encoder(nn.Module):
+    """Blocks in a row, then `norm`: the identity after post-norm blocks, a LayerNorm after pre-norm."""
+
+    def __init__(self, blocks: Iterable[EncoderBlock], norm: nn.Module) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = norm
+        for layer, block in enumerate(self.blocks):
+            block.attention.site = Site("encoder", layer, "self")
+
+    def forward(
+        self, x: Float[Tensor, "batch token dim"], mask: Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "batch token dim"]:
+        """Give every token a vector that knows its context."""
+        for block in self.blocks:
+            x = block(x, mask)
+        return self.norm(x)
+
+
+class Decoder(nn.Module):
+    """Decoder blocks in a row, over a whole target (`forward`) or one token at a time (`step`)."""
+
+    def __init__(self, blocks: Iterable[DecoderBlock], norm: nn.Module) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = norm
+        for layer, block in enumerate(self.blocks):
+            block.attention.site = Site("decoder", layer, "self")
+            block.cross.site = Site("decoder", layer, "cross")
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch token dim"],
+        memory: Float[Tensor, "batch key dim"],
+        memory_mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch token dim"]:
+        """Process a whole target; position t sees positions 0..t and all of the memory."""
+        mask = causal_mask(x.shape[1], x.device)
+        for block in self.blocks:
+            x = block(x, block.cross.project(memory), mask, memory_mask)
+        return self.norm(x)
+
+    def project(self, memory: Float[Tensor, "batch key dim"]) -> list[KeyValue]:
+        """Compute each block's keys and values of the memory: once a sentence, not once a step."""
+        return [block.cross.project(memory) for block in self.blocks]
+
+    def step(
+        self,
+        x: Float[Tensor, "sentence beam dim"],
+        sources: Sequence[KeyValue],
+        source_mask: Bool[Tensor, "..."] | None,
+        caches: Sequence[KeyValueCache],
+    ) -> tuple[Float[Tensor, "sentence beam dim"], list[KeyValueCache]]:
+        """Process one new token a beam."""
+        grown = []
+        for block, source, cache in zip(self.blocks, sources, caches, strict=True):
+            x, cache = block.step(x, source, source_mask, cache)
+            grown.append(cache)
+        return self.norm(x), grown

@@ -1,0 +1,80 @@
+"""Looking inside: a recorder that parts of a model write to while it is open.
+
+The recorder never takes part in the computation. A part that has something to show asks
+`active()` and, only if a recorder is open, adds a record of what it already holds. So the answer
+of a model is bitwise the same with and without a recorder.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import local
+from typing import Protocol, runtime_checkable
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where in a model something was recorded, for example decoder layer 2, "cross"."""
+
+    stack: str = ""
+    layer: int = 0
+    kind: str = "self"
+
+    def __str__(self) -> str:
+        """Name the site as legends do, counting layers from 1."""
+        return f"{self.stack} layer {self.layer + 1} {self.kind}".strip()
+
+
+@runtime_checkable
+class Record(Protocol):
+    """What every record has, whatever it shows: the site it came from."""
+
+    @property
+    def site(self) -> Site:
+        """The part of the model that wrote the record."""
+
+
+@dataclass
+class Trace:
+    """The records of everything that ran while the recorder was open, in order."""
+
+    records: list[Record] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Iterate over the records in the order in which they were written."""
+        return iter(self.records)
+
+    def __len__(self) -> int:
+        """Count the records."""
+        return len(self.records)
+
+
+class _Recorder(local):
+    """The open recorder of each thread: two threads of a server must not share a trace.
+
+    Thread-local rather than a ContextVar, which torch.compile cannot read without splitting the
+    model into one graph an attention. The trace is an attribute of the instance from the start:
+    a default on the class would escape the guards of torch.compile.
+    """
+
+    def __init__(self) -> None:
+        self.trace: Trace | None = None
+
+
+_recorder = _Recorder()
+
+
+@contextmanager
+def record() -> Iterator[Trace]:
+    """Open a recorder for the enclosed forward passes: `with record() as trace: model(x)`."""
+    outer = _recorder.trace
+    _recorder.trace = trace = Trace()
+    try:
+        yield trace
+    finally:
+        _recorder.trace = outer
+
+
+def active() -> Trace | None:
+    """Return the open recorder of this thread, or None."""
+    return _recorder.trace

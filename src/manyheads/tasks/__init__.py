@@ -1,0 +1,1 @@
+"""Tasks: each binds data, model, loss and metric of one thing to learn."""

@@ -1,0 +1,158 @@
+"""Training state on disk: complete or not there at all, and checked when it is read."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from manyheads.errors import FolderError
+
+KEPT = 2  # the newest, and one before it in case the newest is damaged from outside
+
+
+@dataclass
+class Progress:
+    """Where a run is. With the weights and the optimizer's tensors, all that is needed to go on."""
+
+    step: int = 0
+    epoch: int = 0
+    index: int = 0  # batches of this epoch already used
+    seconds: float = 0.0
+    best: float | None = None  # of the early-stopping metric
+    stale: int = 0  # validations since it improved
+    stopped: bool = False
+    conditions: dict[str, str] = field(default_factory=dict)  # what bitwise equality depends on
+
+
+def tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Return parameters and persistent buffers by name; a tied one only once, by its first name."""
+    names = model.state_dict().keys()
+    named = [*model.named_parameters(), *model.named_buffers()]
+    return {name: tensor.detach() for name, tensor in named if name in names}
+
+
+def restore(model: nn.Module, stored: Mapping[str, Tensor], where: Path) -> None:
+    """Copy stored tensors into a model.
+
+    Raises:
+        FolderError: names or shapes differ; the message lists the first differences.
+    """
+    own = tensors(model)
+    wrong = [f"- {name}: missing" for name in own.keys() - stored.keys()]
+    wrong += [f"- {name}: not part of this model" for name in stored.keys() - own.keys()]
+    wrong += [
+        f"- {name}: stored {tuple(stored[name].shape)}, the model has {tuple(own[name].shape)}"
+        for name in own.keys() & stored.keys()
+        if own[name].shape != stored[name].shape
+    ]
+    if wrong:
+        listed = "\n".join(sorted(wrong)[:8])
+        raise FolderError(
+            f"{where} does not fit the model that its recipe describes ({len(wrong)} differences):\n"
+            f"{listed}\nUse the recipe it was trained with, or train again."
+        )
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(stored[name])
+
+
+def save(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
+) -> None:
+    """Write a checkpoint under folder, atomically: a kill at any moment leaves a usable one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    final = folder / f"step-{progress.step:09d}"
+    if final.exists():
+        return
+    partial = folder / f"partial-{os.getpid()}"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    save_file(tensors(model), partial / "model.safetensors")
+    save_file(_optimizer_tensors(model, optimizer), partial / "optimizer.safetensors")
+    hashes = {path.name: _sha256(path) for path in sorted(partial.glob("*.safetensors"))}
+    document = {"progress": asdict(progress), "sha256": hashes}
+    (partial / "progress.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
+    for path in partial.iterdir():
+        _flush(path)
+    partial.rename(final)  # the moment the checkpoint begins to exist
+    _flush(folder)
+    for old in checkpoints(folder)[:-KEPT]:
+        shutil.rmtree(old)
+    for abandoned in folder.glob("partial-*"):
+        shutil.rmtree(abandoned, ignore_errors=True)
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """List the complete checkpoints under folder, oldest first."""
+    return sorted(folder.glob("step-*"))
+
+
+def load(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+) -> Progress | None:
+    """Restore the newest checkpoint under folder; None if there is none.
+
+    Raises:
+        FolderError: the newest checkpoint is damaged; the message says what to do.
+    """
+    found = checkpoints(folder)
+    if not found:
+        return None
+    newest = found[-1]
+    try:
+        document = json.loads((newest / "progress.json").read_text(encoding="utf-8"))
+        progress = Progress(**document["progress"])
+        for name, expected in document["sha256"].items():
+            if _sha256(newest / name) != expected:
+                raise FolderError(f"{newest / name} is not what was written (its sha256 differs)")
+        model_tensors = load_file(newest / "model.safetensors")
+        optimizer_tensors = load_file(newest / "optimizer.safetensors")
+    except (OSError, ValueError, KeyError, TypeError, FolderError) as error:
+        older = f"resume from {found[-2].name}" if len(found) > 1 else "start again from the beginning"
+        raise FolderError(
+            f"The checkpoint {newest} is damaged: {error}. "
+            f"Move that folder away to {older} with the same command."
+        ) from error
+    restore(model, model_tensors, newest)
+    _restore_optimizer(model, optimizer, optimizer_tensors)
+    return progress
+
+
+def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    return {
+        f"{key}/{name}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def _restore_optimizer(
+    model: nn.Module, optimizer: torch.optim.Optimizer, stored: Mapping[str, Tensor]
+) -> None:
+    parameters = dict(model.named_parameters())
+    for full_name, value in stored.items():
+        key, _, name = full_name.partition("/")
+        parameter = parameters[name]
+        # As torch does on loading: step counters stay where they were, moments follow the weights.
+        optimizer.state[parameter][key] = value if key == "step" else value.to(parameter.device)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _flush(path: Path) -> None:
+    """Make sure that a file or folder is on the disk before anything relies on it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,48 @@
+"""The [train] table that every task shares."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import Ge, Gt, Lt
+
+Precision = Literal["fp32", "bf16"]
+ScheduleName = Literal["inverse-sqrt", "cosine", "linear", "constant"]
+
+
+Count = Annotated[int, Ge(1)]
+Share = Annotated[float, Ge(0), Lt(1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlyStop:
+    """Stop when `metric` has not improved for `patience` validations, and keep the best weights."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    metric: str
+    patience: Count = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """How to train. Steps are optimizer updates, whatever `accumulate` is."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    steps: Count = 1000
+    accumulate: Count = 1  # batches an update: equals one batch that is as many times larger
+    learning_rate: Annotated[float, Gt(0)] = 1e-3  # the peak
+    schedule: ScheduleName = "cosine"
+    warmup: Annotated[int, Ge(0)] = 100  # steps
+    weight_decay: Annotated[float, Ge(0)] = 0.0  # on matrices only
+    beta1: Share = 0.9
+    beta2: Share = 0.98
+    clip: Annotated[float, Ge(0)] = 1.0  # largest gradient norm; 0 leaves gradients alone
+    label_smoothing: Share = 0.0
+    precision: Precision = "fp32"
+    threads: Annotated[int, Ge(0)] = 0  # 0 = all cores
+    log_every: Count = 50
+    validate_every: Count = 500
+    save_every: Count = 500
+    early_stop: EarlyStop | None = None
+    store: Literal["float32", "float16"] = "float32"  # of model.safetensors

@@ -1,0 +1,26 @@
+"""One policy for devices, threads and precision."""
+
+import contextlib
+
+import torch
+
+from manyheads.train.config import Precision
+
+
+def set_threads(threads: int) -> int:
+    """Use this many threads for tensor operations, 0 for as many as torch finds; return the number."""
+    if threads > 0:
+        torch.set_num_threads(threads)
+    return torch.get_num_threads()
+
+
+def best_device() -> torch.device:
+    """Prefer a GPU if torch can use one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[None]:
+    """Compute matrix products in bf16 if the recipe says so. Never fp16: a CPU is lost with it."""
+    if precision == "fp32":
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)

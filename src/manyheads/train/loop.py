@@ -1,0 +1,263 @@
+"""The training loop: one flat function."""
+
+import math
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from types import FrameType
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from manyheads.errors import InterruptedRunError, NonFiniteLossError, TrainingError
+from manyheads.streams import stream
+from manyheads.train import checkpoint
+from manyheads.train.checkpoint import Progress
+from manyheads.train.config import TrainConfig
+from manyheads.train.device import autocast
+from manyheads.train.log import MetricsLog
+from manyheads.train.optim import adamw
+from manyheads.train.schedule import learning_rate
+from manyheads.train.task import B, Task
+
+
+class Observer(Protocol):
+    """Whoever watches a run: a progress bar, a page, nobody."""
+
+    def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
+        """Hear of every step; `line` is the newest line of the metrics log."""
+
+    def validated(self, step: int, metrics: dict[str, float]) -> None:
+        """Hear of every validation."""
+
+
+def fit(
+    model: nn.Module,
+    task: Task[B],
+    config: TrainConfig,
+    folder: Path,
+    *,
+    seed: int,
+    conditions: dict[str, str],
+    keep: Callable[[nn.Module], None],
+    observer: Observer,
+) -> Progress:
+    """Train until the last step or an early stop, going on from the newest checkpoint in folder.
+
+    Args:
+        model: on the device to train on, with its initial weights.
+        task: what to learn.
+        config: how.
+        folder: the run folder; state/ and metrics.jsonl are written here.
+        seed: of all named random streams.
+        conditions: what bitwise reproduction depends on (versions, threads); a change is warned of.
+        keep: called with the model whenever its weights are the ones to use.
+        observer: hears of progress.
+
+    Raises:
+        InterruptedRunError: Ctrl-C or SIGTERM; the state is saved.
+        NonFiniteLossError: the loss is infinite or not a number; nothing was updated with it.
+    """
+    device = next(model.parameters()).device
+    optimizer = adamw(model, config)
+    progress = checkpoint.load(folder / "state", model, optimizer) or Progress()
+    _compare(progress.conditions, conditions)
+    progress.conditions = conditions
+    log = MetricsLog(folder / "metrics.jsonl", first_step=progress.step)
+    meter = _Meter(task.unit, progress.seconds)
+    line: dict[str, float] = {}
+    with _stop_signals() as stop_asked:
+        while progress.step < config.steps and not progress.stopped:
+            plan = task.plan(progress.epoch)
+            if not plan:
+                raise TrainingError("There is nothing to train on: the training data is empty.")
+            batches = task.load(progress.epoch, plan[progress.index :])
+            for window in _windows(batches, config.accumulate):
+                step = progress.step + 1
+                # Reseeding by step makes dropout a pure function of (seed, step): nothing to store.
+                torch.manual_seed(stream(seed, "dropout", step))
+                loss, logs = _update(model, task, window, config, optimizer, step, device)
+                progress.step = step
+                progress.index += len(window)
+                meter.add(loss, logs, sum(batch.units for batch in window))
+                if step % config.log_every == 0 or step == config.steps:
+                    line = meter.line(step, progress.epoch, learning_rate(step, config))
+                    log.write(line)
+                observer.progress(step, config.steps, line)
+                if step % config.validate_every == 0 or step == config.steps:
+                    metrics = _validate(model, task, config, device)
+                    log.write({"step": step, "epoch": progress.epoch} | metrics)
+                    observer.validated(step, metrics)
+                    if _improved(progress, metrics, config):
+                        keep(model)
+                    meter.skip()
+                progress.seconds = meter.seconds
+                if step % config.save_every == 0 or step == config.steps or stop_asked():
+                    checkpoint.save(folder / "state", model, optimizer, progress)
+                if stop_asked():
+                    raise InterruptedRunError(f"Stopped after step {step} of {config.steps}.")
+                if progress.stopped or step == config.steps:
+                    break
+            else:
+                progress.epoch += 1
+                progress.index = 0
+    return progress
+
+
+def _update(
+    model: nn.Module,
+    task: Task[B],
+    window: Sequence[B],
+    config: TrainConfig,
+    optimizer: torch.optim.Optimizer,
+    step: int,
+    device: torch.device,
+) -> tuple[float, dict[str, float]]:
+    """Make one optimizer update from a window of batches; return the mean loss and further means."""
+    model.train()
+    optimizer.zero_grad(set_to_none=True)
+    total, weight = 0.0, 0.0
+    logs: dict[str, float] = {}
+    for batch in window:
+        with autocast(device, config.precision):
+            loss = task.loss(model, batch)
+        value = loss.sum.item()
+        if not math.isfinite(value):
+            raise NonFiniteLossError(
+                f"The loss is {value} at step {step}, in the batch of {task.describe(batch)}. "
+                "Nothing was updated with it. Look at these examples, lower train.learning_rate, "
+                "or set train.clip; then go on from the last checkpoint with --resume."
+            )
+        loss.sum.backward()
+        total += value
+        weight += loss.weight
+        for name, part in loss.logs.items():
+            logs[name] = logs.get(name, 0.0) + part
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    torch._foreach_div_(gradients, weight)  # over the whole window: the mean of one big batch
+    norm = nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf)
+    if not math.isfinite(norm.item()):
+        raise NonFiniteLossError(
+            f"The gradient is {norm.item()} at step {step} (the loss is {total / weight:.4g}), in "
+            f"the batch of {', '.join(map(task.describe, window))}. Nothing was updated with it. "
+            "Lower train.learning_rate; then go on from the last checkpoint with --resume."
+        )
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate(step, config)
+    optimizer.step()
+    return total / weight, {name: part / weight for name, part in logs.items()}
+
+
+def _validate(
+    model: nn.Module, task: Task[B], config: TrainConfig, device: torch.device
+) -> dict[str, float]:
+    model.eval()
+    with torch.inference_mode(), autocast(device, config.precision):
+        metrics = task.evaluate(model)
+    return {f"val_{name}": value for name, value in metrics.items()}
+
+
+def _improved(progress: Progress, metrics: dict[str, float], config: TrainConfig) -> bool:
+    """Note a validation; say whether the weights are now the ones to keep."""
+    if config.early_stop is None:
+        return True  # without it, the last weights are the ones to keep
+    name = config.early_stop.metric
+    if name not in metrics:
+        raise TrainingError(
+            f"train.early_stop.metric is {name!r}, but validation measures {', '.join(metrics)}."
+        )
+    value = metrics[name]
+    better = (
+        progress.best is None
+        or (value < progress.best if name.endswith("loss") else value > progress.best)
+    )
+    if better:
+        progress.best = value
+    progress.stale = 0 if better else progress.stale + 1
+    progress.stopped = progress.stale >= config.early_stop.patience
+    return better
+
+
+class _Meter:
+    """Adds up what happens between two lines of the log."""
+
+    def __init__(self, unit: str, seconds: float) -> None:
+        self.unit = unit
+        self.seconds = seconds  # of the whole run, validation included
+        self._last = time.monotonic()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._steps, self._units, self._busy = 0, 0, 0.0
+        self._sums: dict[str, float] = {}
+
+    def _tick(self) -> float:
+        now = time.monotonic()
+        elapsed, self._last = now - self._last, now
+        self.seconds += elapsed
+        return elapsed
+
+    def add(self, loss: float, logs: dict[str, float], units: int) -> None:
+        self._steps += 1
+        self._units += units
+        self._busy += self._tick()
+        for name, value in ({"loss": loss} | logs).items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+
+    def skip(self) -> None:
+        """Let the time since the last step not count as training speed."""
+        self._tick()
+
+    def line(self, step: int, epoch: int, rate: float) -> dict[str, float]:
+        means = {name: value / self._steps for name, value in self._sums.items()}
+        speed = round(self._units / self._busy, 1)
+        head = {"step": step, "epoch": epoch, "seconds": round(self.seconds, 2)}
+        self._reset()
+        return head | means | {"learning_rate": rate, f"{self.unit}_per_second": speed}
+
+
+def _windows(batches: Iterator[B], size: int) -> Iterator[list[B]]:
+    """Group batches by the number an update takes; the last group of an epoch may be smaller."""
+    while window := list(islice(batches, size)):
+        yield window
+
+
+@contextmanager
+def _stop_signals() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C and SIGTERM into a question the loop asks after a step; a second one insists."""
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    try:
+        earlier = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread: whoever runs us there handles signals
+        earlier = {}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+def _compare(before: dict[str, str], now: dict[str, str]) -> None:
+    changed = [
+        f"{name} was {before[name]}, is {now.get(name)}"
+        for name in before
+        if before[name] != now.get(name)
+    ]
+    if changed:
+        warnings.warn(
+            "Resuming under other conditions, so the result will not be bitwise the same as without "
+            f"the interruption: {'; '.join(changed)}.",
+            stacklevel=3,
+        )

@@ -1,0 +1,53 @@
+"""The seam between the loop and what is being learned."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from torch import Tensor, nn
+
+Indices = np.ndarray  # which examples form a batch
+
+
+class Batch(Protocol):
+    """What the loop asks of a batch: to move to a device, and to say what it holds."""
+
+    @property
+    def indices(self) -> Indices:
+        """The examples in the batch, to be named when something goes wrong."""
+
+    @property
+    def units(self) -> int:
+        """How much was processed, in the task's unit (tokens, images)."""
+
+
+B = TypeVar("B", bound=Batch)
+
+
+class Loss(NamedTuple):
+    """A loss summed over `weight` items (tokens, images), so that batches can be added up."""
+
+    sum: Tensor
+    weight: float
+    logs: Mapping[str, float]  # further sums over the same items, logged as means
+
+
+class Task(Protocol[B]):
+    """Data, loss and metric of one thing to learn. The model is passed in, so wrappers fit."""
+
+    unit: str  # what a batch's `units` counts: "tokens", "images"
+
+    def plan(self, epoch: int) -> Sequence[Indices]:
+        """Divide the training examples into batches: a pure function of seed and epoch."""
+
+    def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[B]:
+        """Make the planned batches, in order."""
+
+    def loss(self, model: nn.Module, batch: B) -> Loss:
+        """Compute the loss of one batch."""
+
+    def evaluate(self, model: nn.Module) -> dict[str, float]:
+        """Measure the model on the validation data."""
+
+    def describe(self, batch: B) -> str:
+        """Name a batch's examples as the user knows them (file and lines)."""

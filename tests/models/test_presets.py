@@ -1,0 +1,112 @@
+"""Preset sizes, counted exactly, with the papers' own figures beside."""
+
+import pytest
+import torch
+
+from manyheads.errors import UsageError
+from manyheads.models.build import build
+from manyheads.models.presets import PRESETS, preset
+from manyheads.models.transformer import Transformer, TransformerConfig
+from manyheads.models.vit import Vit, VitConfig
+
+# For transformers: one tied vocabulary of 37,000. For ViTs: 224 x 224 pixels, 1000 classes.
+#
+# Base, by hand, with d = 512 and f = 2048:
+#   embedding        37,000 d                                             18,944,000
+#   encoder layer    attention 4d^2 + 4d, feed-forward 2df + f + d, 2 norms of 2d
+#                    1,050,624 + 2,099,712 + 2,048 = 3,152,384; six of them 18,914,304
+#   decoder layer    two attentions, feed-forward, 3 norms
+#                    2,101,248 + 2,099,712 + 3,072 = 4,204,032; six of them 25,224,192
+#                                                                   sum 63,082,496
+# The paper says 65M for base and 213M for big. It does not say how it counts; its vocabulary is
+# "about 37000" and its sinusoids have no parameters, so the difference stays the paper's own.
+# The ViT paper rounds and counts a head of another size (JFT has 18k classes, ImageNet-21k 21k).
+TABLE = [
+    # preset              parameters   the paper's figure
+    ("transformer-tiny", 6_061_056, None),
+    ("transformer-small", 16_844_800, None),
+    ("transformer-base", 63_082_496, "65M"),
+    ("transformer-big", 214_245_376, "213M"),
+    ("transformer-deep", 60_976_640, None),
+    ("vit-ti/16", 5_717_416, "5.7M"),
+    ("vit-s/16", 22_050_664, "22.1M"),
+    ("vit-b/16", 86_567_656, "86M"),
+    ("vit-b/32", 88_224_232, None),
+    ("vit-l/16", 304_326_632, "307M"),
+    ("vit-h/14", 632_045_800, "632M"),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "paper"), TABLE, ids=[row[0] for row in TABLE])
+def test_parameter_counts(name: str, parameters: int, paper: str | None) -> None:
+    """V8: exact counts, built without memory; close to what the papers print."""
+    with torch.device("meta"):
+        model = build(preset(name))
+    counted = sum(parameter.numel() for parameter in model.parameters())
+    print(f"{name:18} {counted:12,} parameters; the paper says {paper or 'nothing'}")
+    assert counted == parameters
+    if paper:
+        assert counted / 1e6 == pytest.approx(float(paper.rstrip("M")), rel=0.031)
+
+
+def test_every_preset_is_counted() -> None:
+    """V8: a preset that is added belongs in the table."""
+    assert {name.partition("/")[0] for name, *_ in TABLE} == set(PRESETS)
+
+
+def test_heads_do_not_change_the_count() -> None:
+    """E9: equal width costs the same, whatever the number of heads."""
+    counts = set()
+    for heads in (1, 4, 16):
+        with torch.device("meta"):
+            model = build(TransformerConfig(heads=heads))
+        counts.add(sum(parameter.numel() for parameter in model.parameters()))
+    assert counts == {63_082_496}
+
+
+def test_widths_of_the_papers() -> None:
+    """T9, V4: every preset's heads are 64 wide but ViT-H's (80) and the tiny one's (32)."""
+    widths = {name: config.dim // config.heads for name, config in PRESETS.items()}
+    assert widths.pop("vit-h") == 80
+    assert widths.pop("transformer-tiny") == 32
+    assert set(widths.values()) == {64}
+    for name, config in PRESETS.items():
+        if isinstance(config, VitConfig):
+            assert config.hidden == 4 * config.dim, name  # V4: MLP ratio 4
+
+
+def test_any_patch_size() -> None:
+    """V1: a ViT's patch size follows a slash."""
+    config = preset("vit-b/32")
+    assert isinstance(config, VitConfig)
+    assert config.patch == 32
+    assert config.grid == (7, 7)
+    assert preset("vit-b/16") == preset("vit-b")
+    assert preset("vit-h") == preset("vit-h/14")
+
+
+@pytest.mark.parametrize("name", ["vit-b/x", "vit-b/-4", "transformer-base/16", "vit-x", "", "/16"])
+def test_an_unknown_preset_is_refused(name: str) -> None:
+    """The message names what was given and what there is."""
+    with pytest.raises(UsageError, match="transformer-tiny.*vit-b/32") as error:
+        preset(name)
+    assert repr(name) in str(error.value)
+
+
+def test_a_mistyped_preset_gets_a_suggestion() -> None:
+    """The nearest name is offered."""
+    with pytest.raises(UsageError, match="did you mean 'transformer-base'"):
+        preset("transformer-bass")
+
+
+def test_a_patch_that_does_not_divide_is_refused() -> None:
+    """V1: 224 is no multiple of 15."""
+    with pytest.raises(UsageError, match="224 x 224 pixels .* 15 x 15"):
+        preset("vit-b/15")
+
+
+def test_build_knows_both_models() -> None:
+    """A Config decides the model."""
+    with torch.device("meta"):
+        assert isinstance(build(PRESETS["transformer-tiny"]), Transformer)
+        assert isinstance(build(PRESETS["vit-ti"]), Vit)

@@ -1,0 +1,165 @@
+"""Looking never changes the answer: every preset, every precision, training and evaluation."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from manyheads.decode.beam import beam_search
+from manyheads.decode.greedy import greedy_search
+from manyheads.models.build import build
+from manyheads.models.presets import Config
+from manyheads.models.transformer import TransformerConfig
+from manyheads.models.vit import VitConfig
+from manyheads.nn import attention
+from manyheads.nn.attention import AttentionRecord
+from manyheads.nn.trace import Trace, record
+from tests import reverser
+from tests.small import EVERY, TRANSFORMERS, VITS, inputs, randomise
+
+presets = pytest.mark.parametrize("config", EVERY.values(), ids=EVERY)
+
+
+def both(run: Callable[[], Tensor]) -> tuple[Tensor, Tensor, Trace]:
+    """Run without and with a recorder, from the same random state."""
+    torch.manual_seed(0)
+    plain = run()
+    torch.manual_seed(0)
+    with record() as trace:
+        recorded = run()
+    assert plain.isfinite().all()
+    assert plain.std() > 0
+    return plain, recorded, trace
+
+
+def attentions(config: Config) -> int:
+    if isinstance(config, VitConfig):
+        return config.layers
+    return config.encoder_layers + 2 * config.decoder_layers
+
+
+@presets
+@pytest.mark.parametrize("precision", ["fp32", "bf16 autocast", "bf16 weights"])
+@pytest.mark.parametrize("grad", [False, True], ids=["no grad", "grad"])
+def test_recorded_equals_unrecorded(config: Config, precision: str, grad: bool) -> None:
+    """T5, design: bitwise equal logits, in evaluation."""
+    model, arguments = randomise(build(config)).eval(), inputs(config)
+    context: Callable[[], AbstractContextManager[Any]] = nullcontext
+    if precision == "bf16 autocast":
+        context = lambda: torch.autocast("cpu", torch.bfloat16)  # noqa: E731
+    elif precision == "bf16 weights":
+        model = model.bfloat16()
+        arguments = tuple(x.bfloat16() if x.is_floating_point() else x for x in arguments)
+    with context(), torch.set_grad_enabled(grad):
+        plain, recorded, trace = both(lambda: model(*arguments))
+    assert torch.equal(plain, recorded)
+    assert plain.dtype == (torch.float32 if precision == "fp32" else torch.bfloat16)
+    assert len(trace) == attentions(config)
+
+
+@presets
+@pytest.mark.parametrize("attention_dropout", [0.0, 0.2])
+def test_recorded_equals_unrecorded_in_training(config: Config, attention_dropout: float) -> None:
+    """Also with dropout of values and of weights, from the same seed, and so are the gradients."""
+    model = randomise(build(replace(config, dropout=0.2, attention_dropout=attention_dropout)))
+    arguments = inputs(config)
+    gradients = []
+
+    def run() -> Tensor:
+        model.zero_grad()
+        out: Tensor = model.train()(*arguments)
+        out.square().sum().backward()
+        gradients.append([parameter.grad for parameter in model.parameters()])
+        return out
+
+    plain, recorded, trace = both(run)
+    assert torch.equal(plain, recorded)
+    assert len(trace) == attentions(config)
+    for left, right in zip(*gradients, strict=True):
+        assert left is not None
+        assert right is not None
+        assert torch.equal(left, right)
+    assert not torch.equal(plain, model.eval()(*arguments))  # dropout was really on
+
+
+@presets
+def test_recorded_weights_are_those_that_were_used(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T5: the maps read from a trace, times V, give what the fused kernel answered."""
+    seen: list[tuple[Tensor, Tensor]] = []
+    attend = attention.attend
+
+    def spy(q: Tensor, k: Tensor, v: Tensor, *rest: Any, **options: Any) -> Tensor:
+        out = attend(q, k, v, *rest, **options)
+        seen.append((v, out))
+        return out
+
+    monkeypatch.setattr(attention, "attend", spy)
+    model = randomise(build(config)).eval()
+    with record() as trace:
+        model(*inputs(config))
+    assert len(seen) == len(trace) == attentions(config)
+    for entry, (v, out) in zip(trace, seen, strict=True):
+        assert isinstance(entry, AttentionRecord)
+        torch.testing.assert_close(entry.weights @ v, out, atol=1e-5, rtol=0)
+        sums = entry.weights.sum(-1)
+        torch.testing.assert_close(sums, torch.ones_like(sums))  # no empty row here
+
+
+@pytest.mark.parametrize("config", TRANSFORMERS.values(), ids=TRANSFORMERS)
+def test_sites_of_a_transformer(config: TransformerConfig) -> None:
+    """T12-T14: encoder layers, then for each decoder layer itself and the source."""
+    with record() as trace:
+        build(config)(*inputs(config))
+    expected = [f"encoder layer {n + 1} self" for n in range(config.encoder_layers)]
+    for n in range(config.decoder_layers):
+        expected += [f"decoder layer {n + 1} self", f"decoder layer {n + 1} cross"]
+    assert [str(entry.site) for entry in trace] == expected
+
+
+def test_sites_of_a_vit() -> None:
+    """M1: images go through the same encoder, so the sites have the same names."""
+    with record() as trace:
+        build(VITS["vit-b"])(*inputs(VITS["vit-b"]))
+    assert [str(entry.site) for entry in trace] == ["encoder layer 1 self", "encoder layer 2 self"]
+
+
+def test_maps_of_a_padded_batch() -> None:
+    """T13, T14: no map looks at padding or ahead; cross maps are target x source."""
+    config = TRANSFORMERS["transformer-base"]
+    source, target = inputs(config)  # 5 source tokens, of which the second sentence has 3; 4 target
+    with record() as trace:
+        build(config)(source, target)
+    maps = {str(entry.site): entry.weights for entry in trace if isinstance(entry, AttentionRecord)}
+    assert maps["encoder layer 1 self"].shape == (2, 2, 5, 5)
+    assert maps["encoder layer 1 self"][1, ..., 3:].eq(0).all()
+    assert maps["decoder layer 1 self"].shape == (2, 2, 4, 4)
+    assert maps["decoder layer 1 self"].triu(1).eq(0).all()
+    assert maps["decoder layer 1 cross"].shape == (2, 2, 4, 5)
+    assert maps["decoder layer 1 cross"][1, ..., 3:].eq(0).all()
+
+
+def test_recording_a_search() -> None:
+    """T17: decoding is recorded step by step and finds the same."""
+    model, config = reverser.trained(), reverser.CONFIG
+    source = reverser.padded([[3, 4, 5], [6, 7, 8, 9]])
+
+    def greedy() -> Any:
+        return greedy_search(model, source, [9, 9], start=config.start, end=config.end)
+
+    def beam() -> Any:
+        return beam_search(model, source, [9, 9], beams=3, start=config.start, end=config.end)
+
+    for search in (greedy, beam):
+        plain = search()
+        with record() as trace:
+            assert search() == plain
+        encoder = [entry for entry in trace if entry.site.stack == "encoder"]
+        assert len(encoder) == config.encoder_layers
+        steps = (len(trace) - len(encoder)) / (2 * config.decoder_layers)
+        assert steps == int(steps) >= 5  # four letters and the end

@@ -1,0 +1,40 @@
+"""The feed-forward network."""
+
+import torch
+from torch import nn
+
+from manyheads.nn.feedforward import FeedForward
+from tests.small import randomise
+
+
+def test_feedforward_by_hand() -> None:
+    """T10: max(0, x W1 + b1) W2 + b2."""
+    network = FeedForward(2, 3, nn.ReLU())
+    with torch.no_grad():
+        network.expand.weight.copy_(torch.tensor([[1.0, 0], [0, 1], [1, 1]]))
+        network.expand.bias.copy_(torch.tensor([0.0, 0, -4]))
+        network.contract.weight.copy_(torch.tensor([[1.0, 1, 1], [0, 2, 0]]))
+        network.contract.bias.copy_(torch.tensor([0.5, 0]))
+    # x = (2, -1): expanded (2, -1, -3), ReLU (2, 0, 0), contracted (2 + .5, 0)
+    # x = (3, 4): expanded (3, 4, 3), ReLU the same, contracted (10 + .5, 8)
+    out = network(torch.tensor([[2.0, -1], [3, 4]]))
+    assert out.tolist() == [[2.5, 0.0], [10.5, 8.0]]
+
+
+def test_each_position_is_transformed_by_itself() -> None:
+    """T10: the feed-forward network mixes dimensions, never tokens."""
+    network = randomise(FeedForward(4, 8, nn.GELU()))
+    x = torch.randn(2, 5, 4)
+    alone = torch.stack([network(x[:, token]) for token in range(5)], dim=1)
+    torch.testing.assert_close(network(x), alone, atol=1e-6, rtol=0)
+    changed = x.clone()
+    changed[:, 2] += 1.0
+    different = (network(changed) != network(x)).any(-1).any(0)
+    assert different.tolist() == [False, False, True, False, False]
+
+
+def test_the_papers_sizes() -> None:
+    """T10: 512 -> 2048 -> 512."""
+    network = FeedForward(512, 2048, nn.ReLU())
+    assert network.expand.weight.shape == (2048, 512)
+    assert network.contract.weight.shape == (512, 2048)

@@ -1,0 +1,81 @@
+"""Whole stacks against torch.nn.Transformer, and what a stack promises by itself."""
+
+import pytest
+import torch
+from torch import nn
+
+from manyheads.nn.attention import MultiHeadAttention
+from manyheads.nn.block import EncoderBlock
+from manyheads.nn.feedforward import FeedForward
+from manyheads.nn.masks import causal_mask
+from manyheads.nn.residual import PreNorm
+from manyheads.nn.stack import Encoder
+from manyheads.nn.trace import Site
+from tests import torch_reference
+from tests.small import randomise
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("norm_first", [False, True], ids=["post-norm", "pre-norm"])
+def test_torch_transformer(norm_first: bool, activation: str) -> None:
+    """T12-T14: nn.Transformer with copied random weights, causal mask and padded sources."""
+    theirs = randomise(
+        nn.Transformer(
+            d_model=8,
+            nhead=2,
+            num_encoder_layers=3,
+            num_decoder_layers=2,
+            dim_feedforward=16,
+            dropout=0.0,
+            activation=activation,
+            batch_first=True,
+            norm_first=norm_first,
+        )
+    )
+    encoder = torch_reference.encoder_of(theirs.encoder)
+    decoder = torch_reference.decoder_of(theirs.decoder)
+    source, target = torch.randn(3, 5, 8), torch.randn(3, 4, 8)
+    visible = torch.tensor([[True] * 5, [True] * 3 + [False] * 2, [True] + [False] * 4])
+    expected = theirs(
+        source,
+        target,
+        tgt_mask=~causal_mask(4)[0, 0],  # theirs: True = hidden
+        src_key_padding_mask=~visible,
+        memory_key_padding_mask=~visible,
+    )
+    mask = visible[:, None, None]
+    out = decoder(target, encoder(source, mask), mask)
+    torch.testing.assert_close(out, expected, atol=1e-5, rtol=0)
+
+
+def test_gradients_reach_the_first_layer() -> None:
+    """T11: with the identity path, the first of 24 layers still learns."""
+    torch.manual_seed(0)
+    encoder = Encoder(
+        (
+            EncoderBlock(
+                MultiHeadAttention(8, 2), FeedForward(8, 16, nn.GELU()), lambda: PreNorm(8)
+            )
+            for _ in range(24)
+        ),
+        nn.LayerNorm(8),
+    )
+    encoder(torch.randn(2, 5, 8))[..., 0].square().sum().backward()
+    norms = [
+        block.feedforward.contract.weight.grad.norm().item()  # type: ignore[union-attr]
+        for block in encoder.blocks
+    ]
+    assert min(norms) > 0
+    assert max(norms) / min(norms) < 100
+
+
+def test_sites_are_named_once() -> None:
+    """Every attention knows its place after the stack is built."""
+    layer = nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+    decoder = torch_reference.decoder_of(nn.TransformerDecoder(layer, 2))
+    sites = [(block.attention.site, block.cross.site) for block in decoder.blocks]
+    assert sites == [
+        (Site("decoder", 0, "self"), Site("decoder", 0, "cross")),
+        (Site("decoder", 1, "self"), Site("decoder", 1, "cross")),
+    ]

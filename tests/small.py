@@ -1,0 +1,80 @@
+"""Every preset at test size: the parts of the real model, a few numbers wide."""
+
+from dataclasses import replace
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from manyheads.models.presets import PRESETS, Config
+from manyheads.models.transformer import TransformerConfig
+from manyheads.models.vit import VitConfig
+
+M = TypeVar("M", bound=nn.Module)
+
+TRANSFORMERS: dict[str, TransformerConfig] = {}
+VITS: dict[str, VitConfig] = {}
+
+
+def shrink_transformer(config: TransformerConfig) -> TransformerConfig:
+    """Keep the parts and what is deep or shallow; make everything else small."""
+    return replace(
+        config,
+        vocabulary=11,
+        dim=8,
+        heads=2,
+        hidden=16,
+        encoder_layers=3 if config.encoder_layers > config.decoder_layers else 2,
+        decoder_layers=1 if config.encoder_layers > config.decoder_layers else 2,
+        max_length=16,
+    )
+
+
+def shrink_vit(config: VitConfig) -> VitConfig:
+    """Keep the parts; make everything else small, and the image not square."""
+    return replace(
+        config, height=4, width=6, patch=2, dim=8, layers=2, heads=2, hidden=16, classes=5
+    )
+
+
+for _name, _config in PRESETS.items():
+    if isinstance(_config, TransformerConfig):
+        TRANSFORMERS[_name] = shrink_transformer(_config)
+    else:
+        VITS[_name] = shrink_vit(_config)
+
+# What no preset has selected, but a recipe may.
+_base, _vit = TRANSFORMERS["transformer-base"], VITS["vit-b"]
+TRANSFORMERS["pre-norm gelu"] = replace(_base, norm="pre", activation="gelu")
+TRANSFORMERS["learned positions"] = replace(_base, positions="learned")
+TRANSFORMERS["no positions"] = replace(_base, positions="none")
+TRANSFORMERS["untied"] = replace(_base, tied=False)
+VITS["post-norm relu"] = replace(_vit, norm="post", activation="relu")  # atlas V5
+VITS["mean pool, linear patches"] = replace(_vit, pool="mean", patches="linear")
+VITS["no positions"] = replace(_vit, positions="none")
+
+EVERY: dict[str, Config] = {**TRANSFORMERS, **{f"vit: {name}": c for name, c in VITS.items()}}
+
+
+def randomise(module: M, seed: int = 0) -> M:
+    """Draw every parameter anew: no zero head, no zero bias, no unit norm can hide a mistake."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator))
+        for part in module.modules():
+            if isinstance(part, nn.LayerNorm):
+                part.weight += 1.0
+    return module
+
+
+def inputs(config: Config, seed: int = 0) -> tuple[Tensor, ...]:
+    """Two examples to call the model with; the second sentence is padded."""
+    generator = torch.Generator().manual_seed(seed)
+    if isinstance(config, VitConfig):
+        return (torch.randn(2, config.channels, config.height, config.width, generator=generator),)
+    source = torch.randint(3, config.vocabulary, (2, 5), generator=generator)
+    target = torch.randint(3, config.vocabulary, (2, 4), generator=generator)
+    source[1, 3:] = config.pad
+    target[:, 0] = config.start
+    return source, target
