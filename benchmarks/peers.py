@@ -43,7 +43,7 @@ def timm_arguments(config: VitConfig) -> dict[str, Any]:
 
 def hf_vit(config: VitConfig, **arguments: Any) -> nn.Module:
     """Build Hugging Face's ViTForImageClassification with fresh weights."""
-    transformers = _import("transformers")
+    transformers = _transformers()
     shape = transformers.ViTConfig(
         image_size=(config.height, config.width),
         patch_size=config.patch,
@@ -60,7 +60,7 @@ def hf_vit(config: VitConfig, **arguments: Any) -> nn.Module:
 
 def hf_marian(config: TransformerConfig) -> nn.Module:
     """Build Hugging Face's MarianMTModel with fresh weights; dropout where ours has it."""
-    transformers = _import("transformers")
+    transformers = _transformers()
     shape = transformers.MarianConfig(
         vocab_size=config.vocabulary,
         d_model=config.dim,
@@ -82,6 +82,12 @@ def hf_marian(config: TransformerConfig) -> nn.Module:
         forced_eos_token_id=None,
     )
     return transformers.MarianMTModel(shape)
+
+
+def _transformers() -> ModuleType:
+    transformers = _import("transformers")
+    transformers.utils.logging.disable_progress_bar()
+    return transformers
 
 
 def _import(name: str) -> ModuleType:

@@ -48,7 +48,7 @@ def _cases(title: str, model: nn.Module, call: Call, unit: str, amount: int) -> 
             amount=amount,
             bar="1.05x the time",
             contenders=[
-                Contender("recorder closed", precision, answering(model, precision, call)),
-                Contender("recorder open", precision, answering(model, precision, recorded)),
+                Contender("recorder closed", "", answering(model, precision, call)),
+                Contender("recorder open", "", answering(model, precision, recorded)),
             ],
         )

@@ -37,7 +37,7 @@ def markdown(result: Result) -> str:
     variants = list(dict.fromkeys(row.variant for case in result.cases for row in case.rows))
     with_ratios = any(case.ratios for case in result.cases)
     with_bars = any(case.bar for case in result.cases)
-    header = ["work", "", *(variant or "time" for variant in variants)]
+    header = ["work", "", *(variant or "figure" for variant in variants)]
     header += [f"{result.cases[0].rows[0].name} / this"] * with_ratios + ["bar"] * with_bars
     lines = [_row(header), _row(["---"] * len(header))]
     for case in result.cases:
@@ -80,9 +80,9 @@ def _caption(result: Result) -> str:
     versions = [f"{name} {about[name]}" for name in packages if name in about]
     caption = (
         f"`make bench ARGS={result.name}` on {about['date']}: {about['cpu']}, "
-        f"{about['cores']} cores, {about['threads']} threads; {', '.join(versions)}. GEMM peak: fp32 "
-        f"{result.peak['fp32']:.0f}, bf16 {result.peak['bf16']:.0f} GFLOP/s. Median (quartiles) of "
-        f"{result.rounds} round{'s' if result.rounds > 1 else ''}"
+        f"{about['cores']} cores, {about['threads']} threads; {', '.join(versions)}. "
+        f"GEMM peak: fp32 {result.peak['fp32']:.0f}, bf16 {result.peak['bf16']:.0f} GFLOP/s. "
+        f"Median (quartiles) of {result.rounds} round{'s' if result.rounds > 1 else ''}"
     )
     if any(row.share for case in result.cases for row in case.rows):
         caption += " · share of the GEMM peak"

@@ -34,7 +34,7 @@ IGNORED = -100  # the label that Hugging Face leaves out
 class Batch:
     """A batch as each side wants it; the same tokens, and the same padding."""
 
-    source: Tensor
+    source: Tensor  # sentence, end, padding
     target: Tensor  # start, sentence, end, padding
     source_present: Tensor  # 1 where a token is not padding
     labels: Tensor  # sentence, end; padding ignored
@@ -98,7 +98,7 @@ def _batches(config: TransformerConfig, max_tokens: int, count: int) -> list[Bat
     source = np.exp(random.normal(2.62, 0.32, PAIRS))
     target = source * np.exp(random.normal(0.0, 0.19, PAIRS))
     source, target = (side.round().astype(int).clip(2, 60) for side in (source, target))
-    plan = length_buckets(source, target + 2, max_tokens, seed=0, epoch=0)
+    plan = length_buckets(source + 1, target + 1, max_tokens, seed=0, epoch=0)  # with end tokens
     plan.sort(key=lambda indices: int(source[indices].max()))
     chosen = [plan[len(plan) * (2 * place + 1) // (2 * count)] for place in range(count)]
     first = max(config.pad, config.start, config.end) + 1  # the first ordinary token
@@ -117,7 +117,7 @@ def _batches(config: TransformerConfig, max_tokens: int, count: int) -> list[Bat
 
 
 def _batch(config: TransformerConfig, sources: list[list[int]], targets: list[list[int]]) -> Batch:
-    source = pad(sources, config.pad)
+    source = pad([[*sentence, config.end] for sentence in sources], config.pad)
     target = pad([[config.start, *sentence, config.end] for sentence in targets], config.pad)
     labels = target[:, 1:]
     return Batch(
@@ -125,5 +125,5 @@ def _batch(config: TransformerConfig, sources: list[list[int]], targets: list[li
         target,
         (source != config.pad).long(),
         torch.where(labels == config.pad, IGNORED, labels),
-        [(len(s), len(t) + 1) for s, t in zip(sources, targets, strict=True)],
+        [(len(s) + 1, len(t) + 1) for s, t in zip(sources, targets, strict=True)],
     )

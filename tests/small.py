@@ -64,7 +64,7 @@ def randomise(module: M, seed: int = 0) -> M:
             parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator))
         for part in module.modules():
             if isinstance(part, nn.LayerNorm):
-                part.weight += 1.0
+                part.weight.add_(1.0)
     return module
 
 

@@ -88,7 +88,7 @@ def test_any_patch_size() -> None:
 @pytest.mark.parametrize("name", ["vit-b/x", "vit-b/-4", "transformer-base/16", "vit-x", "", "/16"])
 def test_an_unknown_preset_is_refused(name: str) -> None:
     """The message names what was given and what there is."""
-    with pytest.raises(UsageError, match="transformer-tiny.*vit-b/32") as error:
+    with pytest.raises(UsageError, match=r"transformer-tiny.*vit-b/32") as error:
         preset(name)
     assert repr(name) in str(error.value)
 
@@ -101,7 +101,7 @@ def test_a_mistyped_preset_gets_a_suggestion() -> None:
 
 def test_a_patch_that_does_not_divide_is_refused() -> None:
     """V1: 224 is no multiple of 15."""
-    with pytest.raises(UsageError, match="224 x 224 pixels .* 15 x 15"):
+    with pytest.raises(UsageError, match=r"224 x 224 pixels .* 15 x 15"):
         preset("vit-b/15")
 
 

@@ -117,8 +117,7 @@ def test_fresh_weights() -> None:
     model = Transformer(config)
     assert model.embedding.weight[config.pad].eq(0).all()
     assert model.embedding.weight[1:].std().item() == pytest.approx(64**-0.5, rel=0.05)
-    expand = model.encoder.blocks[0].feedforward.expand.weight
-    assert isinstance(expand, Tensor)
+    expand = model.get_parameter("encoder.blocks.0.feedforward.expand.weight")
     assert expand.abs().max() <= math.sqrt(6 / (64 + 128))
     assert all(p.eq(0).all() for name, p in model.named_parameters() if name.endswith("bias"))
     torch.manual_seed(0)
@@ -126,25 +125,24 @@ def test_fresh_weights() -> None:
     assert all(torch.equal(value, again[name]) for name, value in model.state_dict().items())
 
 
-WITHOUT = "Although I did not get 95 in last TOEFL, I could get in the Ph.D program".split()
-WITH = "Although I did get 95 in last TOEFL, I could not get in the Ph.D program".split()
+WITHOUT = "Although I did not get 95 in last TOEFL, I could get in the Ph.D program"
+WITH = "Although I did get 95 in last TOEFL, I could not get in the Ph.D program"
 
 
 def contextual(config: TransformerConfig) -> tuple[Tensor, Tensor]:
     """The vectors of both sentences, words in alphabetical order so that they can be compared."""
-    ids = {word: number for number, word in enumerate(sorted(set(WITHOUT)), start=3)}
+    ids = {word: number for number, word in enumerate(sorted(set(WITHOUT.split())), start=3)}
     model = make(replace(config, vocabulary=3 + len(ids), max_length=32))
     vectors = []
     for sentence in (WITHOUT, WITH):
-        order = sorted(range(len(sentence)), key=lambda n: sentence[n])
-        tokens = torch.tensor([[ids[word] for word in sentence]])
-        vectors.append(model.encode(tokens)[0, order])
+        tokens = torch.tensor([ids[word] for word in sentence.split()])
+        vectors.append(model.encode(tokens[None])[0, tokens.argsort(stable=True)])
     return vectors[0], vectors[1]
 
 
 def test_without_positions_both_sentences_are_one_set() -> None:
     """T8: who failed the TOEFL? An unmasked encoder without positions cannot know."""
-    assert sorted(WITHOUT) == sorted(WITH)
+    assert sorted(WITHOUT.split()) == sorted(WITH.split())
     assert WITHOUT != WITH
     close(*contextual(TRANSFORMERS["no positions"]))
 
@@ -309,11 +307,10 @@ def test_one_batch_can_be_learned_by_heart(name: str) -> None:
 
 @presets
 def test_every_parameter_learns(config: TransformerConfig) -> None:
-    """T21: no part of the model is left out of the computation."""
+    """No part of the model is left out of the computation."""
     model = make(config).train()
     source, target = inputs(config)
     model(source, target).square().sum().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
-        # The biases of keys alone change nothing: they add the same score to every key.
         assert parameter.grad.abs().sum() > 0, name

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.vit import Vit, VitConfig
+from manyheads.nn.block import EncoderBlock
+from manyheads.nn.feedforward import FeedForward
 from manyheads.nn.patch import patchify
 from manyheads.nn.positions import resize_grid
 from tests import torch_reference
@@ -182,12 +184,15 @@ def test_vit_equations_by_hand() -> None:
     model = make(replace(BASE, layers=1, heads=1))
     (images,) = inputs(BASE)
     block = model.encoder.blocks[0]
+    assert isinstance(block, EncoderBlock)
+    feedforward = block.feedforward
+    assert isinstance(feedforward, FeedForward)
     z = model.positions(model.pool.prepend(model.patches(images)), (2, 3))
     q, k, v = block.attention.qkv(block.around_attention.norm(z)).chunk(3, dim=-1)
     weights = (q @ k.transpose(1, 2) / math.sqrt(8)).softmax(-1)
     z = block.attention.out(weights @ v) + z
     normed = block.around_feedforward.norm(z)
-    z = block.feedforward.contract(F.gelu(block.feedforward.expand(normed))) + z
+    z = feedforward.contract(F.gelu(feedforward.expand(normed))) + z
     close(model.features(images), model.encoder.norm(z))
 
 
@@ -209,7 +214,8 @@ def test_the_slides_variant_is_post_norm_with_relu() -> None:
     """V5: selectable, and another function of the same parameters but the final norm."""
     model = make(VITS["post-norm relu"])
     assert isinstance(model.encoder.norm, nn.Identity)
-    assert isinstance(model.encoder.blocks[0].feedforward.activation, nn.ReLU)
+    activations = [part for part in model.modules() if isinstance(part, nn.ReLU | nn.GELU)]
+    assert [type(part) for part in activations] == [nn.ReLU] * 2
     (images,) = inputs(BASE)
     assert (model(images) - make(BASE)(images)).abs().max() > 0.01
 

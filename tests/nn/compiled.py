@@ -21,7 +21,7 @@ def main() -> None:
     for config in (TRANSFORMERS["transformer-base"], VITS["vit-b"]):
         model, arguments = randomise(build(config)).eval(), inputs(config)
         eager = model(*arguments)
-        explained = torch._dynamo.explain(model)(*arguments)  # type: ignore[no-untyped-call]
+        explained = torch._dynamo.explain(model)(*arguments)
         torch._dynamo.reset()
         compiled = torch.compile(model, backend="eager", fullgraph=True)
         found = findings[type(model).__name__] = {

@@ -27,7 +27,7 @@ def test_lecture_encoder_layer() -> None:
 
 
 def test_lecture_decoder_layer() -> None:
-    """T21, T14: masked, then encoder-decoder attention over another length, are our DecoderBlock."""
+    """T21, T14: masked, then encoder-decoder attention (another length!) are our DecoderBlock."""
     theirs = randomise(lecture.DecoderLayer(WIDTH, HEADS, expand=4))
     ours = lecture.decoder_block(theirs)
     x, memory = torch.randn(BATCH, TARGET, WIDTH), torch.randn(BATCH, SOURCE, WIDTH)

@@ -122,7 +122,7 @@ def test_no_positions_is_the_identity() -> None:
     """T8: a model without positions sees a set."""
     x = torch.randn(1, 4, 3)
     assert NoPositions(5, 3)(x, first=2) is x
-    assert NoGridPositions((2, 2), 0, 3)(x, (2, 2)) is x
+    assert NoGridPositions((2, 2), 0, 3, std=0.02)(x, (2, 2)) is x
 
 
 # --- A grid, and its interpolation --------------------------------------------------------------
@@ -130,13 +130,21 @@ def test_no_positions_is_the_identity() -> None:
 
 def test_grid_positions_have_a_row_for_the_class_token() -> None:
     """E14, V3: E_pos has N + 1 rows with a class token, N without."""
-    assert GridPositions((14, 14), 1, 8).table.shape == (197, 8)
-    assert GridPositions((14, 14), 0, 8).table.shape == (196, 8)
+    assert GridPositions((14, 14), 1, 8, std=0.02).table.shape == (197, 8)
+    assert GridPositions((14, 14), 0, 8, std=0.02).table.shape == (196, 8)
+
+
+@pytest.mark.parametrize("std", [0.02, 0.5])
+def test_fresh_grid_positions(std: float) -> None:
+    """V3: how different places are at first is a choice."""
+    torch.manual_seed(0)
+    table = GridPositions((20, 20), 1, 64, std=std).table
+    assert table.std().item() == pytest.approx(std, rel=0.05)
 
 
 def test_grid_positions_add_their_rows() -> None:
     """V3: 1-D: row n is added to token n, the class token's first."""
-    positions, x = GridPositions((2, 3), 1, 4), torch.randn(2, 7, 4)
+    positions, x = GridPositions((2, 3), 1, 4, std=0.02), torch.randn(2, 7, 4)
     assert torch.equal(positions(x, (2, 3)), x + positions.table)
     assert positions(torch.randn(1, 13, 4), (4, 3)).shape == (1, 13, 4)
 
@@ -180,7 +188,7 @@ def test_resize_there_and_back() -> None:
 
 def test_resized_positions_learn() -> None:
     """V9: fine-tuning at another resolution still trains the table that was learned."""
-    positions = GridPositions((2, 2), 1, 3)
+    positions = GridPositions((2, 2), 1, 3, std=0.02)
     positions(torch.zeros(1, 17, 3), (4, 4)).sum().backward()
     assert positions.table.grad is not None
     assert positions.table.grad.ne(0).all()

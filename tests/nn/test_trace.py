@@ -73,7 +73,7 @@ def test_an_error_closes_the_recorder() -> None:
 
 
 def test_each_thread_has_its_own_recorder() -> None:
-    """Two requests of a server never see each other's maps, nor those of a third that records none."""
+    """Two requests of a server never see each other's maps, nor those of a third."""
     barrier = Barrier(3, timeout=10)
     traces: dict[int, Trace] = {}
 

@@ -1,6 +1,6 @@
 """Measuring a stored model, and logging what was measured."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,6 @@ from manyheads.data.text import Corpus
 from manyheads.errors import UsageError
 from manyheads.tasks.classify import Pixels, score
 from manyheads.tasks.metrics import TEXT_METRICS, Score
-from manyheads.tasks.translate import DecodeConfig
 
 
 def evaluate(
@@ -60,7 +59,9 @@ def _evaluate_text(
         corpus = read_corpus(here(data, languages), recipe.data)
     head = _heading(corpus.origin, corpus.hashes, data, split, final)
     outputs = translator(corpus.source)
-    scores = {name: TEXT_METRICS[name](outputs, corpus.target) for name in recipe.evaluate.metrics}
+    scores: dict[str, Score] = {
+        name: TEXT_METRICS[name](outputs, corpus.target) for name in recipe.evaluate.metrics
+    }
     line = head | {"pairs": len(corpus), "beams": recipe.decode.beams} | _scores(scores)
     if corpus.groups is not None:
         line["groups"] = _by_group(corpus, outputs, recipe)
@@ -85,9 +86,7 @@ def _evaluate_images(
     recipe = classifier.folder.recipe
     assert isinstance(recipe, ClassifyRecipe)
     images = (
-        image_split(split, recipe.data)
-        if data is None
-        else read_images(here(data), recipe.data)
+        image_split(split, recipe.data) if data is None else read_images(here(data), recipe.data)
     ).relabel(classifier.labels)
     head = _heading(images.origin, images.hashes, data, split, final)
     measured = score(classifier.model, Pixels(images, classifier.preprocessing))
@@ -116,7 +115,7 @@ def _heading(
     }
 
 
-def _scores(scores: dict[str, Score]) -> dict[str, Any]:
+def _scores(scores: Mapping[str, Score]) -> dict[str, Any]:
     (metric, first), *_ = scores.items()
     return {
         "metric": metric,

@@ -25,7 +25,13 @@ from manyheads.models.transformer import TransformerConfig
 from manyheads.train.checkpoint import restore, tensors
 
 FORMAT_VERSION = 1
-HASHED = ("recipe.toml", "model.safetensors", "tokenizer.model", "preprocessing.json", "labels.json")
+HASHED = (
+    "recipe.toml",
+    "model.safetensors",
+    "tokenizer.model",
+    "preprocessing.json",
+    "labels.json",
+)
 
 
 class ModelFolder:
@@ -77,8 +83,10 @@ class ModelFolder:
         try:
             stored = load_file(self.path / "model.safetensors")
         except (SafetensorError, OSError) as error:
-            raise FolderError(f"{self.path / 'model.safetensors'} cannot be read: {error}.") from error
-        model = materialise(model)
+            raise FolderError(
+                f"{self.path / 'model.safetensors'} cannot be read: {error}."
+            ) from error
+        materialise(model)
         restore(model, stored, self.path / "model.safetensors")
         return model.eval()
 
@@ -94,7 +102,8 @@ class ModelFolder:
         if len(tokenizer) != config.vocabulary:
             raise FolderError(
                 f"{self.path / 'tokenizer.model'} has {len(tokenizer)} tokens, the model "
-                f"{config.vocabulary}: it belongs to another model. Copy the model's own folder again."
+                f"{config.vocabulary}: it belongs to another model. "
+                "Copy the model's own folder again."
             )
         return tokenizer
 
@@ -119,7 +128,7 @@ class ModelFolder:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def materialise(model: nn.Module) -> nn.Module:
+def materialise(model: nn.Module) -> None:
     """Give a model built on the meta device memory of its own, without touching its buffers."""
     memory: dict[int, nn.Parameter] = {}  # tied parameters are one object with several holders
     for module in model.modules():
@@ -128,7 +137,6 @@ def materialise(model: nn.Module) -> nn.Module:
                 id(parameter), nn.Parameter(torch.empty_like(parameter, device="cpu"))
             )
             setattr(module, name, empty)
-    return model
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -170,9 +178,7 @@ def write_manifest(folder: Path, recipe: Recipe) -> None:
             "precision": recipe.train.precision,
             "threads": torch.get_num_threads(),
             "seed": recipe.seed,
-            "sha256": {
-                name: sha256(folder / name) for name in HASHED if (folder / name).exists()
-            },
+            "sha256": {name: sha256(folder / name) for name in HASHED if (folder / name).exists()},
         },
     )
 

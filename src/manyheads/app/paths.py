@@ -44,7 +44,8 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
     ending = f" with {' and '.join(suffixes)}" if any(suffixes) else ""
     home = HOMES.get(Path(name).parts[0]) if not Path(name).is_absolute() else None
     raise NotFoundError(
-        f"There is no data {name!r}: looked for {Path(name).absolute()} and {path.absolute()}{ending}. "
+        f"There is no data {name!r}: looked for {Path(name).absolute()} and "
+        f"{path.absolute()}{ending}. "
         "Name the folder that holds your data sets with data.root=FOLDER or MANYHEADS_DATA=FOLDER."
         + (f" Its home: {home}." if home else "")
     )

@@ -17,6 +17,7 @@ from manyheads.tasks.classify import classify
 from manyheads.tasks.translate import DecodeConfig, Translation, translate
 from manyheads.train.device import best_device
 
+Picture = str | Path | Image.Image
 LINES = 1024  # texts taken from a stream at a time
 
 
@@ -40,8 +41,8 @@ class Translator:
     @overload
     def __call__(self, text: str) -> str: ...
     @overload
-    def __call__(self, text: Sequence[str]) -> list[str]: ...
-    def __call__(self, text: str | Sequence[str]) -> str | list[str]:
+    def __call__(self, text: list[str]) -> list[str]: ...
+    def __call__(self, text: str | list[str]) -> str | list[str]:
         """Translate one text, or several: the same number, in the same order."""
         if isinstance(text, str):
             return self.translate([text])[0][0].text
@@ -82,20 +83,16 @@ class Classifier:
         self.model = folder.model().to(best_device())
 
     @overload
-    def __call__(self, picture: str | Path | Image.Image) -> str: ...
+    def __call__(self, picture: Picture) -> str: ...
     @overload
-    def __call__(self, picture: Sequence[str | Path | Image.Image]) -> list[str]: ...
-    def __call__(
-        self, picture: str | Path | Image.Image | Sequence[str | Path | Image.Image]
-    ) -> str | list[str]:
+    def __call__(self, picture: list[Picture]) -> list[str]: ...
+    def __call__(self, picture: Picture | list[Picture]) -> str | list[str]:
         """Name the likeliest class of one picture, or of several."""
         if isinstance(picture, str | Path | Image.Image):
             return self.classify([picture])[0][0].label
         return [best.label for best, *_ in self.classify(picture)]
 
-    def classify(
-        self, pictures: Sequence[str | Path | Image.Image], *, top: int = 5
-    ) -> list[list[Guess]]:
+    def classify(self, pictures: Sequence[Picture], *, top: int = 5) -> list[list[Guess]]:
         """Return the `top` likeliest classes of each picture with their probabilities."""
         if not pictures:
             return []
@@ -107,7 +104,7 @@ class Classifier:
             for row_classes, row_values in zip(classes.tolist(), values.tolist(), strict=True)
         ]
 
-    def pixels(self, picture: str | Path | Image.Image) -> torch.Tensor:
+    def pixels(self, picture: Picture) -> torch.Tensor:
         """Preprocess a picture as in training: (channel, height, width), 0..255."""
         image = picture if isinstance(picture, Image.Image) else open_image(Path(picture))
         return torch.from_numpy(self.preprocessing.pixels(image).copy())

@@ -67,8 +67,8 @@ class _Recipe(Table, ABC):
         allowed = [field.name for field in fields(base)]
         if not derived.keys() <= set(allowed):
             raise RecipeError(
-                f"model.preset {self.model['preset']!r} does not fit the task: a transformer- preset "
-                "translates, a vit- preset classifies."
+                f"model.preset {self.model['preset']!r} does not fit the task: "
+                "a transformer- preset translates, a vit- preset classifies."
             )
         for key, value in changes.items():
             if key not in allowed:
@@ -156,7 +156,9 @@ def write_recipe(recipe: Recipe, config: Config) -> str:
 def _apply(table: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     if not equals:
-        raise RecipeError(f"{override!r} is not of the form key=value, for example train.steps=200.")
+        raise RecipeError(
+            f"{override!r} is not of the form key=value, for example train.steps=200."
+        )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

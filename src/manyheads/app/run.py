@@ -117,9 +117,7 @@ def _prepare_text(
     else:
         observer.say(f"learning a vocabulary from {len(corpus):,} pairs")
         tokenizer = Tokenizer.train([*corpus.source, *corpus.target], recipe.tokenizer)
-    task = TranslateTask(
-        corpus, valid, tokenizer, recipe.train, recipe.evaluate, seed=recipe.seed
-    )
+    task = TranslateTask(corpus, valid, tokenizer, recipe.train, recipe.evaluate, seed=recipe.seed)
     if task.left_out:
         observer.say(
             f"left out {task.left_out:,} of {len(corpus):,} pairs, longer than train.max_length = "
@@ -135,9 +133,7 @@ def _prepare_images(
     images, valid = image_splits(recipe.data)
     refuse_test_splits(images, valid)
     observer.say(f"{len(images):,} pictures of {len(images.classes)} classes")
-    task = ClassifyTask(
-        images, valid, recipe.image, recipe.augment, recipe.train, seed=recipe.seed
-    )
+    task = ClassifyTask(images, valid, recipe.image, recipe.augment, recipe.train, seed=recipe.seed)
     config = recipe.config(classes=len(images.classes))
     return task, config, lambda folder: write_inputs(folder, recipe, None, images.classes)
 

@@ -1,15 +1,19 @@
 """manyheads evaluate."""
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 
 def run(
-    model: Annotated[str, typer.Option(help="Name of a shipped model, or a folder.")] = "date-en-ko",
+    model: Annotated[
+        str, typer.Option(help="Name of a shipped model, or a folder.")
+    ] = "date-en-ko",
     data: Annotated[
-        Optional[str],  # noqa: UP045 - typer reads it
-        typer.Option(help="Other data than the recipe's: two files NAME.en, NAME.de; .tsv; pictures."),
+        str | None,
+        typer.Option(
+            help="Other data than the recipe's: two files NAME.en, NAME.de; .tsv; pictures."
+        ),
     ] = None,
     split: Annotated[str, typer.Option(help="Split of the recipe: train, valid, test.")] = "valid",
     final: Annotated[

@@ -55,10 +55,10 @@ def main() -> None:
 
 def _show_warning(
     message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
+    category: type[Warning],  # noqa: ARG001 - as warnings.showwarning
+    filename: str,  # noqa: ARG001 - as warnings.showwarning
+    lineno: int,  # noqa: ARG001 - as warnings.showwarning
+    file: TextIO | None = None,  # noqa: ARG001 - as warnings.showwarning
+    line: str | None = None,  # noqa: ARG001 - as warnings.showwarning
 ) -> None:
     print(f"manyheads: {message}", file=sys.stderr)

@@ -1,22 +1,26 @@
 """manyheads train."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 
 def run(
-    recipe: Annotated[str, typer.Argument(help="Name of a shipped recipe, or path of a TOML file.")],
+    recipe: Annotated[
+        str, typer.Argument(help="Name of a shipped recipe, or path of a TOML file.")
+    ],
     overrides: Annotated[
-        Optional[list[str]],  # noqa: UP045 - typer reads it
+        list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as train.steps=200."),
     ] = None,
     out: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(help="Run folder; runs/RECIPE if not given."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the last checkpoint.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the evaluation as JSON.")] = False,
 ) -> None:
     """Train a recipe; the run folder is then a model folder."""

@@ -2,19 +2,21 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 
 def run(
     texts: Annotated[
-        Optional[list[str]],  # noqa: UP045 - typer reads it
+        list[str] | None,
         typer.Argument(metavar="[TEXT]...", help="Texts; without any, the lines of stdin."),
     ] = None,
-    model: Annotated[str, typer.Option(help="Name of a shipped model, or a folder.")] = "date-en-ko",
+    model: Annotated[
+        str, typer.Option(help="Name of a shipped model, or a folder.")
+    ] = "date-en-ko",
     beam: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option(min=1, help="Beams of the search, 1 is greedy; the model's own if not given."),
     ] = None,
     n_best: Annotated[int, typer.Option(min=1, help="Translations a text.")] = 1,
@@ -36,7 +38,9 @@ def run(
             yield line
 
     source = iter(texts) if texts else _stdin()
-    for number, best in enumerate(translator.stream(remember(source), beams=beam, n_best=n_best), 1):
+    for number, best in enumerate(
+        translator.stream(remember(source), beams=beam, n_best=n_best), 1
+    ):
         text = waiting.pop(0)
         if json:
             found = [
@@ -51,7 +55,7 @@ def run(
 
 
 def _stdin() -> Iterator[str]:
-    """Read lines that end at \\n and nowhere else."""
+    r"""Read lines that end at \n and nowhere else."""
     from manyheads.errors import DataError
 
     if sys.stdin.isatty():

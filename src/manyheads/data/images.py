@@ -23,7 +23,7 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
-    """From any picture to what the model was trained on: the [image] table, stored with the model."""
+    """From any picture to what the model was trained on: the [image] table, kept with the model."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
@@ -46,9 +46,13 @@ class Preprocessing:
         left, top = (width - seen_width) / 2, (height - seen_height) / 2
         return left, top, left + seen_width, top + seen_height
 
+    def upright(self, picture: Image.Image) -> Image.Image:
+        """Turn a picture as its camera says, lay it on white if transparent, and set its mode."""
+        return _on_white(ImageOps.exif_transpose(picture)).convert(self.mode)
+
     def pixels(self, picture: Image.Image) -> np.ndarray:
         """Crop to the shape of the model's input, then resize: (channel, height, width), 0..255."""
-        picture = _on_white(ImageOps.exif_transpose(picture)).convert(self.mode)
+        picture = self.upright(picture)
         box = self.box(*picture.size)
         size = (self.width, self.height)
         if box != (0, 0, *size):
@@ -118,8 +122,9 @@ class ImageSet:
         unknown = sorted(set(self.classes) - set(classes))
         if unknown:
             raise DataError(
-                f"{self.origin} has classes that the model does not know: {', '.join(unknown[:8])}. "
-                f"It knows {len(classes)}: {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}."
+                f"{self.origin} has classes that the model does not know: "
+                f"{', '.join(unknown[:8])}. It knows {len(classes)}: "
+                f"{', '.join(classes[:8])}{', ...' * (len(classes) > 8)}."
             )
         number = np.array([classes.index(name) for name in self.classes])
         return replace(self, labels=number[self.labels], classes=classes)
@@ -132,7 +137,9 @@ class ImageSet:
 
 def unreadable(name: str | Path, error: Exception) -> DataError:
     """Say that a picture cannot be read."""
-    reason = str(error) if "cannot identify" not in str(error) else "not a picture, or a damaged one"
+    reason = (
+        str(error) if "cannot identify" not in str(error) else "not a picture, or a damaged one"
+    )
     return DataError(f"{name} cannot be read as a picture: {reason}. Remove it or save it again.")
 
 
@@ -168,8 +175,8 @@ def read_folder(folder: Path) -> ImageSet:
     ]
     if not found:
         raise DataError(
-            f"{folder} has no pictures: expected one folder a class with pictures in it, for example "
-            f"{folder / 'cat' / '1.png'} ({', '.join(sorted(SUFFIXES))})."
+            f"{folder} has no pictures: expected one folder a class with pictures in it, for "
+            f"example {folder / 'cat' / '1.png'} ({', '.join(sorted(SUFFIXES))})."
         )
     paths = [path for path, _ in found]
     return ImageSet(

@@ -1,7 +1,7 @@
-"""A strict reader for parallel text: what it cannot read it names, and it changes nothing.
+r"""A strict reader for parallel text: what it cannot read it names, and it changes nothing.
 
-Lines end at \\n and nowhere else: texts contain other separators (U+2028, form feeds), and general
-CSV readers interpret quotes or "null" in them. Only a byte order mark in front and the \\r of a
+Lines end at \n and nowhere else: texts contain other separators (U+2028, form feeds), and general
+CSV readers interpret quotes or "null" in them. Only a byte order mark in front and the \r of a
 Windows line end are not part of the text.
 """
 
@@ -57,7 +57,8 @@ def read_lines(path: Path) -> tuple[list[str], str]:
         column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
         raise DataError(
             f"{path}, line {line}: byte {column} of the line, 0x{content[error.start]:02x}, is not "
-            "valid UTF-8. Convert the file (for example: iconv -f cp949 -t utf-8) or repair the line."
+            "valid UTF-8. Convert the file (for example: iconv -f cp949 -t utf-8) or repair "
+            "the line."
         ) from error
     lines = text.removesuffix("\n").split("\n")
     return [line.removesuffix("\r") for line in lines], hashlib.sha256(content).hexdigest()
@@ -76,12 +77,15 @@ def read_parallel(stem: Path, source: str, target: str) -> Corpus:
     (sources, source_hash), (targets, target_hash) = map(read_lines, paths)
     if len(sources) != len(targets):
         raise DataError(
-            f"{paths[0]} has {len(sources)} lines, {paths[1]} has {len(targets)}: line N of one must "
-            "be the translation of line N of the other. Find where they part, or use a .tsv file."
+            f"{paths[0]} has {len(sources)} lines, {paths[1]} has {len(targets)}: line N of one "
+            "must be the translation of line N of the other. Find where they part, or use "
+            "a .tsv file."
         )
     for path, lines in zip(paths, (sources, targets), strict=True):
         _refuse_empty(path, lines, "the line")
-    return Corpus(sources, targets, f"{stem}.{{{source},{target}}}", hashes=(source_hash, target_hash))
+    return Corpus(
+        sources, targets, f"{stem}.{{{source},{target}}}", hashes=(source_hash, target_hash)
+    )
 
 
 def _read_tsv(path: Path) -> Corpus:

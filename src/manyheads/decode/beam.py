@@ -34,7 +34,7 @@ def beam_search(
         beams: prefixes kept a sentence.
         start: the token a target begins with.
         end: the token a target ends with.
-        length_penalty: score = log-probability / length ** length_penalty; more favours long outputs.
+        length_penalty: score = log-probability / length ** length_penalty; more favours long ones.
         n_best: hypotheses returned a sentence, at most `beams`.
     """
     count, device = len(source), source.device
@@ -91,7 +91,9 @@ class _Pool:
         self.length_penalty = length_penalty
         self.hypotheses: list[Hypothesis] = []
 
-    def add(self, tokens: list[int], log_probability: float, length: int, *, finished: bool) -> None:
+    def add(
+        self, tokens: list[int], log_probability: float, length: int, *, finished: bool
+    ) -> None:
         if log_probability == -torch.inf:
             return  # a beam that never lived: fewer continuations than beams
         score = log_probability / length**self.length_penalty

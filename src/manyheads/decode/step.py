@@ -16,15 +16,13 @@ class Step(Protocol[State]):
     The beam axis stays visible, so that a model reads each sentence's keys once for all its beams.
     """
 
-    def start(
-        self, source: Int[Tensor, "sentence source"], beams: int, max_length: int
-    ) -> State:
+    def start(self, source: Int[Tensor, "sentence source"], beams: int, max_length: int) -> State:
         """Read the sources and prepare for at most max_length tokens a beam."""
 
     def step(
         self, tokens: Int[Tensor, "sentence beam"], state: State
     ) -> tuple[Float[Tensor, "sentence beam vocabulary"], State]:
-        """Feed each beam its last token; return log-probabilities of the next, and the new state."""
+        """Feed each beam its last token; return log-probabilities of the next and the new state."""
 
     def reorder(self, state: State, beams: Int[Tensor, "sentence beam"]) -> State:
         """Let beam b of a sentence go on from its beam beams[sentence, b]."""

@@ -8,7 +8,7 @@ LONGEST = 24  # characters
 
 
 def label(token: str) -> str:
-    r"""Drop the mark of a word's start, make everything else visible and harmless, and not too long.
+    r"""Drop the mark of a word's start; make the rest visible, harmless and not too long.
 
     Examples:
         >>> label("\u2581Friday"), label("\u2581"), label("a\nb")
@@ -19,7 +19,12 @@ def label(token: str) -> str:
         return BLANK
     # A control character could move a terminal's cursor: show it as Python would write it.
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return cut(text, LONGEST)
+
+
+def cut(text: str, length: int) -> str:
+    """Shorten a text to at most `length` characters, the last of them an ellipsis."""
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def labels(tokens: Iterable[str]) -> list[str]:

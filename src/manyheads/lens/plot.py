@@ -12,7 +12,7 @@ from manyheads.lens.canvas import SMALL, Canvas
 from manyheads.lens.colours import INK, PAPER
 from manyheads.lens.fonts import Fonts
 from manyheads.lens.gallery import Gallery, peak_of
-from manyheads.lens.labels import label, labels
+from manyheads.lens.labels import cut, label, labels
 from manyheads.lens.view import ImageView, MapView, Matrix, TextView, clearest
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # All lengths are inches, all text sizes points.
 MARGIN = 0.4
 TITLE = 15.0
+HEADLINE = 100  # characters
 BARS = 1.5  # probability bars with their numbers
 
 
@@ -49,6 +50,7 @@ def plot_text(
     maps = _of_kind(view.maps, kind)
     large = clearest(maps) if layer is None else _of_layer(maps, layer)
     rows, columns = labels(large.rows), labels(large.columns)
+    title = cut(" ".join(title.split()), HEADLINE)
     chances = view.probabilities if kind.startswith("decoder") else []
     fonts = Fonts([title, large.legend, *rows, *columns])
 
@@ -84,17 +86,8 @@ def plot_text(
     canvas.matrix(large.mean, left, top, right - left, bottom - top, peak)
     if line >= 0.25:
         _numbers(canvas, large, left, top, (cell, line), peak)
-    for index, text in enumerate(rows):
-        middle = top + (index + 0.5) * line
-        canvas.write(left - 0.1, middle, text, size, INK, ha="right", va="center_baseline")
-    for index, text in enumerate(columns):
-        middle = left + (index + 0.5) * cell
-        if angle == 45:  # a slanted label begins above the middle of its column
-            place = {"x": middle - 0.05, "y": top - 0.1, "ha": "left", "va": "center"}
-        else:
-            place = {"x": middle, "y": top - 0.08, "ha": "center", "va": "bottom"}
-        turn = {"rotation": angle, "rotation_mode": "anchor" if angle == 45 else "default"}
-        canvas.write(text=text, size=size, colour=INK, **place, **turn)
+    _row_labels(canvas, rows, left, top, line, size)
+    _column_labels(canvas, columns, left, top, cell, size, angle)
     canvas.scale(left, bottom + 0.1, peak)
     if chances:
         canvas.bars(chances, right + 0.2, top, line)
@@ -128,6 +121,7 @@ def plot_image(
     large = maps[-1] if layer is None else _of_layer(maps, layer)
     names = [label(found.label) for found in view.classes]
     legend = _image_legend(view, large)
+    title = cut(" ".join(title.split()), HEADLINE)
     image = _checked(pixels)
     fonts = Fonts([title, legend, *names])
 
@@ -158,9 +152,7 @@ def plot_image(
     _patches(canvas.picture(image, MARGIN, top, across, down), view)
     _attention(canvas.picture(_pale(image), second, top, across, down), view, weights, peak)
     step = min(0.4, down / max(len(names), 1))
-    for index, text in enumerate(names):
-        middle = top + (index + 0.5) * step
-        canvas.write(bars - 0.14, middle, text, 11.0, INK, ha="right", va="center_baseline")
+    _row_labels(canvas, names, bars, top, step, 11.0)
     canvas.bars([found.probability for found in view.classes], bars, top, step)
     note = f"{view.grid_rows} x {view.grid_columns} patches"
     canvas.write(MARGIN, bottom + 0.16, note, va="center_baseline")
@@ -231,6 +223,34 @@ def _head(canvas: Canvas, title: str, legend: str) -> None:
     if title:
         canvas.write(MARGIN, MARGIN, title, TITLE, INK, va="top")
     canvas.write(MARGIN, MARGIN + (0.4 if title else 0.0), legend, va="top")
+
+
+def _row_labels(
+    canvas: Canvas, names: Sequence[str], left: float, top: float, step: float, size: float
+) -> None:
+    """Write names that end just left of `left`, one below the other."""
+    for index, text in enumerate(names):
+        middle = top + (index + 0.5) * step
+        canvas.write(left - 0.1, middle, text, size, INK, ha="right", va="center_baseline")
+
+
+def _column_labels(
+    canvas: Canvas,
+    names: Sequence[str],
+    left: float,
+    top: float,
+    step: float,
+    size: float,
+    angle: int,
+) -> None:
+    """Write names that stand on `top`, one beside the other."""
+    for index, text in enumerate(names):
+        middle = left + (index + 0.5) * step
+        if angle == 45:  # begins above the middle of its column
+            x, y, side, foot, mode = middle - 0.05, top - 0.1, "left", "center", "anchor"
+        else:
+            x, y, side, foot, mode = middle, top - 0.08, "center", "bottom", "default"
+        canvas.write(x, y, text, size, INK, rotation=angle, rotation_mode=mode, ha=side, va=foot)
 
 
 def _numbers(

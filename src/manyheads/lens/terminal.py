@@ -130,7 +130,7 @@ def _fit(text: str, width: int, *, right: bool = False, centre: bool = False) ->
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(text) > width:
-        return set_cell_size(text, width - 1) + "…"
+        text = set_cell_size(text, width - 1).rstrip() + "…"
     gap = width - cell_len(text)
     left = gap if right else gap // 2 if centre else 0
     return " " * left + text + " " * (gap - left)

@@ -23,6 +23,7 @@ from manyheads.nn.cache import KeyValueCache
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.feedforward import FeedForward
 from manyheads.nn.masks import padding_mask
+from manyheads.nn.residual import PostNorm, PreNorm
 from manyheads.nn.stack import Decoder, Encoder
 
 
@@ -140,7 +141,9 @@ class Transformer(nn.Module):
         """Feed one token a beam; return log-probabilities of the next, and the new state."""
         x = self._embed(self.target_embedding, tokens.flatten()[:, None])
         x = self.positions(x, first=state.caches[0].length).view(*tokens.shape, -1)
-        x, caches = self.decoder.step(self.dropout(x), state.sources, state.source_mask, state.caches)
+        x, caches = self.decoder.step(
+            self.dropout(x), state.sources, state.source_mask, state.caches
+        )
         return F.log_softmax(self.output(x).float(), dim=-1), replace(state, caches=caches)
 
     def reorder(self, state: DecoderState, beams: Int[Tensor, "sentence beam"]) -> DecoderState:
@@ -176,5 +179,5 @@ def _feedforward(config: TransformerConfig) -> FeedForward:
     )
 
 
-def _residual(config: TransformerConfig) -> nn.Module:
+def _residual(config: TransformerConfig) -> PostNorm | PreNorm:
     return RESIDUALS[config.norm](config.dim, dropout=config.dropout, eps=config.norm_eps)

@@ -43,7 +43,7 @@ def attention_weights(
 def normalise(
     scores: Float[Tensor, "*batch query key"], mask: Bool[Tensor, "..."] | None = None
 ) -> Float[Tensor, "*batch query key"]:
-    """Turn scores of any origin into weights: softmax over keys, masked; an empty row gives zeros."""
+    """Turn scores of any origin into weights: a masked softmax over keys; empty rows give zeros."""
     if mask is None:
         return scores.softmax(dim=-1)
     # The lowest finite number instead of -inf: softmax over a row of -inf would be NaN, while the
@@ -106,7 +106,7 @@ _RECORDER_UNDER_COMPILE = (
 
 # Disabled, or the exception would be swallowed and the model run uncompiled. With fullgraph=True
 # torch raises an exception of its own here, and shows the reason.
-@torch.compiler.disable(reason=_RECORDER_UNDER_COMPILE)
+@torch.compiler.disable(reason=_RECORDER_UNDER_COMPILE)  # type: ignore[untyped-decorator]
 def _refuse_compiled() -> None:
     raise UsageError(_RECORDER_UNDER_COMPILE)
 
@@ -119,7 +119,7 @@ class KeyValue(NamedTuple):
 
 
 class MultiHeadAttention(nn.Module):
-    """Several attentions of width dim / heads side by side (section 3.2.2), in one packed projection.
+    """Several attentions of width dim / heads side by side (section 3.2.2), in one projection.
 
     The 3h projections of the paper are the rows of one matrix; `per_head.py` has the paper's own
     form and a test that the two are equal. The same parameters serve self-attention (`forward`),
@@ -129,7 +129,9 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, dim: int, heads: int, *, dropout: float = 0.0) -> None:
         super().__init__()
         if dim % heads:
-            raise UsageError(f"dim {dim} cannot be split into {heads} heads: choose a divisor of it.")
+            raise UsageError(
+                f"dim {dim} cannot be split into {heads} heads: choose a divisor of it."
+            )
         self.heads = heads
         self.dropout = dropout
         self.site = Site()  # set once by the stack, for recording
@@ -175,7 +177,9 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "batch token dim"]:
         dropout = self.dropout if self.training else 0.0
         heads = attend(q, k, v, mask, dropout=dropout, site=self.site)
-        return self.out(heads.transpose(1, 2).flatten(2))  # batch head token size -> batch token dim
+        return self.out(
+            heads.transpose(1, 2).flatten(2)
+        )  # batch head token size -> batch token dim
 
     def _split(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch head token size"]:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""FFN(x) = act(x W1 + b1) W2 + b2, the same for every position (Vaswani et al. 2017, equation 2)."""
+"""FFN(x) = act(x W1 + b1) W2 + b2, the same at each position (Vaswani et al. 2017, equation 2)."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -9,7 +9,9 @@ from manyheads.nn.dropout import Dropout
 class FeedForward(nn.Module):
     """Two linear layers with a non-linearity between: ReLU in the Transformer, GELU in ViT."""
 
-    def __init__(self, dim: int, hidden: int, activation: nn.Module, *, dropout: float = 0.0) -> None:
+    def __init__(
+        self, dim: int, hidden: int, activation: nn.Module, *, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.expand = nn.Linear(dim, hidden)
         self.activation = activation

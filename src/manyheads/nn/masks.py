@@ -17,6 +17,6 @@ def padding_mask(tokens: Int[Tensor, "batch key"], pad: int) -> Bool[Tensor, "ba
 def causal_mask(
     length: int, device: torch.device | None = None
 ) -> Bool[Tensor, "1 1 {length} {length}"]:
-    """Let position t see positions 0..t: the masked self-attention of Vaswani et al. 2017, 3.2.3."""
+    """Let position t see positions 0..t: masked self-attention in Vaswani et al. 2017, 3.2.3."""
     everything = torch.ones(length, length, dtype=torch.bool, device=device)
     return everything.tril()[None, None]

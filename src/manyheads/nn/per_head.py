@@ -18,9 +18,9 @@ class PerHeadAttention(nn.Module):
     def __init__(self, dim: int, heads: int) -> None:
         super().__init__()
         size = dim // heads
-        self.queries = nn.ModuleList(nn.Linear(dim, size) for _ in range(heads))
-        self.keys = nn.ModuleList(nn.Linear(dim, size) for _ in range(heads))
-        self.values = nn.ModuleList(nn.Linear(dim, size) for _ in range(heads))
+        self.queries, self.keys, self.values = (
+            nn.ModuleList(nn.Linear(dim, size) for _ in range(heads)) for _ in range(3)
+        )
         self.out = nn.Linear(dim, dim)
 
     @classmethod
@@ -30,12 +30,10 @@ class PerHeadAttention(nn.Module):
         attention = cls(dim, packed.heads)
         weights = packed.qkv.weight.detach().unflatten(0, (3, packed.heads, -1))
         biases = packed.qkv.bias.detach().unflatten(0, (3, packed.heads, -1))
-        with torch.no_grad():
-            groups = (attention.queries, attention.keys, attention.values)
-            for group, weight, bias in zip(groups, weights, biases, strict=True):
-                for head, head_weight, head_bias in zip(group, weight, bias, strict=True):
-                    head.weight.copy_(head_weight)
-                    head.bias.copy_(head_bias)
+        groups = (attention.queries, attention.keys, attention.values)
+        for group, weight, bias in zip(groups, weights, biases, strict=True):
+            for head, head_weight, head_bias in zip(group, weight, bias, strict=True):
+                head.load_state_dict({"weight": head_weight, "bias": head_bias})
         attention.out.load_state_dict(packed.out.state_dict())
         return attention
 

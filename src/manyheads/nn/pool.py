@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class ClassToken(nn.Module):
-    """A learned token in front, whose final vector stands for the image (ViT, equations 1 and 4)."""
+    """A learned token in front, whose final vector stands for the image (ViT, equations 1, 4)."""
 
     extra = 1
 

@@ -13,8 +13,9 @@ def sinusoids(length: int, dim: int) -> Float[Tensor, "{length} {dim}"]:
 
     The wavelength grows with i, from 2 pi to 10000 * 2 pi: low dimensions turn fast.
     """
-    position = torch.arange(length, dtype=torch.float64)[:, None]
-    wavelength = 10000 ** (torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    # A formula, not a weight: there also when a model is built on the meta device to be loaded.
+    position = torch.arange(length, dtype=torch.float64, device="cpu")[:, None]
+    wavelength = 10000 ** (torch.arange(0, dim, 2, dtype=torch.float64, device="cpu") / dim)
     angle = position / wavelength
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)[:, :dim].float()
 

@@ -13,11 +13,11 @@ from manyheads.nn.trace import Site
 
 
 class Encoder(nn.Module):
-    """Blocks in a row, then `norm`: the identity after post-norm blocks, a LayerNorm after pre-norm."""
+    """Blocks in a row, then `norm`: identity after post-norm blocks, LayerNorm after pre-norm."""
 
     def __init__(self, blocks: Iterable[EncoderBlock], norm: nn.Module) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(blocks)
+        self.blocks: Sequence[EncoderBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.norm = norm
         for layer, block in enumerate(self.blocks):
             block.attention.site = Site("encoder", layer, "self")
@@ -36,7 +36,7 @@ class Decoder(nn.Module):
 
     def __init__(self, blocks: Iterable[DecoderBlock], norm: nn.Module) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(blocks)
+        self.blocks: Sequence[DecoderBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.norm = norm
         for layer, block in enumerate(self.blocks):
             block.attention.site = Site("decoder", layer, "self")

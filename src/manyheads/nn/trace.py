@@ -66,7 +66,10 @@ _recorder = _Recorder()
 
 @contextmanager
 def record() -> Iterator[Trace]:
-    """Open a recorder for the enclosed forward passes: `with record() as trace: model(x)`."""
+    """Open a recorder for the enclosed forward passes.
+
+    For example `with record() as trace: model(x)`.
+    """
     outer = _recorder.trace
     _recorder.trace = trace = Trace()
     try:

@@ -28,7 +28,7 @@ def bleu(outputs: Sequence[str], references: Sequence[str]) -> Score:
         MissingExtraError: sacrebleu is not installed.
     """
     try:
-        from sacrebleu.metrics import BLEU
+        from sacrebleu.metrics.bleu import BLEU
     except ImportError:
         raise MissingExtraError(package="sacrebleu", extra="text") from None
     metric = BLEU()

@@ -159,7 +159,9 @@ def translate(
     assert isinstance(model, Transformer)
     device = next(model.parameters()).device
     sources = [[*ids, END] for ids in tokenizer.encode(texts)]
-    waiting = sorted((i for i, text in enumerate(texts) if text.strip()), key=lambda i: len(sources[i]))
+    waiting = sorted(
+        (i for i, text in enumerate(texts) if text.strip()), key=lambda i: len(sources[i])
+    )
     results = [[Translation("", 0.0, 0.0, [], True)] for _ in texts]
     rows = max(1, ROWS // decode.beams)
     for first in range(0, len(waiting), rows):

@@ -1,1 +1,1 @@
-"""The training loop and its parts. It knows a Task protocol, and no model, no data set, no metric."""
+"""The training loop and its parts. It knows a Task protocol, but no model, data set or metric."""

@@ -55,8 +55,9 @@ def restore(model: nn.Module, stored: Mapping[str, Tensor], where: Path) -> None
     if wrong:
         listed = "\n".join(sorted(wrong)[:8])
         raise FolderError(
-            f"{where} does not fit the model that its recipe describes ({len(wrong)} differences):\n"
-            f"{listed}\nUse the recipe it was trained with, or train again."
+            f"{where} does not fit the model that its recipe describes "
+            f"({len(wrong)} differences):\n{listed}\n"
+            "Use the recipe it was trained with, or train again."
         )
     with torch.no_grad():
         for name, tensor in own.items():
@@ -94,9 +95,7 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*"))
 
 
-def load(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
-) -> Progress | None:
+def load(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress | None:
     """Restore the newest checkpoint under folder; None if there is none.
 
     Raises:
@@ -115,7 +114,9 @@ def load(
         model_tensors = load_file(newest / "model.safetensors")
         optimizer_tensors = load_file(newest / "optimizer.safetensors")
     except (OSError, ValueError, KeyError, TypeError, FolderError) as error:
-        older = f"resume from {found[-2].name}" if len(found) > 1 else "start again from the beginning"
+        older = (
+            f"resume from {found[-2].name}" if len(found) > 1 else "start again from the beginning"
+        )
         raise FolderError(
             f"The checkpoint {newest} is damaged: {error}. "
             f"Move that folder away to {older} with the same command."

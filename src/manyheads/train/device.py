@@ -8,7 +8,7 @@ from manyheads.train.config import Precision
 
 
 def set_threads(threads: int) -> int:
-    """Use this many threads for tensor operations, 0 for as many as torch finds; return the number."""
+    """Set the threads for tensor operations, 0 for as many as torch finds; return the number."""
     if threads > 0:
         torch.set_num_threads(threads)
     return torch.get_num_threads()

@@ -1,14 +1,10 @@
 """The training loop: one flat function."""
 
 import math
-import signal
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from types import FrameType
 from typing import Protocol
 
 import torch
@@ -20,7 +16,9 @@ from manyheads.train import checkpoint
 from manyheads.train.checkpoint import Progress
 from manyheads.train.config import TrainConfig
 from manyheads.train.device import autocast
+from manyheads.train.interrupt import stop_signals
 from manyheads.train.log import MetricsLog
+from manyheads.train.meter import Meter
 from manyheads.train.optim import adamw
 from manyheads.train.schedule import learning_rate
 from manyheads.train.task import B, Task
@@ -69,9 +67,9 @@ def fit(
     _compare(progress.conditions, conditions)
     progress.conditions = conditions
     log = MetricsLog(folder / "metrics.jsonl", first_step=progress.step)
-    meter = _Meter(task.unit, progress.seconds)
+    meter = Meter(task.unit, progress.seconds)
     line: dict[str, float] = {}
-    with _stop_signals() as stop_asked:
+    with stop_signals() as stop_asked:
         while progress.step < config.steps and not progress.stopped:
             plan = task.plan(progress.epoch)
             if not plan:
@@ -118,7 +116,7 @@ def _update(
     step: int,
     device: torch.device,
 ) -> tuple[float, dict[str, float]]:
-    """Make one optimizer update from a window of batches; return the mean loss and further means."""
+    """Make one optimizer update from a window of batches; return mean loss and further means."""
     model.train()
     optimizer.zero_grad(set_to_none=True)
     total, weight = 0.0, 0.0
@@ -172,9 +170,8 @@ def _improved(progress: Progress, metrics: dict[str, float], config: TrainConfig
             f"train.early_stop.metric is {name!r}, but validation measures {', '.join(metrics)}."
         )
     value = metrics[name]
-    better = (
-        progress.best is None
-        or (value < progress.best if name.endswith("loss") else value > progress.best)
+    better = progress.best is None or (
+        value < progress.best if name.endswith("loss") else value > progress.best
     )
     if better:
         progress.best = value
@@ -183,70 +180,10 @@ def _improved(progress: Progress, metrics: dict[str, float], config: TrainConfig
     return better
 
 
-class _Meter:
-    """Adds up what happens between two lines of the log."""
-
-    def __init__(self, unit: str, seconds: float) -> None:
-        self.unit = unit
-        self.seconds = seconds  # of the whole run, validation included
-        self._last = time.monotonic()
-        self._reset()
-
-    def _reset(self) -> None:
-        self._steps, self._units, self._busy = 0, 0, 0.0
-        self._sums: dict[str, float] = {}
-
-    def _tick(self) -> float:
-        now = time.monotonic()
-        elapsed, self._last = now - self._last, now
-        self.seconds += elapsed
-        return elapsed
-
-    def add(self, loss: float, logs: dict[str, float], units: int) -> None:
-        self._steps += 1
-        self._units += units
-        self._busy += self._tick()
-        for name, value in ({"loss": loss} | logs).items():
-            self._sums[name] = self._sums.get(name, 0.0) + value
-
-    def skip(self) -> None:
-        """Let the time since the last step not count as training speed."""
-        self._tick()
-
-    def line(self, step: int, epoch: int, rate: float) -> dict[str, float]:
-        means = {name: value / self._steps for name, value in self._sums.items()}
-        speed = round(self._units / self._busy, 1)
-        head = {"step": step, "epoch": epoch, "seconds": round(self.seconds, 2)}
-        self._reset()
-        return head | means | {"learning_rate": rate, f"{self.unit}_per_second": speed}
-
-
 def _windows(batches: Iterator[B], size: int) -> Iterator[list[B]]:
     """Group batches by the number an update takes; the last group of an epoch may be smaller."""
     while window := list(islice(batches, size)):
         yield window
-
-
-@contextmanager
-def _stop_signals() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C and SIGTERM into a question the loop asks after a step; a second one insists."""
-    asked = False
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-
-    try:
-        earlier = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: whoever runs us there handles signals
-        earlier = {}
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
 
 
 def _compare(before: dict[str, str], now: dict[str, str]) -> None:
@@ -257,7 +194,7 @@ def _compare(before: dict[str, str], now: dict[str, str]) -> None:
     ]
     if changed:
         warnings.warn(
-            "Resuming under other conditions, so the result will not be bitwise the same as without "
-            f"the interruption: {'; '.join(changed)}.",
+            "Resuming under other conditions, so the result will not be bitwise the same as "
+            f"without the interruption: {'; '.join(changed)}.",
             stacklevel=3,
         )

@@ -18,7 +18,7 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) ->
         targets: (items,) class of each item.
         smoothing: between 0 and 1.
     """
-    loss: Tensor = _SmoothedCrossEntropy.apply(logits, targets, smoothing)
+    loss: Tensor = _SmoothedCrossEntropy.apply(logits, targets, smoothing)  # type: ignore[no-untyped-call]
     return loss
 
 

@@ -14,7 +14,7 @@ class Schedule(Protocol):
         """Return a factor between 0 and 1."""
 
 
-def inverse_sqrt(step: int, warmup: int, steps: int) -> float:
+def inverse_sqrt(step: int, warmup: int, steps: int) -> float:  # noqa: ARG001 - as Schedule
     """Rise linearly, then fall with 1 / sqrt(step) (Vaswani et al. 2017, equation 3)."""
     warmup = max(warmup, 1)
     return min(step / warmup, math.sqrt(warmup / step))
@@ -32,7 +32,7 @@ def linear(step: int, warmup: int, steps: int) -> float:
 
 def constant(step: int, warmup: int, steps: int) -> float:
     """Rise linearly, then stay."""
-    return _warm(step, warmup, steps, lambda done: 1.0)
+    return _warm(step, warmup, steps, lambda _: 1.0)
 
 
 def _warm(step: int, warmup: int, steps: int, after: Callable[[float], float]) -> float:

@@ -1,0 +1,55 @@
+"""`python -m benchmarks.goldens`: record answers of other libraries, to be tested without them.
+
+Each file in tests/golden holds a tiny model's tensors by its library's own names, an input and the
+logits; its metadata tells the library, its version and the model's configuration.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from benchmarks.references import SEED, references
+from manyheads.errors import ManyheadsError
+
+FOLDER = Path(__file__).parents[1] / "tests" / "golden"
+RECORDED = (
+    "hf-vit",
+    "hf-vit-relu-without-bias",
+    "timm-vit",
+    "timm-vit-mean",
+    "timm-vit-without-bias",
+)
+
+
+def main() -> int:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    try:
+        for name, build in references().items():
+            if name not in RECORDED:
+                continue
+            reference = build()
+            path = FOLDER / f"{name}.safetensors"
+            weights = {f"weights.{key}": tensor for key, tensor in reference.tensors.items()}
+            save_file(
+                weights | {"images": reference.images, "logits": reference.logits},
+                path,
+                {
+                    "library": reference.library,
+                    "version": reference.version,
+                    "torch": torch.__version__,
+                    "seed": str(SEED),
+                    "config": json.dumps(dict(reference.config)),
+                },
+            )
+            print(f"{path.relative_to(FOLDER.parents[1])}: {path.stat().st_size:,} bytes")
+    except ManyheadsError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""Train a date translator and a digit classifier, measure both, and look inside both.
+
+Run it with `make demo`: a few minutes on two CPU cores. Everything it makes lies in demo/; run it
+again and finished parts are not trained a second time.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+import manyheads
+from manyheads.app.explain import explain_image, explain_text
+from manyheads.app.folder import ModelFolder
+from manyheads.app.paths import find_recipe
+from manyheads.app.predict import Classifier, Translator
+from manyheads.app.recipe import read_recipe
+from manyheads.app.run import train
+from manyheads.app.sources import image_split
+from manyheads.cli.progress import ProgressBar
+from manyheads.lens.plot import plot_image, plot_text
+from manyheads.lens.terminal import render_map
+from manyheads.lens.view import clearest
+
+FOLDER = Path("demo")
+DATES = (
+    "Friday, 20 November 2026",
+    "12:30 a.m. on November 20, 2026",
+    "11/20/26",
+    "from November 20, 2026 to January 2, 2027",
+)
+console = Console()
+
+
+def main() -> None:
+    """Run the whole demonstration."""
+    translator, text_scores = trained("date-en-ko")
+    classifier, image_scores = trained("digits")
+    assert isinstance(translator, Translator)
+    assert isinstance(classifier, Classifier)
+    console.rule("Scores on held-out data")
+    console.print(text_scores)
+    console.print(image_scores)
+    translate_dates(translator)
+    classify_digits(classifier)
+
+
+def trained(name: str) -> tuple[Translator | Classifier, str]:
+    """Train a shipped recipe, or go on where an earlier demonstration stopped."""
+    console.rule(f"Training {name}")
+    out = FOLDER / name
+    began = time.monotonic()
+    with ProgressBar() as bar:
+        line = train(read_recipe(find_recipe(name)), out, resume=True, observer=bar)
+    score = f"{name}: {line['metric']} {line['value']:.2f}% of {line['data']}"
+    groups = line.get("groups")
+    if groups:
+        worst = min(groups, key=groups.__getitem__)
+        score += f"; lowest of {len(groups)} phrasings {groups[worst]:.2f}% ({worst})"
+    return manyheads.load(out), f"{score}, {time.monotonic() - began:.0f} s"
+
+
+def translate_dates(translator: Translator) -> None:
+    """Translate a few dates and draw what the first translation looked at."""
+    console.rule("English dates, Korean dates")
+    for text, output in zip(DATES, translator(list(DATES)), strict=True):
+        console.print(f"{text:<45} {output}", highlight=False)
+    output, view = explain_text(translator, DATES[0])
+    found = clearest(each for each in view.maps if each.kind == "decoder cross")
+    console.print(render_map(found.rows, found.columns, found.mean, found.legend))
+    picture = FOLDER / "translation.png"
+    plot_text(view, picture, title=f"{DATES[0]}  →  {output}")
+    console.print(f"{picture}: where each output token looked")
+
+
+def classify_digits(classifier: Classifier) -> None:
+    """Save a few held-out digits as pictures, classify the files, draw what the first looked at."""
+    console.rule("Handwritten digits")
+    recipe = ModelFolder(FOLDER / "digits").recipe
+    held_out = image_split("valid", recipe.data)  # type: ignore[arg-type]
+    paths = []
+    for index in range(5):
+        path = FOLDER / f"digit-{index}.png"
+        held_out.open(index).save(path)
+        paths.append(path)
+    for index, guesses in enumerate(classifier.classify(paths, top=3)):
+        named = "  ".join(f"{label} {probability:.1%}" for label, probability in guesses)
+        truth = held_out.classes[held_out.labels[index]]
+        console.print(f"{paths[index]} (a {truth}): {named}", highlight=False)
+    view, pixels = explain_image(classifier, paths[0])
+    picture = FOLDER / "digit.png"
+    plot_image(view, pixels, picture, title=f"{paths[0].name}: {view.classes[0].label}")
+    console.print(f"{picture}: where the class token looked")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except manyheads.ManyheadsError as error:
+        sys.exit(f"demo: {error}")

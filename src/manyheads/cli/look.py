@@ -1,0 +1,93 @@
+"""manyheads look."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from manyheads.app.predict import Classifier, Translator
+
+
+def run(
+    model: Annotated[str, typer.Argument(help="Name of a shipped model, or a folder.")],
+    given: Annotated[str, typer.Argument(metavar="INPUT", help="A sentence, or a picture's path.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="PNG to write; look.png if not given."),
+    ] = None,
+    shapes: Annotated[
+        bool, typer.Option("--shapes", help="Print the shapes of everything on the way instead.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
+) -> None:
+    """Show what a model attends to: a PNG, and for text a map in the terminal."""
+    from manyheads.app.predict import Translator, load
+
+    predictor = load(model)
+    if shapes:
+        _print_shapes(predictor, given, as_json=json)
+    elif isinstance(predictor, Translator):
+        _look_at_text(predictor, given, out, as_json=json)
+    else:
+        _look_at_image(predictor, Path(given), out, as_json=json)
+
+
+def _print_shapes(predictor: "Translator | Classifier", given: str, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from manyheads.app.explain import shapes_of_image, shapes_of_text
+    from manyheads.app.predict import Translator
+    from manyheads.cli.show import print_json
+    from manyheads.lens.shapes import render_shapes
+
+    if isinstance(predictor, Translator):
+        lines = shapes_of_text(predictor, given)
+    else:
+        lines = shapes_of_image(predictor, Path(given))
+    if as_json:
+        print_json([asdict(line) for line in lines])
+    else:
+        print(render_shapes(lines))
+
+
+def _look_at_text(translator: "Translator", text: str, out: Path | None, *, as_json: bool) -> None:
+    from manyheads.app.explain import explain_text
+    from manyheads.cli.show import print_json, warn
+    from manyheads.lens.plot import plot_text
+    from manyheads.lens.view import clearest
+
+    output, view = explain_text(translator, text)
+    if as_json:
+        print_json({"source": text, "translation": output, **view.to_json()})
+    else:
+        from rich.console import Console
+
+        from manyheads.lens.terminal import render_map
+
+        print(output)
+        found = clearest(each for each in view.maps if each.kind == "decoder cross")
+        Console().print(render_map(found.rows, found.columns, found.mean, found.legend))
+    if out is not None or not as_json:
+        target = out or Path("look.png")
+        plot_text(view, target, title=f"{text}  →  {output}")
+        warn(f"wrote {target}")
+
+
+def _look_at_image(
+    classifier: "Classifier", path: Path, out: Path | None, *, as_json: bool
+) -> None:
+    from manyheads.app.explain import explain_image
+    from manyheads.cli.show import print_json, warn
+    from manyheads.lens.plot import plot_image
+
+    view, pixels = explain_image(classifier, path)
+    if as_json:
+        print_json({"path": str(path), **view.to_json()})
+    else:
+        for found in view.classes:
+            print(f"{found.probability:6.1%}  {found.label}")
+    if out is not None or not as_json:
+        target = out or Path("look.png")
+        plot_image(view, pixels, target, title=path.name)
+        warn(f"wrote {target}")

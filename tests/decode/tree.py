@@ -1,0 +1,118 @@
+"""Language models small enough to search by hand: next-token probabilities for every prefix.
+
+What comes next depends on the whole prefix, so a search that mixes up its beams or sentences finds
+something else.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manyheads.decode.step import Hypothesis
+
+START, END = 0, 1
+Prefix = tuple[int, ...]
+Next = Callable[[int, Prefix], list[float]]  # source, prefix -> log-probabilities
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """What every beam of every sentence has been fed so far, the start token included."""
+
+    sources: list[int]
+    fed: list[list[Prefix]]
+    length: int
+
+
+class Tree:
+    """The Step protocol over a function; a source is one row with one number."""
+
+    def __init__(self, after: Next) -> None:
+        self.after = after
+        self.steps: list[list[list[int]]] = []  # the tokens of every step, for tests to look at
+
+    def start(self, source: Tensor, beams: int, max_length: int) -> Prefixes:
+        self.max_length = max_length
+        sources = source[:, 0].tolist()
+        return Prefixes(sources, [[()] * beams for _ in sources], 0)
+
+    def step(self, tokens: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
+        self.steps.append(tokens.tolist())
+        assert tokens.shape == (len(state.sources), len(state.fed[0])), "rows do not fit the state"
+        assert state.length < self.max_length, "more tokens than were announced"
+        assert END not in tokens, "what has ended goes on"
+        if state.length == 0:
+            assert tokens.eq(START).all(), "a target begins with the start token"
+        fed = [
+            [(*prefix, token) for prefix, token in zip(prefixes, row, strict=True)]
+            for prefixes, row in zip(state.fed, tokens.tolist(), strict=True)
+        ]
+        log_probabilities = [
+            [self.after(source, prefix[1:]) for prefix in prefixes]
+            for source, prefixes in zip(state.sources, fed, strict=True)
+        ]
+        return torch.tensor(log_probabilities), replace(state, fed=fed, length=state.length + 1)
+
+    def reorder(self, state: Prefixes, beams: Tensor) -> Prefixes:
+        pairs = zip(state.fed, beams.tolist(), strict=True)
+        return replace(state, fed=[[row[beam] for beam in chosen] for row, chosen in pairs])
+
+    def keep(self, state: Prefixes, sentences: Tensor) -> Prefixes:
+        rows = sentences.tolist()
+        return replace(
+            state, sources=[state.sources[n] for n in rows], fed=[state.fed[n] for n in rows]
+        )
+
+
+def from_table(table: dict[Prefix, dict[int, float]], vocabulary: int) -> Next:
+    """Probabilities as written in a test; what is not written is 0."""
+
+    def after(source: int, prefix: Prefix) -> list[float]:
+        row = table.get(prefix, {})
+        return [math.log(row[token]) if token in row else -math.inf for token in range(vocabulary)]
+
+    return after
+
+
+def random_tree(seed: int, vocabulary: int) -> Next:
+    """Random probabilities, another for every source and prefix, always the same for a seed."""
+
+    def after(source: int, prefix: Prefix) -> list[float]:
+        generator = np.random.default_rng([seed, source, len(prefix), *prefix])
+        logits = 2 * generator.standard_normal(vocabulary)
+        log_probabilities: list[float] = (logits - np.logaddexp.reduce(logits)).tolist()
+        return log_probabilities
+
+    return after
+
+
+def log_probability(after: Next, source: int, tokens: list[int]) -> float:
+    """Sum over the tokens, one after the other."""
+    return sum(after(source, tuple(tokens[:t]))[token] for t, token in enumerate(tokens))
+
+
+def exhaustive(
+    after: Next, source: int, vocabulary: int, longest: int, length_penalty: float
+) -> list[Hypothesis]:
+    """Every output there is, best score first: those that end, and those cut off at the limit."""
+
+    def outputs() -> Iterator[list[int]]:
+        going_on = [token for token in range(vocabulary) if token != END]
+        for length in range(longest):
+            for tokens in product(going_on, repeat=length):
+                yield [*tokens, END]
+        for tokens in product(going_on, repeat=longest):
+            yield list(tokens)
+
+    hypotheses = []
+    for tokens in outputs():
+        total = log_probability(after, source, tokens)
+        score = total / len(tokens) ** length_penalty
+        finished = tokens[-1] == END
+        hypotheses.append(Hypothesis(tokens[:-1] if finished else tokens, total, score, finished))
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)

@@ -1,0 +1,61 @@
+import pytest
+import torch
+
+from manyheads.errors import UsageError
+from manyheads.lens.maps import attention_maps, select
+from manyheads.nn.trace import Trace, record
+from tests.lens import examples
+
+
+def test_maps_come_in_the_order_in_which_the_attentions_ran() -> None:
+    maps = attention_maps(examples.text_trace())
+    assert [str(found.site) for found in maps] == [
+        "encoder layer 1 self",
+        "encoder layer 2 self",
+        "decoder layer 1 self",
+        "decoder layer 1 cross",
+        "decoder layer 2 self",
+        "decoder layer 2 cross",
+    ]
+
+
+def test_a_map_has_a_distribution_for_every_head_and_query_in_fp32() -> None:
+    cross = select(attention_maps(examples.text_trace()), "decoder cross")
+    assert [found.weights.shape for found in cross] == [(2, 3, 4)] * 2
+    for found in cross:
+        assert found.weights.dtype == torch.float32
+        torch.testing.assert_close(found.weights.sum(dim=-1), torch.ones(2, 3))
+
+
+def test_select_keeps_one_kind() -> None:
+    maps = attention_maps(examples.text_trace())
+    assert [found.weights.shape[1:] for found in select(maps, "encoder self")] == [(4, 4)] * 2
+    causal = select(maps, "decoder self")[0].weights
+    assert torch.equal(causal.triu(1), torch.zeros(2, 3, 3))  # nobody sees the future
+
+
+def test_the_mean_is_over_heads() -> None:
+    found = examples.attention_map([[[1.0, 0.0]], [[0.5, 0.5]]])
+    assert found.heads == 2
+    assert found.mean.tolist() == [[0.75, 0.25]]
+
+
+def test_a_batch_is_refused() -> None:
+    model, source, target = examples.transformer()
+    with record() as trace:
+        model(source.expand(3, -1), target.expand(3, -1))
+    with pytest.raises(UsageError, match="holds 3 examples at encoder layer 1 self"):
+        attention_maps(trace)
+
+
+def test_two_passes_are_refused() -> None:
+    model, source, target = examples.transformer()
+    with record() as trace:
+        model(source, target)
+        model(source, target)
+    with pytest.raises(UsageError, match="several passes through encoder layer 1 self"):
+        attention_maps(trace)
+
+
+def test_an_empty_trace_has_no_maps() -> None:
+    assert attention_maps(Trace()) == []

@@ -1,0 +1,123 @@
+"""Pictures are looked at by people; here: they exist, they are not empty, no glyph is missing."""
+
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from manyheads.errors import MissingExtraError, UsageError
+from manyheads.lens import fonts
+from manyheads.lens.plot import plot_image, plot_text
+from manyheads.lens.view import TextView
+from manyheads.models.vit import Pool
+from tests.lens import examples
+
+HEADLINE = "Friday, 20 November 2026 → 2026년 11월 20일 금요일"
+
+
+def opened(path: Path) -> np.ndarray:
+    """The PNG's pixels, with more than a few colours and white corners."""
+    pixels = np.asarray(Image.open(path).convert("RGB"))
+    assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 50
+    assert (pixels[[0, 0, -1, -1], [0, -1, 0, -1]] == 255).all()
+    return pixels
+
+
+def darkest_blue(pixels: np.ndarray) -> int:
+    """Count the pixels of the peak's colour."""
+    return int((pixels == (0x01, 0x3C, 0x79)).all(axis=-1).sum())
+
+
+def test_a_translation_with_its_hangul(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "map.png"
+    plot_text(examples.date_view(), path, title=HEADLINE)
+    assert darkest_blue(opened(path)) > 1000
+
+
+@pytest.mark.parametrize("kind", ["encoder self", "decoder self", "decoder cross"])
+def test_every_kind_of_a_real_model(tmp_path: Path, kind: str) -> None:
+    plot_text(examples.small_text_view(), tmp_path / "map.png", kind=kind, layer=1)
+    opened(tmp_path / "map.png")
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 60])
+def test_any_length(tmp_path: Path, tokens: int) -> None:
+    weights = torch.eye(tokens).add(1e-3).softmax(dim=-1)
+    source = [f"▁w{n}" for n in range(tokens)]
+    found = examples.map_view(weights.tolist())
+    view = TextView(source, source, [0.5] * tokens, [found])
+    plot_text(view, tmp_path / "map.png")
+    opened(tmp_path / "map.png")
+
+
+def test_no_token_is_read_as_mathematics_and_no_glyph_is_missing(tmp_path: Path) -> None:
+    tokens = ["$x^2$", r"$\nothing{", "\U0001f600", "ሰላም", "▁", "中文", "\x1b"]
+    found = examples.map_view(torch.eye(7).tolist())
+    view = TextView(
+        tokens,
+        tokens,
+        [1.0] * 7,
+        [type(found)(**{**vars(found), "rows": tokens, "columns": tokens})],
+    )
+    plot_text(view, tmp_path / "map.png", title="$ \U0001f600 " * 99)
+    opened(tmp_path / "map.png")
+
+
+@pytest.mark.parametrize("pool", ["class", "mean"])
+@pytest.mark.parametrize("shape", [(4, 6), (4, 6, 1), (40, 60, 3)])
+def test_a_picture(tmp_path: Path, pool: Pool, shape: tuple[int, ...]) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    pixels.flags.writeable = False  # as from a file
+    plot_image(examples.small_image_view(pool), pixels, tmp_path / "picture.png", title="삼")
+    opened(tmp_path / "picture.png")
+
+
+def test_tiny_pictures_are_enlarged_without_blur(tmp_path: Path) -> None:
+    pixels = torch.zeros(4, 6, 3, dtype=torch.uint8)
+    pixels[1, 2] = torch.tensor([0, 255, 0])
+    plot_image(examples.small_image_view("class"), pixels, tmp_path / "picture.png")
+    green = (opened(tmp_path / "picture.png") == (0, 255, 0)).all(axis=-1)
+    assert green.sum() > 50 * 50  # one pixel became a square with sharp edges
+    assert green.any(axis=0).sum() == pytest.approx(green.any(axis=1).sum(), abs=12)
+
+
+def test_a_picture_must_be_a_picture(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"uint8 of shape \(3, 4, 6\)"):
+        plot_image(
+            examples.small_image_view("class"), np.zeros((3, 4, 6), dtype=np.uint8), tmp_path / "x"
+        )
+
+
+def test_what_is_not_in_the_view_is_named(tmp_path: Path) -> None:
+    view = examples.date_view()
+    with pytest.raises(UsageError, match=r"no map of kind 'encoder self'.*: 'decoder cross'"):
+        plot_text(view, tmp_path / "x.png", kind="encoder self")
+    with pytest.raises(UsageError, match=r"no layer 7.*: 1, 2, 3"):
+        plot_text(view, tmp_path / "x.png", layer=7)
+
+
+def test_nobodys_settings_change_and_no_package_is_imported_for_its_font(tmp_path: Path) -> None:
+    before, known = dict(mpl.rcParams), len(mpl.font_manager.fontManager.ttflist)
+    plot_text(examples.date_view(), tmp_path / "map.png", title=HEADLINE)
+    assert dict(mpl.rcParams) == before
+    assert len(mpl.font_manager.fontManager.ttflist) == known
+    assert "koreanize_matplotlib" not in sys.modules
+
+
+def test_a_missing_matplotlib_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.font_manager", None)
+    with pytest.raises(MissingExtraError, match=r"'matplotlib'.*manyheads\[plot\]"):
+        plot_text(examples.date_view(), tmp_path / "map.png")
+
+
+def test_a_missing_font_with_hangul_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fonts, "_candidates", list)
+    plot_text(examples.small_text_view(), tmp_path / "latin.png")  # needs none
+    with pytest.raises(MissingExtraError, match="koreanize-matplotlib"):
+        plot_text(examples.date_view(), tmp_path / "map.png")

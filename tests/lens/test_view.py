@@ -1,0 +1,115 @@
+import json
+
+import pytest
+import torch
+
+from manyheads.errors import UsageError
+from manyheads.lens.view import MapView, clearest, image_view, text_view
+from manyheads.nn.trace import Site, Trace
+from tests.lens import examples
+
+CROSS = "attention from each output word to the source; every row sums to 1"
+
+
+def by_site(maps: list[MapView]) -> dict[str, MapView]:
+    return {found.site: found for found in maps}
+
+
+def test_a_text_view_survives_json() -> None:
+    view = examples.small_text_view().to_json()
+    assert view["kind"] == "text"
+    assert list(view) == ["kind", "source", "output", "probabilities", "maps"]
+    assert json.loads(json.dumps(view)) == view
+
+
+def test_an_image_view_survives_json() -> None:
+    view = examples.small_image_view("class").to_json()
+    assert view["kind"] == "image"
+    assert view["classes"][0] == {"label": "three", "probability": 0.75}
+    assert (view["grid_rows"], view["grid_columns"], view["class_token"]) == (2, 3, True)
+    assert json.loads(json.dumps(view)) == view
+
+
+def test_legends_say_what_is_drawn() -> None:
+    found = by_site(examples.small_text_view().maps)["decoder layer 2 cross"]
+    assert found.legend == f"decoder layer 2, mean of 2 heads, {CROSS}"
+    assert found.head_legends == [f"decoder layer 2, head {head}, {CROSS}" for head in (1, 2)]
+
+
+def test_rows_are_what_a_step_produces_and_columns_what_it_has_read() -> None:
+    found = by_site(examples.small_text_view().maps)
+    cross, own = found["decoder layer 1 cross"], found["decoder layer 1 self"]
+    assert (cross.rows, cross.columns) == (["x", "y", "</s>"], ["a", "b", "c", "</s>"])
+    assert (own.rows, own.columns) == (["x", "y", "</s>"], ["<s>", "x", "y"])
+    encoder = found["encoder layer 1 self"]
+    assert encoder.rows == encoder.columns == ["a", "b", "c", "</s>"]
+
+
+def test_weights_are_rounded_and_rows_still_sum_to_1() -> None:
+    for found in [*examples.small_text_view().maps, *examples.small_image_view("mean").maps]:
+        for matrix in (found.mean, *found.weights):
+            for row in matrix:
+                assert sum(row) == pytest.approx(1, abs=5e-5 * len(row))
+                assert all(weight == round(weight, 4) for weight in row)
+
+
+def test_a_row_with_nothing_to_attend_to_is_not_said_to_sum_to_1() -> None:
+    site = Site("encoder", 0, "self")
+    record = examples.record_of(site, torch.full((1, 2, 2), 0.5))
+    blind = type(record)(
+        site, record.q, record.k, torch.tensor([[True, True], [False, False]]), None
+    )
+    view = text_view(Trace([blind]), source=["a", "b"], output=[], probabilities=[])
+    assert view.maps[0].mean == [[0.5, 0.5], [0.0, 0.0]]
+    assert view.maps[0].legend.endswith("rows sum to 1, or to 0 with nothing to attend to")
+
+
+def test_labels_that_do_not_fit_the_trace_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"encoder layer 1 self has 4 queries and 4 keys, but 2"):
+        text_view(examples.text_trace(), source=["a", "b"], output=["x"], probabilities=[1.0])
+    with pytest.raises(UsageError, match="3 output tokens have 1 probabilities"):
+        text_view(Trace(), source=[], output=["x", "y", "z"], probabilities=[1.0])
+    with pytest.raises(UsageError, match="A grid of 2 x 2 patches has 1 boxes"):
+        image_view(
+            Trace(),
+            width=2,
+            height=2,
+            boxes=[[0, 0, 1, 1]],
+            grid=(2, 2),
+            classes=[],
+            class_token=False,
+        )
+
+
+def test_a_kind_without_words_is_refused() -> None:
+    trace = Trace([examples.record_of(Site("memory", 0, "self"), torch.ones(1, 1, 1))])
+    with pytest.raises(UsageError, match="kind 'memory self'"):
+        text_view(trace, source=["a"], output=[], probabilities=[])
+
+
+def test_the_class_token_stands_before_the_patches() -> None:
+    found = examples.small_image_view("class").maps[0]
+    assert found.rows[:3] == ["class token", "patch 1,1", "patch 1,2"]
+    assert len(found.rows) == len(found.columns) == 7
+    assert "from each patch and the class token to all of them" in found.legend
+    assert examples.small_image_view("mean").maps[0].rows[-1] == "patch 2,3"
+
+
+def test_over_patches_shows_where_the_class_token_looks() -> None:
+    view = examples.small_image_view("class")
+    weights = [[0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1], *[[0.0] * 7] * 6]
+    assert view.over_patches(weights) == [[0.1, 0.1, 0.1], [0.1, 0.1, 0.1]]
+
+
+def test_over_patches_averages_over_all_queries_without_a_class_token() -> None:
+    view = examples.small_image_view("mean")
+    weights = [[1.0, 0, 0, 0, 0, 0]] * 3 + [[0, 0, 0, 0, 0, 1.0]] * 3
+    assert view.over_patches(weights) == [[0.5, 0, 0], [0, 0, 0.5]]
+
+
+def test_the_clearest_layer_tells_words_apart() -> None:
+    everywhere = examples.map_view([[0.5, 0.5], [0.5, 0.5]], layer=1)
+    one_place = examples.map_view([[1.0, 0.0], [1.0, 0.0]], layer=2)  # sharp, and says nothing
+    apart = examples.map_view([[0.9, 0.1], [0.1, 0.9]], layer=3)
+    assert clearest([everywhere, one_place, apart]) is apart
+    assert clearest(examples.date_view().maps).layer == 3

@@ -1,0 +1,178 @@
+"""Small data, recipes and trained folders that the tests make for themselves.
+
+The sentences are numbers in English and, in reverse order, in German: word order matters, and a
+tiny model learns some of it in a second. The pictures are bright on their left or right half.
+"""
+
+import io
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from manyheads.app.recipe import read_recipe
+from manyheads.app.run import train
+
+ENGLISH = "one two three four five six seven eight nine ten".split()
+GERMAN = "eins zwei drei vier fünf sechs sieben acht neun zehn".split()
+CLASSES = ("left", "right")
+
+TRANSLATE = """
+task = "translate"
+
+[data]
+train = "numbers/train"
+valid = "numbers/valid"
+test = "numbers/test"
+source = "en"
+target = "de"
+
+[tokenizer]
+size = 320
+
+[model]
+preset = "transformer-tiny"
+dim = 16
+heads = 2
+hidden = 32
+encoder_layers = 1
+decoder_layers = 1
+dropout = 0.1
+
+[train]
+steps = 60
+max_tokens = 128
+learning_rate = 1e-2
+warmup = 10
+threads = 1
+log_every = 10
+validate_every = 30
+save_every = 20
+"""
+
+CLASSIFY = """
+task = "classify"
+
+[data]
+train = "halves"
+hold_out = 8
+
+[image]
+height = 4
+width = 6
+mode = "L"
+
+[augment]
+shift = 1
+
+[model]
+preset = "vit-ti"
+patch = 2
+dim = 8
+layers = 1
+heads = 2
+hidden = 16
+dropout = 0.1
+
+[train]
+steps = 40
+batch_size = 8
+learning_rate = 1e-2
+warmup = 5
+threads = 1
+log_every = 10
+validate_every = 20
+save_every = 10
+"""
+
+
+class Silent:
+    """An observer that looks away."""
+
+    def say(self, message: str) -> None: ...
+
+    def progress(self, step: int, steps: int, line: dict[str, float]) -> None: ...
+
+    def validated(self, step: int, metrics: dict[str, float]) -> None: ...
+
+
+def numbers(count: int, seed: int) -> tuple[list[str], list[str]]:
+    """Sentence pairs: "two seven one" and "eins sieben zwei"."""
+    random = np.random.default_rng(seed)
+    drawn = [random.integers(0, 10, random.integers(1, 6)) for _ in range(count)]
+    source = [" ".join(ENGLISH[n] for n in row) for row in drawn]
+    return source, [" ".join(GERMAN[n] for n in row[::-1]) for row in drawn]
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> None:
+    """Write a text file as Unix does, parents included."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+
+
+def write_numbers(root: Path, *, train: int = 120, other: int = 8) -> None:
+    """Write train, valid and test of the sentence pairs under root."""
+    for seed, (split, count) in enumerate([("train", train), ("valid", other), ("test", other)]):
+        source, target = numbers(count, seed)
+        write_lines(root / "numbers" / f"{split}.en", source)
+        write_lines(root / "numbers" / f"{split}.de", target)
+
+
+def half(label: int, seed: int, *, height: int = 4, width: int = 6) -> Image.Image:
+    """A grey picture with one bright half."""
+    values = np.random.default_rng(seed).integers(0, 120, (height, width))
+    middle = width // 2
+    values[:, slice(0, middle) if label == 0 else slice(middle, None)] += 130
+    return Image.fromarray(values.astype(np.uint8))
+
+
+def write_halves(root: Path, *, count: int = 40) -> None:
+    """Write one folder a class with pictures in it under root."""
+    for number in range(count):
+        label = number % 2
+        path = root / "halves" / CLASSES[label] / f"{number:03d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half(label, number).save(path)
+
+
+def png(picture: Image.Image) -> bytes:
+    """A picture as the bytes of a PNG file."""
+    file = io.BytesIO()
+    picture.save(file, "png")
+    return file.getvalue()
+
+
+def write_recipe(path: Path, text: str, root: Path) -> Path:
+    """Write a recipe that finds its data under root."""
+    path.write_text(text.replace("[data]", f"[data]\nroot = '{root}'"), encoding="utf-8")
+    return path
+
+
+def run(recipe: Path, out: Path, *overrides: str, resume: bool = False) -> dict[str, Any]:
+    """Train a recipe in this process."""
+    return train(read_recipe(recipe, overrides), out, resume=resume, observer=Silent())
+
+
+@cache
+def _made() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="manyheads-tests-")
+
+
+@cache
+def trained(kind: str) -> Path:
+    """A trained folder, made once a test run: "translator", "classifier". Copy it to change it."""
+    base = Path(_made().name) / kind
+    base.mkdir()
+    if kind == "translator":
+        write_numbers(base, train=300)
+        text, steps = TRANSLATE, 250
+    else:
+        write_halves(base)
+        text, steps = CLASSIFY, 40
+    recipe = write_recipe(base / f"{kind}.toml", text, base)
+    run(recipe, base / "model", f"train.steps={steps}")
+    return base / "model"

@@ -1,0 +1,132 @@
+"""Converted models answer what the libraries they come from answered, without those installed.
+
+`python -m benchmarks.goldens` records the files; `make parity` compares with the libraries live.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from manyheads.errors import UsageError
+from manyheads.models.convert import hf, timm
+from manyheads.models.vit import Vit, VitConfig
+
+FOLDER = Path(__file__).parents[1] / "golden"
+NAMES = (
+    "hf-vit",
+    "hf-vit-relu-without-bias",
+    "timm-vit",
+    "timm-vit-mean",
+    "timm-vit-without-bias",
+)
+Convert = Callable[[Mapping[str, Any], Mapping[str, Tensor]], tuple[VitConfig, dict[str, Tensor]]]
+CONVERT: dict[str, Convert] = {"transformers": hf.vit, "timm": timm.vit}
+
+
+@dataclass(frozen=True)
+class Golden:
+    convert: Convert
+    config: dict[str, Any]
+    tensors: dict[str, Tensor]
+    images: Tensor
+    logits: Tensor
+
+
+def load(name: str) -> Golden:
+    with safe_open(FOLDER / f"{name}.safetensors", framework="pt") as file:
+        about = file.metadata()
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    images, logits = tensors.pop("images"), tensors.pop("logits")
+    weights = {key.removeprefix("weights."): tensor for key, tensor in tensors.items()}
+    return Golden(CONVERT[about["library"]], json.loads(about["config"]), weights, images, logits)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_converted_models_answer_the_same(name: str) -> None:
+    """Within 1e-4 of the largest logit."""
+    golden = load(name)
+    config, state = golden.convert(golden.config, golden.tensors)
+    model = Vit(config).eval()
+    model.load_state_dict(state)
+    difference = (model(golden.images) - golden.logits).abs().max()
+    assert difference <= 1e-4 * golden.logits.abs().max()
+
+
+def test_every_recorded_file_is_tested() -> None:
+    assert {path.stem for path in FOLDER.iterdir()} == set(NAMES)
+
+
+def test_a_config_object_serves_as_well_as_json() -> None:
+    golden = load("hf-vit")
+
+    class Config:
+        def __init__(self) -> None:
+            vars(self).update(golden.config)
+
+    assert hf.vit(Config(), golden.tensors)[0] == hf.vit(golden.config, golden.tensors)[0]
+
+
+def test_the_whole_configuration_is_read() -> None:
+    golden = load("hf-vit")
+    config, _ = hf.vit(golden.config, golden.tensors)
+    assert config == VitConfig(
+        height=8,
+        width=12,
+        patch=4,
+        dim=8,
+        layers=2,
+        heads=2,
+        hidden=16,
+        classes=5,
+        norm_eps=1e-12,
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_tensor_is_named(name: str) -> None:
+    golden = load(name)
+    missing = sorted(golden.tensors)[-1]
+    del golden.tensors[missing]
+    with pytest.raises(UsageError, match=f"no tensor '{missing}'"):
+        golden.convert(golden.config, golden.tensors)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_ours_has_not_is_refused(name: str) -> None:
+    """Layer scale, for example: nothing is dropped in silence."""
+    golden = load(name)
+    golden.tensors["blocks.0.ls1.gamma"] = torch.ones(8)
+    with pytest.raises(UsageError, match=r"1 tensors .* no place for: blocks\.0\.ls1\.gamma"):
+        golden.convert(golden.config, golden.tensors)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("hf-vit", {"hidden_act": "quick_gelu"}, "hidden_act 'quick_gelu'.* relu, gelu"),
+        ("hf-vit", {"image_size": 16}, r"7 positions.* 16 patches \(4 x 4\) and 1 tokens"),
+        ("timm-vit", {"img_size": 16}, r"7 positions.* 16 patches \(4 x 4\) and 1 tokens"),
+        ("timm-vit", {"global_pool": "avg"}, "global_pool 'avg' with a class token"),
+        ("timm-vit-mean", {"global_pool": "token"}, "global_pool 'token' without a class token"),
+        ("timm-vit", {"act_layer": "quick_gelu"}, "its own act_layer"),
+    ],
+)
+def test_what_cannot_be_mapped_is_refused(name: str, change: dict[str, Any], message: str) -> None:
+    golden = load(name)
+    with pytest.raises(UsageError, match=message):
+        golden.convert(golden.config | change, golden.tensors)
+
+
+@pytest.mark.parametrize("name", ["hf-vit", "timm-vit"])
+def test_a_file_of_another_kind_is_refused(name: str) -> None:
+    golden = load(name)
+    kept = {key: t for key, t in golden.tensors.items() if "layer." not in key and "bl" not in key}
+    with pytest.raises(UsageError, match="check that the file is complete and of this kind"):
+        golden.convert(golden.config, kept)
