@@ -53,7 +53,7 @@ class Batch:
 
 def cases() -> Iterator[Case]:
     yield _case("transformer-tiny", vocabulary=10_000, max_tokens=4096, updates=3)
-    yield _case("transformer-base", vocabulary=16_000, max_tokens=1024, updates=3)
+    yield _case("transformer-base", vocabulary=16_000, max_tokens=1024, updates=2)
 
 
 def _case(name: str, *, vocabulary: int, max_tokens: int, updates: int) -> Case:

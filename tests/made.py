@@ -17,8 +17,8 @@ from PIL import Image
 from manyheads.app.recipe import read_recipe
 from manyheads.app.run import train
 
-ENGLISH = "one two three four five six seven eight nine ten".split()
-GERMAN = "eins zwei drei vier fünf sechs sieben acht neun zehn".split()
+ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+GERMAN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
 CLASSES = ("left", "right")
 
 TRANSLATE = """

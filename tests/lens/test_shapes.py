@@ -80,11 +80,14 @@ def test_a_walk_through_decoding_shows_every_step() -> None:
 
 def test_shapes_are_found_in_keywords_and_nests() -> None:
     class Nest(nn.Module):
-        def forward(self, x: dict[str, list[Tensor]], *, y: Tensor) -> tuple[Tensor, None]:
-            return x["a"][0] + y, None
+        def forward(
+            self, x: dict[str, list[Tensor]], mask: Tensor, *, y: Tensor
+        ) -> tuple[Tensor, None]:
+            return (x["a"][0] + y) * mask, None
 
     model = Nest()
-    (line,) = walk(model, lambda: model({"a": [torch.ones(2, 1)]}, y=torch.ones(3)))
+    mask = torch.ones(2, 3, dtype=torch.bool)  # says who may look, not what walks through
+    (line,) = walk(model, lambda: model({"a": [torch.ones(2, 1)]}, mask, y=torch.ones(3)))
     assert line.inputs == ((2, 1), (3,))
     assert line.outputs == ((2, 3),)
 

@@ -75,6 +75,13 @@ def test_colour_shades_the_background_and_prints_percentages() -> None:
     assert "█" not in text
 
 
+def test_no_colour_means_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = "\n".join(printed(date_map(), colour=True))
+    assert "█" in text
+    assert "48;2" not in text
+
+
 def test_the_title_stands_above() -> None:
     assert printed(date_map("decoder layer 3"))[0] == "decoder layer 3"
 

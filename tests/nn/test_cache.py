@@ -58,3 +58,16 @@ def test_steps_equal_the_causal_mask() -> None:
     torch.testing.assert_close(
         torch.cat(outputs, dim=1), attention(x, causal_mask(5)), atol=1e-6, rtol=0
     )
+
+
+def test_storage_is_allocated_ahead_of_need() -> None:
+    """Speed: within its capacity a cache is written in place, and grows by doubling beyond it."""
+    cache = KeyValueCache.empty(1, 1, 2, 1, torch.zeros(0))
+    capacities, places = [], []
+    for token in range(5):
+        cache = cache.append(numbers(token), numbers(token))
+        capacities.append(cache.key_storage.shape[2])
+        places.append(cache.key_storage.data_ptr())
+    assert capacities == [2, 2, 4, 4, 8]
+    assert places[0] == places[1]
+    assert places[2] == places[3]

@@ -7,7 +7,7 @@ import torch
 from manyheads.app.predict import Classifier, Translator
 from manyheads.data.batches import pad
 from manyheads.data.images import open_image
-from manyheads.data.tokenizer import END, PAD, SPACE, START, Tokenizer
+from manyheads.data.tokenizer import END, PAD, START
 from manyheads.errors import UsageError
 from manyheads.lens.shapes import ShapeLine, walk
 from manyheads.lens.view import ImageView, TextView, image_view, text_view
@@ -32,10 +32,10 @@ def explain_text(translator: Translator, text: str) -> tuple[str, TextView]:
     tokenizer = translator.tokenizer
     view = text_view(
         trace,
-        source=[_label(tokenizer, token) for token in source[0].tolist()],
-        output=[_label(tokenizer, token) for token in wanted[0].tolist()],
+        source=[tokenizer.piece(token) for token in source[0].tolist()],
+        output=[tokenizer.piece(token) for token in wanted[0].tolist()],
         probabilities=probabilities[0, :, 0].tolist(),
-        start=_label(tokenizer, START),
+        start=tokenizer.piece(START),
     )
     return output, view
 
@@ -101,8 +101,3 @@ def _translated(translator: Translator, text: str) -> tuple[torch.Tensor, torch.
     device = next(translator.model.parameters()).device
     sources = pad([[*source, END]], PAD).to(device)
     return sources, pad([[START, *best.tokens, END]], PAD).to(device), best.text
-
-
-def _label(tokenizer: Tokenizer, token: int) -> str:
-    """Show a token as people read it; a space that is a token by itself as ␣."""
-    return tokenizer.piece(token).replace(SPACE, " ").strip() or "␣"

@@ -1,10 +1,11 @@
 """Augmentation, each picture by itself; the draw is a pure function of (seed, epoch, example)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
+from annotated_types import Ge
 from torch import Tensor
 
 from manyheads.streams import generator
@@ -16,7 +17,8 @@ class Augmentation:
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
-    shift: int = 0  # pixels, up to, in each direction: the same as padding and a random crop
+    # Up to so many pixels in each direction: the same as padding and a random crop.
+    shift: Annotated[int, Ge(0)] = 0
     flip: bool = False  # left and right, every second time
 
 

@@ -9,10 +9,11 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from annotated_types import Ge, Gt, Le
 from PIL import Image, ImageOps
 from torch import Tensor
 
@@ -27,12 +28,22 @@ class Preprocessing:
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
-    height: int = 224
-    width: int = 224
+    height: Annotated[int, Ge(1)] = 224
+    width: Annotated[int, Ge(1)] = 224
     mode: Literal["RGB", "L"] = "RGB"  # L: grey
-    crop: float = 1.0  # share of the resized picture that the centre crop keeps
+    # Share of the resized picture that the centre crop keeps.
+    crop: Annotated[float, Gt(0), Le(1)] = 1.0
     mean: tuple[float, ...] = (0.5,)  # a channel, of values scaled to 0..1; one number serves all
-    std: tuple[float, ...] = (0.5,)
+    std: tuple[Annotated[float, Gt(0)], ...] = (0.5,)
+
+    def __post_init__(self) -> None:
+        """Refuse a mean or deviation for another number of channels."""
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            if len(values) not in (1, self.channels):
+                raise ValueError(
+                    f"{name} has {len(values)} numbers, mode {self.mode!r} takes 1 or "
+                    f"{self.channels}"
+                )
 
     @property
     def channels(self) -> int:
@@ -48,7 +59,10 @@ class Preprocessing:
 
     def upright(self, picture: Image.Image) -> Image.Image:
         """Turn a picture as its camera says, lay it on white if transparent, and set its mode."""
-        return _on_white(ImageOps.exif_transpose(picture)).convert(self.mode)
+        picture = ImageOps.exif_transpose(picture)
+        if picture.mode.startswith("I;16"):  # 16 bits a pixel: convert would cut off, not scale
+            picture = picture.point(lambda value: value * (1 / 256))
+        return _on_white(picture).convert(self.mode)
 
     def pixels(self, picture: Image.Image) -> np.ndarray:
         """Crop to the shape of the model's input, then resize: (channel, height, width), 0..255."""
@@ -207,16 +221,17 @@ def read_parquet(paths: Sequence[Path], image: str, label: str) -> ImageSet:
     names: list[str] = []
     for path in paths:
         try:
-            table = pq.read_table(path, columns=[image, label])
+            with pq.ParquetFile(path) as file:
+                known = file.schema_arrow.names
+                missing = {image, label} - set(known)
+                if missing:
+                    raise DataError(
+                        f"{path} has no column {' or '.join(sorted(missing))}; "
+                        f"it has {', '.join(known)}. Name them with data.image and data.label."
+                    )
+                table = file.read(columns=[image, label])
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{path} cannot be read as parquet: {error}.") from error
-        missing = {image, label} - set(table.column_names)
-        if missing:
-            columns = ", ".join(pq.read_schema(path).names)
-            raise DataError(
-                f"{path} has no column {' or '.join(sorted(missing))}; it has {columns}. "
-                "Name them with data.image and data.label."
-            )
         cells = table[image].to_pylist()
         contents += [cell["bytes"] if isinstance(cell, dict) else cell for cell in cells]
         values += [str(value) for value in table[label].to_pylist()]

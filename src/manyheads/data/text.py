@@ -51,7 +51,7 @@ def read_lines(path: Path) -> tuple[list[str], str]:
     if not content.strip():
         raise DataError(f"{path} is empty: expected one sentence a line.")
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1

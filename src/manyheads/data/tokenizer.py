@@ -1,20 +1,22 @@
 """Raw text to token ids and back, with sentencepiece; the tokenizer is stored with its model.
 
 Bytes stand in for characters that were not seen in training, so there is no unknown token and
-nothing is lost: `decode(encode(text)) == text`, but for runs of spaces, which become one.
+nothing is lost but some spaces: in `decode(encode(text))` runs of them are one, those at the ends
+are gone, and sentencepiece's own sign for a space has become one.
 """
 
 import io
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import sentencepiece
+from annotated_types import Ge, Le
 
 from manyheads.errors import DataError, FolderError
 
 PAD, START, END, UNKNOWN = 0, 1, 2, 3
-SPACE = "\u2581"  # how sentencepiece writes the space in front of a word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,10 +26,12 @@ class TokenizerConfig:
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     kind: Literal["unigram", "bpe"] = "unigram"
-    size: int = 8000  # unigram takes fewer where the text does not support as many
-    shared: bool = True  # one vocabulary for both languages
+    # Unigram takes fewer where the text does not support as many.
+    size: Annotated[int, Ge(1)] = 8000
+    shared: Literal[True] = True  # one vocabulary for both languages; there is no other way yet
     split_digits: bool = False  # every digit a token, so that numbers are spelled alike everywhere
-    character_coverage: float = 1.0  # the rest is spelled in bytes
+    # Share of the text's characters with a token of their own; the rest is spelled in bytes.
+    character_coverage: Annotated[float, Ge(0.98), Le(1)] = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,10 @@ class Tokenizer:
         try:
             self._processor.LoadFromSerializedProto(model)
         except RuntimeError as error:
-            raise FolderError(f"The tokenizer is not a sentencepiece model: {error}.") from error
+            raise FolderError(
+                f"tokenizer.model ({len(model)} bytes) is not a sentencepiece model, or a damaged "
+                "one. Copy the model's folder again."
+            ) from error
 
     @classmethod
     def train(cls, lines: Iterable[str], config: TokenizerConfig) -> "Tokenizer":
@@ -83,10 +90,14 @@ class Tokenizer:
                 minloglevel=2,
             )
         except RuntimeError as error:
-            reason = str(error).splitlines()[-1].rsplit(") ", 1)[-1]
+            needed = re.search(r"required_chars. \d+ vs (\d+)", str(error))
+            if needed:
+                reason = f"the 256 bytes and the characters of the text need {needed[1]} tokens"
+            else:
+                reason = str(error).rpartition("] ")[2].strip(" .") or "it is too small"
             raise DataError(
-                f"No {config.kind} vocabulary of {config.size} could be learned: {reason} "
-                "Change tokenizer.size, or give more text."
+                f"No {config.kind} vocabulary of {config.size} could be learned: {reason}. "
+                "Raise tokenizer.size, or lower tokenizer.character_coverage."
             ) from error
         return cls(model.getvalue())
 
@@ -106,7 +117,7 @@ class Tokenizer:
         return texts
 
     def piece(self, token: int) -> str:
-        """Show one token, the space in front of a word as an underline."""
+        """Show one token; sentencepiece writes the space in front of a word as U+2581."""
         return str(self._processor.IdToPiece(token))
 
     def pieces(self, text: str) -> list[Piece]:

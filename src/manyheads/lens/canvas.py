@@ -103,7 +103,8 @@ class Canvas:
             self.rectangle(x, middle - thick / 2, 1.0, thick, fc=TRACK, lw=0)
             self.rectangle(x, middle - thick / 2, value, thick, fc=BAR, lw=0)
             if step >= 0.14:
-                self.write(x + 1.08, middle, f"{value:.2f}", colour=INK, va="center_baseline")
+                size = min(SMALL, 42 * step)
+                self.write(x + 1.08, middle, f"{value:.2f}", size, INK, va="center_baseline")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a PNG; its folder is made if need be."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.lens.canvas import SMALL, Canvas
-from manyheads.lens.colours import INK, PAPER
+from manyheads.lens.colours import INK, shade
 from manyheads.lens.fonts import Fonts
 from manyheads.lens.gallery import Gallery, peak_of
 from manyheads.lens.labels import cut, label, labels
@@ -85,7 +85,7 @@ def plot_text(
     peak = peak_of([large.mean])
     canvas.matrix(large.mean, left, top, right - left, bottom - top, peak)
     if line >= 0.25:
-        _numbers(canvas, large, left, top, (cell, line), peak)
+        _numbers(canvas, large.mean, left, top, (cell, line), peak, least=0.1)
     _row_labels(canvas, rows, left, top, line, size)
     _column_labels(canvas, columns, left, top, cell, size, angle)
     canvas.scale(left, bottom + 0.1, peak)
@@ -150,7 +150,12 @@ def plot_image(
     weights = view.over_patches(large.mean)
     peak = peak_of([weights])
     _patches(canvas.picture(image, MARGIN, top, across, down), view)
-    _attention(canvas.picture(_pale(image), second, top, across, down), view, weights, peak)
+    _attention(canvas.picture(_pencil(image), second, top, across, down), view, weights, peak)
+    box = view.boxes[0]
+    patch = across * (box[2] - box[0]) / view.width, down * (box[3] - box[1]) / view.height
+    if min(patch) >= 0.4:
+        first = second + across * box[0] / view.width, top + down * box[1] / view.height
+        _numbers(canvas, weights, *first, patch, peak)
     step = min(0.4, down / max(len(names), 1))
     _row_labels(canvas, names, bars, top, step, 11.0)
     canvas.bars([found.probability for found in view.classes], bars, top, step)
@@ -173,10 +178,12 @@ def _checked(pixels: "Tensor | np.ndarray") -> Tensor:
     return image
 
 
-def _pale(image: Tensor) -> Tensor:
-    """Make a picture grey and light, so that attention can be drawn over it."""
+def _pencil(image: Tensor) -> Tensor:
+    """Make a picture a film of transparent black, so that colours below show through it."""
     grey = image.float() if image.ndim == 2 else image.float().mean(dim=-1)
-    return grey * 0.35 + 160
+    film = torch.zeros(*grey.shape, 4, dtype=torch.uint8)
+    film[..., 3] = (0.28 * (255 - grey)).round()
+    return film
 
 
 def _patches(axes: "Axes", view: ImageView) -> None:
@@ -186,10 +193,9 @@ def _patches(axes: "Axes", view: ImageView) -> None:
 
 
 def _attention(axes: "Axes", view: ImageView, weights: Matrix, peak: float) -> None:
-    """Draw the weight of each patch over it."""
-    hue = [int(PAPER[-2][i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    colours = [(*hue, 0.9 * weight / peak) for row in weights for weight in row]
-    _boxes(axes, view, facecolors=colours, linewidths=0, antialiaseds=False)
+    """Draw the weight of each patch below the picture."""
+    colours = [shade(weight / peak) for row in weights for weight in row]
+    _boxes(axes, view, facecolors=colours, linewidths=0, antialiaseds=False, zorder=-1)
 
 
 def _boxes(axes: "Axes", view: ImageView, **look: Any) -> None:
@@ -254,12 +260,18 @@ def _column_labels(
 
 
 def _numbers(
-    canvas: Canvas, found: MapView, left: float, top: float, cell: tuple[float, float], peak: float
+    canvas: Canvas,
+    weights: Matrix,
+    left: float,
+    top: float,
+    cell: tuple[float, float],
+    peak: float,
+    least: float = 0.0,
 ) -> None:
-    """Write the weights that matter into their cells."""
-    for down, row in enumerate(found.mean):
+    """Write the weights that are not too small to matter into their cells."""
+    for down, row in enumerate(weights):
         for across, weight in enumerate(row):
-            if weight >= 0.1:
+            if weight >= least:
                 x, y = left + (across + 0.5) * cell[0], top + (down + 0.5) * cell[1]
                 ink = "white" if weight > 0.5 * peak else INK
                 number = f"{weight:.2f}"

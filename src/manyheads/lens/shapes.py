@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from manyheads.nn.attention import AttentionRecord
@@ -121,9 +122,10 @@ class _Walker:
 
 
 def _shapes(value: object) -> Iterator[Shape]:
-    """Find the shapes of all tensors in arguments or results, however they are nested."""
+    """Find the shapes of tensors in arguments or results, however they are nested; not of masks."""
     if isinstance(value, Tensor):
-        yield tuple(value.shape)
+        if value.dtype != torch.bool:
+            yield tuple(value.shape)
     elif isinstance(value, dict):
         for part in value.values():
             yield from _shapes(part)

@@ -55,7 +55,7 @@ class TerminalMap:
         from rich.cells import cell_len
         from rich.text import Text
 
-        colour = console.color_system in ("256", "truecolor")
+        colour = console.color_system in ("256", "truecolor") and not console.no_color
         peak = max((weight for row in self.weights for weight in row), default=0.0) or 1.0
         margin = min(max(map(cell_len, self.rows), default=0), ROW_LABEL) + 1
         room = min(options.max_width, WIDEST) - margin

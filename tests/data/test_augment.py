@@ -1,0 +1,104 @@
+"""Augmentation: each picture by itself, and a pure function of (seed, epoch, example)."""
+
+import numpy as np
+import pytest
+import torch
+from pydantic import TypeAdapter, ValidationError
+
+from manyheads.data.augment import Augmentation, Augmenter
+
+PICTURE = torch.tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]], dtype=torch.uint8)
+
+
+def augmenter(
+    *, shift: int = 0, flip: bool = False, examples: int = 64, seed: int = 1, epoch: int = 0
+) -> Augmenter:
+    config = Augmentation(shift=shift, flip=flip)
+    return Augmenter(config, examples, seed=seed, epoch=epoch)
+
+
+def pictures(count: int) -> torch.Tensor:
+    """Pictures of two channels that all differ: (picture, channel, 3, 3)."""
+    values = torch.arange(count * 18, dtype=torch.int32).remainder(251).add(1)
+    return values.view(count, 2, 3, 3).to(torch.uint8)
+
+
+@pytest.mark.parametrize(
+    ("draw", "result"),
+    [
+        ((0, 0), [[1, 2, 3], [4, 5, 6], [7, 8, 9]]),
+        ((1, 0), [[4, 5, 6], [7, 8, 9], [0, 0, 0]]),  # the window moves down a row
+        ((-1, 0), [[0, 0, 0], [1, 2, 3], [4, 5, 6]]),
+        ((0, 1), [[2, 3, 0], [5, 6, 0], [8, 9, 0]]),  # and to the right a column
+        ((-1, -1), [[0, 0, 0], [0, 1, 2], [0, 4, 5]]),
+    ],
+)
+def test_shift_by_hand(draw: tuple[int, int], result: list[list[int]]) -> None:
+    """The same as a border of zeros and a crop of the old size."""
+    augment = augmenter(shift=1)
+    augment.shifts[7] = draw
+    assert augment(PICTURE[None, None], np.array([7]))[0, 0].tolist() == result
+
+
+def test_flip_by_hand() -> None:
+    """Left and right change places, top and bottom do not."""
+    augment = augmenter(flip=True)
+    augment.flips[:2] = [True, False]
+    flipped, same = augment(PICTURE.expand(2, 1, 3, 3), np.array([0, 1]))
+    assert flipped[0].tolist() == [[3, 2, 1], [6, 5, 4], [9, 8, 7]]
+    assert same[0].tolist() == PICTURE.tolist()
+
+
+def test_nothing_asked_nothing_done() -> None:
+    """The default leaves pictures alone."""
+    assert torch.equal(augmenter()(pictures(4), np.arange(4)), pictures(4))
+
+
+def test_a_picture_does_not_depend_on_its_batch() -> None:
+    """Alone, in another order, among others: an example gets its own draw."""
+    images = pictures(64)
+    augment = augmenter(shift=1, flip=True)
+    together = augment(images, np.arange(64))
+    order = np.random.default_rng(0).permutation(64)
+    assert torch.equal(augment(images[order], order), together[order])
+    for example in (0, 9, 63):
+        alone = augment(images[example : example + 1], np.array([example]))
+        assert torch.equal(alone[0], together[example])
+
+
+def test_each_picture_has_its_own_draw() -> None:
+    """Not one draw for a batch: all nine shifts and both sides occur, about equally often."""
+    augment = augmenter(shift=1, flip=True, examples=9000)
+    _, counts = np.unique(augment.shifts, axis=0, return_counts=True)
+    assert len(counts) == 9
+    assert counts.min() > 850
+    assert 0.45 < augment.flips.mean() < 0.55
+
+
+def test_channels_move_together() -> None:
+    """A shift moves colours as one."""
+    images = pictures(64)
+    images[:, 1] = images[:, 0]
+    moved = augmenter(shift=1, flip=True)(images, np.arange(64))
+    assert torch.equal(moved[:, 0], moved[:, 1])
+
+
+def test_the_draw_is_a_pure_function_of_seed_and_epoch() -> None:
+    """Resuming needs no state; another epoch or seed sees other pictures."""
+    images, all_of_them = pictures(64), np.arange(64)
+    first = augmenter(shift=1, flip=True)(images, all_of_them)
+    torch.manual_seed(5)  # a stream of its own: nothing else moves it
+    assert torch.equal(augmenter(shift=1, flip=True)(images, all_of_them), first)
+    assert not torch.equal(augmenter(shift=1, flip=True, epoch=1)(images, all_of_them), first)
+    assert not torch.equal(augmenter(shift=1, flip=True, seed=2)(images, all_of_them), first)
+
+
+def test_flipping_does_not_change_the_shifts() -> None:
+    """One more kind of augmentation leaves the others' draws alone."""
+    assert (augmenter(shift=1).shifts == augmenter(shift=1, flip=True).shifts).all()
+
+
+def test_a_negative_shift_is_refused() -> None:
+    """Found when the recipe is read."""
+    with pytest.raises(ValidationError):
+        TypeAdapter(Augmentation).validate_python({"shift": -1})

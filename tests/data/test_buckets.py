@@ -1,0 +1,94 @@
+"""The batch plan: every pair once, no work on padding, and a pure function of its arguments."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manyheads.data.buckets import length_buckets, shuffled
+
+PAIRS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=60)
+SEEDS = st.integers(0, 2**63 - 1)
+
+
+def sides(pairs: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    source, target = np.array(pairs).T
+    return source, target
+
+
+@given(pairs=PAIRS, max_tokens=st.integers(1, 200), seed=SEEDS, epoch=st.integers(0, 1000))
+@settings(deadline=None)
+def test_every_pair_once_and_within_the_budget(
+    pairs: list[tuple[int, int]], max_tokens: int, seed: int, epoch: int
+) -> None:
+    """Rows x longest sentence of either side <= max_tokens, but for a pair too long by itself."""
+    source, target = sides(pairs)
+    batches = length_buckets(source, target, max_tokens, seed=seed, epoch=epoch)
+    assert sorted(np.concatenate(batches)) == list(range(len(pairs)))
+    for batch in batches:
+        longest = max(source[batch].max(), target[batch].max())
+        assert len(batch) * longest <= max_tokens or len(batch) == 1
+
+
+@given(pairs=PAIRS, max_tokens=st.integers(1, 200), seed=SEEDS, epoch=st.integers(0, 1000))
+@settings(deadline=None)
+def test_the_plan_is_a_pure_function(
+    pairs: list[tuple[int, int]], max_tokens: int, seed: int, epoch: int
+) -> None:
+    """The same arguments give the same batches, whatever was drawn elsewhere in between."""
+    source, target = sides(pairs)
+    plan = length_buckets(source, target, max_tokens, seed=seed, epoch=epoch)
+    np.random.default_rng().random(7)
+    again = length_buckets(source.copy(), target.copy(), max_tokens, seed=seed, epoch=epoch)
+    assert [batch.tolist() for batch in plan] == [batch.tolist() for batch in again]
+
+
+def test_little_padding() -> None:
+    """Sentences of like length share a batch: 5% of padding here, where chance gives over 40%."""
+    random = np.random.default_rng(0)
+    source = random.integers(1, 60, 2000)
+    target = np.maximum(1, source + random.integers(-2, 3, 2000))
+    batches = length_buckets(source, target, 1024, seed=1, epoch=0)
+    padded = sum(len(batch) * max(source[batch].max(), target[batch].max()) for batch in batches)
+    assert 1 - np.maximum(source, target).sum() / padded < 0.05
+
+
+def test_another_order_each_epoch_and_seed() -> None:
+    """Both who shares a batch and when it comes; ties in length are broken by chance."""
+    lengths = np.full(32, 5)
+
+    def plan(seed: int, epoch: int) -> list[list[int]]:
+        return [
+            batch.tolist() for batch in length_buckets(lengths, lengths, 20, seed=seed, epoch=epoch)
+        ]
+
+    first, next_epoch, other_seed = plan(1, 0), plan(1, 1), plan(2, 0)
+    assert len({str(first), str(next_epoch), str(other_seed)}) == 3
+    assert {frozenset(batch) for batch in first} != {frozenset(batch) for batch in next_epoch}
+
+
+def test_batches_do_not_come_in_order_of_length() -> None:
+    """Sorting is for padding only: the model sees short and long batches mixed."""
+    lengths = np.repeat(np.arange(1, 33), 4)
+    batches = length_buckets(lengths, lengths, 64, seed=1, epoch=0)
+    longest = [int(lengths[batch].max()) for batch in batches]
+    assert longest not in (sorted(longest), sorted(longest, reverse=True))
+
+
+@given(count=st.integers(1, 50), size=st.integers(1, 12), seed=SEEDS, epoch=st.integers(0, 1000))
+@settings(deadline=None)
+def test_shuffled_is_every_example_once(count: int, size: int, seed: int, epoch: int) -> None:
+    """Full batches and a rest; the same arguments give the same batches."""
+    batches = shuffled(count, size, seed=seed, epoch=epoch)
+    assert sorted(np.concatenate(batches)) == list(range(count))
+    assert [len(batch) for batch in batches[:-1]] == [size] * (len(batches) - 1)
+    again = shuffled(count, size, seed=seed, epoch=epoch)
+    assert [batch.tolist() for batch in batches] == [batch.tolist() for batch in again]
+
+
+def test_shuffled_differs_by_epoch() -> None:
+    """Each epoch and each seed has its own order."""
+    orders = {
+        str(np.concatenate(shuffled(20, 8, seed=seed, epoch=epoch)))
+        for seed, epoch in [(1, 0), (1, 1), (2, 0)]
+    }
+    assert len(orders) == 3

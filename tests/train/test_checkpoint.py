@@ -1,0 +1,172 @@
+"""Checkpoints: whole or not there, checked when read, and never in the way of going on."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from manyheads.errors import FolderError
+from manyheads.models.transformer import Transformer
+from manyheads.train import checkpoint
+from manyheads.train.checkpoint import Progress
+from manyheads.train.optim import adamw
+from tests.small import TRANSFORMERS
+from tests.train.toy import Plane, Unplugged, config, network, run
+
+
+def trained(model: nn.Module) -> torch.optim.Optimizer:
+    """One update, so that the optimizer has a state."""
+    optimizer = adamw(model, config())
+    sum(p.square().sum() for p in model.parameters()).backward()  # type: ignore[union-attr]
+    optimizer.step()
+    return optimizer
+
+
+def test_all_comes_back(tmp_path: Path) -> None:
+    """Weights, moments, step counters, and where the run is."""
+    model = network()
+    optimizer = trained(model)
+    progress = Progress(step=3, epoch=1, index=2, seconds=1.5, best=0.25, stale=1)
+    checkpoint.save(tmp_path, model, optimizer, progress)
+    other = network()
+    other_optimizer = adamw(other, config())
+    assert checkpoint.load(tmp_path, other, other_optimizer) == progress
+    for one, two in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(one, two)
+        state = other_optimizer.state[two]
+        assert state.keys() == optimizer.state[one].keys()
+        assert all(torch.equal(optimizer.state[one][key], state[key]) for key in state)
+
+
+def test_no_checkpoint_is_a_fresh_start(tmp_path: Path) -> None:
+    """Not an error: a run may be cut off before its first."""
+    model = network()
+    assert checkpoint.load(tmp_path / "state", model, adamw(model, config())) is None
+
+
+def test_tied_weights_are_stored_once() -> None:
+    """By their first name, and they are still tied when they come back."""
+    model = Transformer(TRANSFORMERS["transformer-tiny"])
+    named = checkpoint.tensors(model)
+    assert len({tensor.data_ptr() for tensor in named.values()}) == len(named)
+    assert sum(tensor.numel() for tensor in named.values()) == sum(
+        parameter.numel() for parameter in model.parameters()
+    )
+    other = Transformer(TRANSFORMERS["transformer-tiny"])
+    checkpoint.restore(other, named, Path("model.safetensors"))
+    assert other.output.weight.data_ptr() == other.embedding.weight.data_ptr()
+    assert torch.equal(other.output.weight, model.output.weight)
+
+
+def test_only_the_last_two_are_kept(tmp_path: Path) -> None:
+    """The newest, and one in case the newest is damaged."""
+    run(tmp_path, Plane(), config(save_every=2))
+    names = [folder.name for folder in checkpoint.checkpoints(tmp_path / "state")]
+    assert names == ["step-000000010", "step-000000012"]
+
+
+def test_what_was_left_half_written_is_not_a_checkpoint(tmp_path: Path) -> None:
+    """A kill leaves a partial folder behind; nobody reads it, and the next save clears it away."""
+    model = network()
+    optimizer = trained(model)
+    checkpoint.save(tmp_path, model, optimizer, Progress(step=1))
+    partial = tmp_path / "partial-4321"
+    partial.mkdir()
+    (partial / "model.safetensors").write_bytes(b"half of")
+    found = checkpoint.load(tmp_path, model, optimizer)
+    assert found is not None
+    assert found.step == 1
+    checkpoint.save(tmp_path, model, optimizer, Progress(step=2))
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [
+        "step-000000001",
+        "step-000000002",
+    ]
+
+
+def test_a_save_that_fails_leaves_the_older_checkpoint(tmp_path: Path) -> None:
+    """Whatever goes wrong while writing: the new folder gets its name last."""
+    model = network()
+    optimizer = trained(model)
+    checkpoint.save(tmp_path, model, optimizer, Progress(step=1))
+    optimizer.state[next(model.parameters())]["note"] = "cannot be stored as a tensor"
+    with pytest.raises(ValueError, match="note"):
+        checkpoint.save(tmp_path, model, optimizer, Progress(step=2))
+    assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step-000000001"]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "progress.json"])
+@pytest.mark.parametrize("left", [0.0, 0.5, 0.99])
+def test_a_truncated_checkpoint_is_refused_and_the_older_one_serves(
+    tmp_path: Path, name: str, left: float
+) -> None:
+    """The message names the file and the older checkpoint; moved away, the run ends the same."""
+    whole = run(tmp_path / "whole", Plane(), config())
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", Plane(), config(), observer=Unplugged(10))
+    older, newest = checkpoint.checkpoints(tmp_path / "cut" / "state")
+    content = (newest / name).read_bytes()
+    (newest / name).write_bytes(content[: int(len(content) * left)])
+    with pytest.raises(FolderError) as caught:
+        run(tmp_path / "cut", Plane(), config())
+    message = str(caught.value)
+    assert f"{newest} is damaged" in message
+    assert f"resume from {older.name}" in message
+    if name != "progress.json":
+        assert name in message
+    shutil.move(newest, tmp_path / "away")
+    again = run(tmp_path / "cut", Plane(), config())
+    assert all(map(torch.equal, again.state_dict().values(), whole.state_dict().values()))
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "progress.json"])
+def test_a_file_missing_from_a_checkpoint(tmp_path: Path, name: str) -> None:
+    """As damaged as a truncated one; without an older checkpoint, training starts again."""
+    run(tmp_path, Plane(), config(steps=4))
+    (only,) = checkpoint.checkpoints(tmp_path / "state")
+    (only / name).unlink()
+    with pytest.raises(FolderError, match="start again from the beginning"):
+        run(tmp_path, Plane(), config())
+
+
+def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path) -> None:
+    """Fields that this version does not know are not silently dropped."""
+    run(tmp_path, Plane(), config(steps=4))
+    (only,) = checkpoint.checkpoints(tmp_path / "state")
+    document = json.loads((only / "progress.json").read_text())
+    document["progress"]["moon"] = "full"
+    (only / "progress.json").write_text(json.dumps(document))
+    with pytest.raises(FolderError, match="moon"):
+        run(tmp_path, Plane(), config())
+
+
+def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
+    """Each difference on a line: missing, not part of the model, another shape."""
+    model = network()
+    stored = dict(checkpoint.tensors(model))
+    stored["0.weight"] = torch.zeros(4, 3)
+    stored["9.weight"] = stored.pop("3.bias")
+    with pytest.raises(FolderError) as caught:
+        checkpoint.restore(model, stored, Path("runs/x/model.safetensors"))
+    message = str(caught.value)
+    assert "runs/x/model.safetensors" in message
+    assert "3 differences" in message
+    assert "- 0.weight: stored (4, 3), the model has (8, 3)" in message
+    assert "- 3.bias: missing" in message
+    assert "- 9.weight: not part of this model" in message
+
+
+def test_a_checkpoint_is_plain_tensors_and_json(tmp_path: Path) -> None:
+    """Readable by anything, and by nothing that would run code."""
+    run(tmp_path, Plane(), config(steps=4))
+    (only,) = checkpoint.checkpoints(tmp_path / "state")
+    assert sorted(path.name for path in only.iterdir()) == [
+        "model.safetensors",
+        "optimizer.safetensors",
+        "progress.json",
+    ]
+    assert "exp_avg/0.weight" in load_file(only / "optimizer.safetensors")
+    assert json.loads((only / "progress.json").read_text())["progress"]["step"] == 4

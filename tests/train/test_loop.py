@@ -1,0 +1,372 @@
+"""The training loop, watched on a task small enough to know by heart."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from manyheads.errors import InterruptedRunError, NonFiniteLossError, TrainingError
+from manyheads.train import checkpoint
+from manyheads.train.config import EarlyStop
+from manyheads.train.schedule import learning_rate
+from tests.made import Silent
+from tests.train.toy import Plane, Scripted, Unplugged, config, network, run
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def timeless(folder: Path) -> list[dict[str, Any]]:
+    """The metrics without what depends on the clock."""
+    clock = {"seconds", "points_per_second"}
+    return [{k: v for k, v in line.items() if k not in clock} for line in metrics(folder)]
+
+
+def same(one: nn.Module, other: nn.Module) -> bool:
+    """Bitwise."""
+    pairs = zip(one.state_dict().values(), other.state_dict().values(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+# --- What a step is -----------------------------------------------------------------------------
+
+
+def test_accumulation_equals_a_big_batch(tmp_path: Path) -> None:
+    """Two batches of 4 an update = one batch of 8, although their weights differ."""
+    without = network(dropout=0)
+    start = [parameter.detach().clone() for parameter in without.parameters()]
+    big = run(tmp_path / "big", Plane(points=24, batch_size=8), config(), model=without)
+    halves = run(
+        tmp_path / "halves",
+        Plane(points=24, batch_size=4),
+        config(accumulate=2),
+        model=network(dropout=0),
+    )
+    for one, other, before in zip(big.parameters(), halves.parameters(), start, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+        assert not torch.allclose(one, before, atol=1e-3)
+    lines = zip(timeless(tmp_path / "big"), timeless(tmp_path / "halves"), strict=True)
+    for one_line, other_line in lines:
+        assert one_line == pytest.approx(other_line, rel=1e-5)
+
+
+def test_the_last_window_of_an_epoch_may_be_smaller(tmp_path: Path) -> None:
+    """Five batches, two an update: 2 + 2 + 1, then a new epoch; steps count updates."""
+    task = Plane()
+    run(tmp_path, task, config(steps=3, accumulate=2))
+    assert [len(seen) for seen in task.seen] == [4] * 5
+    assert sorted(sum(task.seen, [])) == list(range(20))
+
+
+def test_every_epoch_sees_every_example_once(tmp_path: Path) -> None:
+    """Ten steps are two epochs, each in its own order."""
+    task = Plane()
+    run(tmp_path, task, config(steps=10))
+    epochs = [sum(task.seen[:5], []), sum(task.seen[5:], [])]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(20))] * 2
+    assert epochs[0] != epochs[1]
+
+
+@pytest.mark.parametrize("clip", [0.01, 0.0])
+def test_clipping(tmp_path: Path, clip: float) -> None:
+    """No update is made with a longer gradient; 0 leaves gradients alone."""
+    model = run(tmp_path, Plane(), config(steps=1, clip=clip))
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    norm = torch.linalg.vector_norm(torch.cat([gradient.flatten() for gradient in gradients]))
+    if clip:
+        assert norm.item() == pytest.approx(clip, rel=1e-3)
+    else:
+        assert norm.item() > 0.1
+
+
+def test_the_learning_rate_of_a_step_is_the_schedules(tmp_path: Path) -> None:
+    """A rate of 0 at the very end of a cosine changes nothing."""
+    how = config(steps=8, warmup=0, save_every=7)
+    run(tmp_path / "eight", Plane(), how)
+    before, after = (
+        checkpoint.load_file(folder / "model.safetensors")
+        for folder in checkpoint.checkpoints(tmp_path / "eight" / "state")
+    )
+    assert learning_rate(8, how) == 0
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_bf16_computes_in_bf16_and_keeps_fp32_weights(tmp_path: Path) -> None:
+    """By the recipe; the loss is near that of fp32, not equal to it."""
+    run(tmp_path / "fp32", Plane(), config(log_every=1))
+    model = run(tmp_path / "bf16", Plane(), config(log_every=1, precision="bf16"))
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    exact, rounded = metrics(tmp_path / "fp32")[0]["loss"], metrics(tmp_path / "bf16")[0]["loss"]
+    assert exact != rounded
+    assert exact == pytest.approx(rounded, rel=0.05)
+
+
+def test_nothing_to_train_on(tmp_path: Path) -> None:
+    """An endless loop over nothing would look like training."""
+    with pytest.raises(TrainingError, match="training data is empty"):
+        run(tmp_path, Plane(points=0), config())
+
+
+# --- What is written ----------------------------------------------------------------------------
+
+
+def test_metrics(tmp_path: Path) -> None:
+    """One line a log step and one a validation, the last step always; nothing else."""
+    how = config(log_every=5, validate_every=5)
+    run(tmp_path, Plane(), how)
+    lines = metrics(tmp_path)
+    assert [(line["step"], line["epoch"]) for line in lines] == [
+        (5, 0),
+        (5, 0),
+        (10, 1),
+        (10, 1),
+        (12, 2),
+        (12, 2),
+    ]
+    logged = {"step", "epoch", "seconds", "loss", "distance", "learning_rate", "points_per_second"}
+    assert [set(line) for line in lines] == [logged, {"step", "epoch", "val_loss"}] * 3
+    rates = [line["learning_rate"] for line in lines[::2]]
+    assert rates == [learning_rate(step, how) for step in (5, 10, 12)]
+
+
+def test_logged_losses_are_means_over_weight(tmp_path: Path) -> None:
+    """The first step's line, computed by hand: sums over the batch / its weight."""
+    task, model = Plane(), network(dropout=0)
+    (batch,) = task.load(0, task.plan(0)[:1])
+    with torch.no_grad():
+        distance = (model(batch.x)[:, 0] - batch.y).abs()
+    run(tmp_path, task, config(steps=1), model=model)
+    line = metrics(tmp_path)[0]
+    weights = batch.weights / batch.weights.sum()
+    assert line["loss"] == pytest.approx((weights * distance**2).sum().item())
+    assert line["distance"] == pytest.approx((weights * distance).sum().item())
+
+
+def test_it_learns(tmp_path: Path) -> None:
+    """Whatever else is right: the loss falls."""
+    how = config(steps=150, learning_rate=0.03, validate_every=50, save_every=150)
+    run(tmp_path, Plane(), how)
+    losses = [line["val_loss"] for line in metrics(tmp_path) if "val_loss" in line]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < 1
+
+
+def test_dropout_is_on_in_training_and_off_in_validation(tmp_path: Path) -> None:
+    """And on again after a validation."""
+    modes = []
+
+    class Watched(Plane):
+        def loss(self, model: nn.Module, batch: Any) -> Any:
+            modes.append(("train", model.training))
+            return super().loss(model, batch)
+
+        def evaluate(self, model: nn.Module) -> dict[str, float]:
+            modes.append(("validate", model.training))
+            return super().evaluate(model)
+
+    run(tmp_path, Watched(), config(steps=4, validate_every=2))
+    assert modes == [("train", True), ("train", True), ("validate", False)] * 2
+
+
+# --- Early stopping -----------------------------------------------------------------------------
+
+
+def kept_at(folder: Path, task: Plane, **changes: Any) -> list[int]:
+    """Validate at every step; return the number of the validations whose weights were kept."""
+    steps, kept = [0], []
+
+    class Counting(Silent):
+        def validated(self, step: int, metrics: dict[str, float]) -> None:
+            steps.append(step)
+
+    run(
+        folder,
+        task,
+        config(validate_every=1, **changes),
+        keep=lambda model: kept.append(len(steps) - 1),
+        observer=Counting(),
+    )
+    return kept
+
+
+def test_without_early_stopping_the_last_weights_are_kept(tmp_path: Path) -> None:
+    """Every validation refreshes the model folder, so there is something to use early."""
+    assert kept_at(tmp_path, Plane(), steps=3) == [1, 2, 3]
+
+
+def test_early_stopping_keeps_the_best(tmp_path: Path) -> None:
+    """Kept when better; stopped after two validations that are not; equal is not better."""
+    task = Scripted(1.0, 3.0, 2.0, 4.0, 4.0, 3.0, 9.0)
+    stop = EarlyStop(metric="val_score", patience=2)
+    assert kept_at(tmp_path, task, early_stop=stop) == [1, 2, 4]
+    assert task.scores == [9.0]  # never asked for
+
+
+def test_a_loss_is_better_when_smaller(tmp_path: Path) -> None:
+    """Any metric whose name ends in "loss"."""
+
+    class Losses(Scripted):
+        def evaluate(self, model: nn.Module) -> dict[str, float]:
+            return {"loss": self.scores.pop(0)}
+
+    stop = EarlyStop(metric="val_loss", patience=1)
+    assert kept_at(tmp_path, Losses(3.0, 2.0, 2.5, 1.0), early_stop=stop) == [1, 2]
+
+
+def test_early_stopping_by_a_metric_that_is_not_measured(tmp_path: Path) -> None:
+    """Says what was asked for and what there is."""
+    stop = EarlyStop(metric="val_bleu")
+    with pytest.raises(TrainingError, match=r"'val_bleu'.*measures val_loss"):
+        run(tmp_path, Plane(), config(early_stop=stop))
+
+
+def test_a_stopped_run_stays_stopped(tmp_path: Path) -> None:
+    """Resuming it trains no further."""
+    stop = EarlyStop(metric="val_score", patience=1)
+    how = config(validate_every=2, save_every=1, early_stop=stop)
+    stopped = run(tmp_path, Scripted(2.0, 1.0), how)
+    again = run(tmp_path, Scripted(), how)  # a validation would fail
+    assert same(stopped, again)
+
+
+# --- Interruption -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("step", range(1, 13))
+def test_a_run_cut_off_at_any_step_ends_the_same(
+    tmp_path: Path, step: int, accumulate: int
+) -> None:
+    """Same batches, same dropout, same metrics, same weights bit by bit, each line once."""
+    how = config(accumulate=accumulate)
+    whole = run(tmp_path / "whole", Plane(), how)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", Plane(), how, observer=Unplugged(step))
+    assert same(run(tmp_path / "cut", Plane(), how), whole)
+    assert [(line["step"], "loss" in line) for line in metrics(tmp_path / "cut")] == [
+        (line["step"], "loss" in line) for line in metrics(tmp_path / "whole")
+    ]
+
+
+def test_resuming_does_not_repeat_batches(tmp_path: Path) -> None:
+    """A checkpoint after step 4 of 5 batches an epoch: the resumed run begins with the fifth."""
+    whole, rest = Plane(), Plane()
+    run(tmp_path / "whole", whole, config())
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", Plane(), config(), observer=Unplugged(6))
+    run(tmp_path / "cut", rest, config())
+    assert rest.seen == whole.seen[4:]
+
+
+def test_metrics_are_the_same_where_checkpoints_and_log_lines_meet(tmp_path: Path) -> None:
+    """All but the clock; a line cut off by the power cut is gone."""
+    run(tmp_path / "whole", Plane(), config())
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", Plane(), config(), observer=Unplugged(7))
+    with (tmp_path / "cut" / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 8, "los')
+    run(tmp_path / "cut", Plane(), config())
+    assert timeless(tmp_path / "cut") == timeless(tmp_path / "whole")
+
+
+def test_time_goes_on(tmp_path: Path) -> None:
+    """`seconds` counts the whole run: earlier parts too."""
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, Plane(), config(), observer=Unplugged(6))
+    folder = checkpoint.checkpoints(tmp_path / "state")[-1]
+    document = json.loads((folder / "progress.json").read_text())
+    document["progress"]["seconds"] = 1000.0
+    (folder / "progress.json").write_text(json.dumps(document))
+    run(tmp_path, Plane(), config())
+    assert metrics(tmp_path)[-2]["seconds"] > 1000
+
+
+class Signals(Silent):
+    """Sends this process signals at a step, as a user at the keyboard does."""
+
+    def __init__(self, step: int, number: int, *, times: int = 1) -> None:
+        self.step, self.number, self.times = step, number, times
+
+    def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
+        if step == self.step:
+            for _ in range(self.times):
+                os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_stops(tmp_path: Path, number: signal.Signals) -> None:
+    """After the step: a checkpoint is there, though none was due, and going on loses nothing."""
+    whole = run(tmp_path / "whole", Plane(), config())
+    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    with pytest.raises(InterruptedRunError, match="after step 6 of 12") as caught:
+        run(tmp_path / "cut", Plane(), config(), observer=Signals(6, number))
+    assert caught.value.exit_code == 130
+    assert checkpoint.checkpoints(tmp_path / "cut" / "state")[-1].name == "step-000000006"
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
+    assert same(run(tmp_path / "cut", Plane(), config()), whole)
+
+
+def test_a_second_signal_insists(tmp_path: Path) -> None:
+    """Who cannot wait for the step to end presses Ctrl-C again."""
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, Plane(), config(), observer=Signals(6, signal.SIGINT, times=2))
+
+
+def test_other_conditions_warn(tmp_path: Path) -> None:
+    """Bitwise equality is promised for one machine, version and thread count: say what changed."""
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, Plane(), config(), observer=Unplugged(6))
+    with pytest.warns(UserWarning, match=r"not be bitwise the same.*threads was 1, is 2"):
+        run(tmp_path, Plane(), config(), conditions={"threads": "2"})
+
+
+def test_the_same_conditions_do_not_warn(tmp_path: Path) -> None:
+    """Warnings are errors in these tests."""
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, Plane(), config(), observer=Unplugged(6))
+    run(tmp_path, Plane(), config())
+
+
+# --- Losses that are not numbers ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_a_loss_that_is_no_number_stops_and_names_the_batch(tmp_path: Path, value: float) -> None:
+    """Step, value and examples; what was saved and logged before is whole, and can go on."""
+    sick = Plane()
+    chosen = sick.plan(1)[2]  # the third batch of the second epoch: step 8
+    sick.x[chosen[0], 0] = value
+    # The example was seen in the first epoch too: start after it.
+    healthy = Plane()
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, healthy, config(save_every=1), observer=Unplugged(6))
+    before = [line for line in metrics(tmp_path) if line["step"] <= 5]
+    with pytest.raises(NonFiniteLossError) as caught:
+        run(tmp_path, sick, config(save_every=2))
+    message = str(caught.value)
+    assert "at step 8" in message
+    assert f"points {sorted(chosen.tolist())}" in message
+    assert "Nothing was updated" in message
+    assert "--resume" in message
+    assert metrics(tmp_path)[: len(before)] == before
+    assert checkpoint.checkpoints(tmp_path / "state")[-1].name == "step-000000006"
+    assert same(run(tmp_path, Plane(), config()), run(tmp_path / "whole", Plane(), config()))
+
+
+def test_a_gradient_that_is_no_number_stops_too(tmp_path: Path) -> None:
+    """sqrt has a loss of 0 and a slope of infinity at 0."""
+
+    class Root(Plane):
+        def loss(self, model: nn.Module, batch: Any) -> Any:
+            found = super().loss(model, batch)
+            return found._replace(sum=(found.sum * 0).sqrt())
+
+    with pytest.raises(NonFiniteLossError, match=r"gradient is nan at step 1.*points \["):
+        run(tmp_path, Root(), config())
+    assert not checkpoint.checkpoints(tmp_path / "state")
