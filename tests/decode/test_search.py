@@ -23,6 +23,7 @@ from tests.decode.tree import (
     from_table,
     log_probability,
     random_tree,
+    textbook_beam,
 )
 
 A, B = 2, 3  # two tokens beside START and END
@@ -181,6 +182,26 @@ def test_a_wide_beam_is_exhaustive(
     assert len(found) == len(expected)
     for ours, theirs in zip(found, expected, strict=True):
         same(ours, theirs)
+
+
+@thorough
+@given(
+    seed=seeds,
+    limits=st.lists(st.integers(1, 6), min_size=1, max_size=3),
+    beams=st.integers(1, 4),
+    penalty=penalties,
+)
+def test_a_narrow_beam_is_the_textbooks(
+    seed: int, limits: list[int], beams: int, penalty: float
+) -> None:
+    """With few beams: the same outputs as lists and loops, and it stops at the same moment."""
+    after = random_tree(seed, 4)
+    results = beam(after, limits, beams=beams, length_penalty=penalty, n_best=beams)
+    for source, (limit, found) in enumerate(zip(limits, results, strict=True)):
+        expected = textbook_beam(after, source, limit, beams, penalty)
+        assert len(found) == len(expected)
+        for ours, theirs in zip(found, expected, strict=True):
+            same(ours, theirs)
 
 
 @thorough

@@ -116,3 +116,28 @@ def exhaustive(
         finished = tokens[-1] == END
         hypotheses.append(Hypothesis(tokens[:-1] if finished else tokens, total, score, finished))
     return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
+
+
+def textbook_beam(
+    after: Next, source: int, longest: int, beams: int, length_penalty: float
+) -> list[Hypothesis]:
+    """Beam search for one sentence, with lists: the rules that `beam_search` documents."""
+    living: list[tuple[float, list[int]]] = [(0.0, [])]
+    done: list[Hypothesis] = []
+    for length in range(1, longest + 1):
+        candidates = [
+            (total + more, [*tokens, token])
+            for total, tokens in living
+            for token, more in enumerate(after(source, tuple(tokens)))
+        ]
+        candidates.sort(key=lambda candidate: -candidate[0])
+        living = [(total, tokens) for total, tokens in candidates if tokens[-1] != END][:beams]
+        ended = [(total, tokens) for total, tokens in candidates[:beams] if tokens[-1] == END]
+        rank = length**length_penalty
+        done += [Hypothesis(tokens[:-1], total, total / rank, True) for total, tokens in ended]
+        if length == longest:
+            done += [Hypothesis(tokens, total, total / rank, False) for total, tokens in living]
+        done = sorted(done, key=lambda hypothesis: -hypothesis.score)[:beams]
+        if len(done) == beams and living[0][0] / rank <= done[-1].score:
+            break  # no living beam, at its present length, would get in
+    return done

@@ -94,6 +94,13 @@ def test_sinusoids_are_no_parameters() -> None:
     assert not positions.state_dict()
 
 
+def test_sinusoids_are_there_on_the_meta_device() -> None:
+    """A model that is built empty, to be loaded, has its formula all the same."""
+    with torch.device("meta"):
+        positions = SinusoidalPositions(8, 6)
+    assert torch.equal(positions.table, sinusoids(8, 6))
+
+
 def test_odd_widths_end_with_a_sine() -> None:
     """T8: the formula has no trouble with an odd d."""
     divisor = 10000 ** (2 / 3)

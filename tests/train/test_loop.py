@@ -3,11 +3,13 @@
 import json
 import os
 import signal
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 from manyheads.errors import InterruptedRunError, NonFiniteLossError, TrainingError
@@ -50,7 +52,7 @@ def test_accumulation_equals_a_big_batch(tmp_path: Path) -> None:
     )
     for one, other, before in zip(big.parameters(), halves.parameters(), start, strict=True):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
-        assert not torch.allclose(one, before, atol=1e-3)
+        assert not torch.equal(one, before)
     lines = zip(timeless(tmp_path / "big"), timeless(tmp_path / "halves"), strict=True)
     for one_line, other_line in lines:
         assert one_line == pytest.approx(other_line, rel=1e-5)
@@ -61,14 +63,14 @@ def test_the_last_window_of_an_epoch_may_be_smaller(tmp_path: Path) -> None:
     task = Plane()
     run(tmp_path, task, config(steps=3, accumulate=2))
     assert [len(seen) for seen in task.seen] == [4] * 5
-    assert sorted(sum(task.seen, [])) == list(range(20))
+    assert sorted(chain(*task.seen)) == list(range(20))
 
 
 def test_every_epoch_sees_every_example_once(tmp_path: Path) -> None:
     """Ten steps are two epochs, each in its own order."""
     task = Plane()
     run(tmp_path, task, config(steps=10))
-    epochs = [sum(task.seen[:5], []), sum(task.seen[5:], [])]
+    epochs = [list(chain(*task.seen[:5])), list(chain(*task.seen[5:]))]
     assert [sorted(epoch) for epoch in epochs] == [list(range(20))] * 2
     assert epochs[0] != epochs[1]
 
@@ -90,7 +92,7 @@ def test_the_learning_rate_of_a_step_is_the_schedules(tmp_path: Path) -> None:
     how = config(steps=8, warmup=0, save_every=7)
     run(tmp_path / "eight", Plane(), how)
     before, after = (
-        checkpoint.load_file(folder / "model.safetensors")
+        load_file(folder / "model.safetensors")
         for folder in checkpoint.checkpoints(tmp_path / "eight" / "state")
     )
     assert learning_rate(8, how) == 0
@@ -150,11 +152,12 @@ def test_logged_losses_are_means_over_weight(tmp_path: Path) -> None:
 
 def test_it_learns(tmp_path: Path) -> None:
     """Whatever else is right: the loss falls."""
-    how = config(steps=150, learning_rate=0.03, validate_every=50, save_every=150)
-    run(tmp_path, Plane(), how)
+    how = config(steps=100, learning_rate=0.03, validate_every=50, save_every=100)
+    model = network(dropout=0)
+    before = Plane().evaluate(model)["loss"]
+    run(tmp_path, Plane(), how, model=model)
     losses = [line["val_loss"] for line in metrics(tmp_path) if "val_loss" in line]
-    assert losses == sorted(losses, reverse=True)
-    assert losses[-1] < 1
+    assert losses[-1] < losses[0] < before / 4
 
 
 def test_dropout_is_on_in_training_and_off_in_validation(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from manyheads.models.transformer import TransformerConfig
 from manyheads.train.checkpoint import restore, tensors
 
 FORMAT_VERSION = 1
+MANIFEST = {"format_version", "task", "preset", "versions", "precision", "threads", "sha256"}
 HASHED = (
     "recipe.toml",
     "model.safetensors",
@@ -53,20 +54,22 @@ class ModelFolder:
             )
             raise FolderError(f"{path} is not a model folder: it has no manyheads.json. {hint}")
         self.manifest = _read_json(manifest)
-        version = self.manifest.get("format_version")
+        version = self.manifest.get("format_version") if isinstance(self.manifest, dict) else None
         if not isinstance(version, int) or version > FORMAT_VERSION:
             raise FolderError(
                 f"{path} has format_version {version}; this Manyheads ({__version__}) reads up to "
                 f"{FORMAT_VERSION}. Update Manyheads."
             )
+        if not self.manifest.keys() >= MANIFEST:
+            raise FolderError(f"{manifest} lacks keys that belong in it. Copy the folder again.")
         for name, expected in self.manifest["sha256"].items():
             if not (path / name).exists():
                 raise FolderError(f"{path / name} is missing. Copy the whole folder again.")
             if sha256(path / name) != expected:
                 raise FolderError(
                     f"{path / name} is not the file that was written with this model (its sha256 "
-                    "differs): it was changed or cut off. Copy the folder again, or go on with the "
-                    "run's training with --resume, which writes it anew."
+                    "differs): it was changed or cut off. Copy the folder again; in a run folder, "
+                    "`manyheads train` with --resume writes the last weights anew."
                 )
         self.recipe = read_recipe(path / "recipe.toml")
 
@@ -118,6 +121,12 @@ class ModelFolder:
     def labels(self) -> list[str]:
         """Load the names of the classes, in the order of the logits."""
         labels: list[str] = _read_json(self.path / "labels.json")
+        classes = getattr(self.recipe.config(), "classes", len(labels))
+        if len(labels) != classes:
+            raise FolderError(
+                f"{self.path / 'labels.json'} has {len(labels)} classes, the model {classes}: it "
+                "belongs to another model. Copy the model's own folder again."
+            )
         return labels
 
     def evaluations(self) -> list[dict[str, Any]]:
@@ -125,7 +134,10 @@ class ModelFolder:
         path = self.path / "evaluations.jsonl"
         if not path.exists():
             return []
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        try:
+            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        except ValueError as error:
+            raise FolderError(f"{path} has a damaged line: {error}. Remove that line.") from error
 
 
 def materialise(model: nn.Module) -> None:

@@ -42,10 +42,11 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
     if found:
         return found
     ending = f" with {' and '.join(suffixes)}" if any(suffixes) else ""
-    home = HOMES.get(Path(name).parts[0]) if not Path(name).is_absolute() else None
+    home = None if Path(name).is_absolute() else HOMES.get(name.partition("/")[0])
+    local = Path(name).expanduser().absolute()
+    also = f"; given on the command line, also for {local}" if local != path.absolute() else ""
     raise NotFoundError(
-        f"There is no data {name!r}: looked for {Path(name).absolute()} and "
-        f"{path.absolute()}{ending}. "
+        f"There is no data {name!r}: looked for {path.absolute()}{ending}{also}. "
         "Name the folder that holds your data sets with data.root=FOLDER or MANYHEADS_DATA=FOLDER."
         + (f" Its home: {home}." if home else "")
     )
@@ -54,7 +55,7 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
 def _matches(path: Path, suffixes: Sequence[str]) -> list[Path]:
     if "*" in path.name:
         return sorted(path.parent.glob(path.name))
-    return [path] if any(path.with_name(path.name + suffix).exists() for suffix in suffixes) else []
+    return [path] if any(Path(f"{path}{suffix}").exists() for suffix in suffixes) else []
 
 
 def shipped(kind: str) -> dict[str, Path]:

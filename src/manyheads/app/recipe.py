@@ -5,7 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import UnionType
+from typing import Annotated, Any, Literal, get_args
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -15,8 +16,8 @@ from manyheads.app.paths import here
 from manyheads.data.augment import Augmentation
 from manyheads.data.images import Preprocessing
 from manyheads.data.tokenizer import END, PAD, START, TokenizerConfig
-from manyheads.errors import RecipeError, nearest
-from manyheads.models.presets import Config, preset
+from manyheads.errors import RecipeError, UsageError, nearest
+from manyheads.models.presets import PRESETS, Config, preset
 from manyheads.tasks.classify import ClassifyTrainConfig
 from manyheads.tasks.translate import DecodeConfig, EvaluateConfig, TranslateTrainConfig
 
@@ -62,7 +63,9 @@ class _Recipe(Table, ABC):
             RecipeError: unknown preset or key, a value that does not fit or contradicts the data.
         """
         changes = dict(self.model)
-        base = preset(str(changes.pop("preset", "")))
+        if "preset" not in changes:
+            raise RecipeError(f"model.preset is missing. Presets: {', '.join(PRESETS)}.")
+        base = preset(str(changes.pop("preset")))
         derived = self._from_data() | derived
         allowed = [field.name for field in fields(base)]
         if not derived.keys() <= set(allowed):
@@ -73,6 +76,12 @@ class _Recipe(Table, ABC):
         for key, value in changes.items():
             if key not in allowed:
                 raise RecipeError(_unknown(f"model.{key}", key, ["preset", *allowed]))
+            low, high = (
+                (1, None) if type(getattr(base, key)) is int else (0, key.endswith("dropout"))
+            )
+            if isinstance(value, int | float) and (value < low or (high and value >= 1)):
+                limit = f"at least {low}{' and below 1' if high else ''}"
+                raise RecipeError(f"model.{key} is {value!r}: it must be {limit}.")
             if derived.get(key, value) != value:
                 raise RecipeError(
                     f"model.{key} is {value!r}, but the data make it {derived[key]}: leave it out."
@@ -122,6 +131,7 @@ class ClassifyRecipe(_Recipe):
 
 
 Recipe = TranslateRecipe | ClassifyRecipe
+PATHS = ("data.root=", "data.train=", "data.valid=", "data.test=")
 _ADAPTER: TypeAdapter[Recipe] = TypeAdapter(Annotated[Recipe, Field(discriminator="task")])
 _TASKS: dict[str, type[Recipe]] = {"translate": TranslateRecipe, "classify": ClassifyRecipe}
 
@@ -136,13 +146,17 @@ def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RecipeError(f"{path} is not valid TOML: {error}.") from None
-    for override in overrides:
+    # Paths last: whether one exists in the current folder depends on data.source and data.target.
+    for override in sorted(overrides, key=lambda each: each.startswith(PATHS)):
         _apply(table, override)
     try:
         recipe = _ADAPTER.validate_python(table)
     except ValidationError as error:
         raise RecipeError(f"{path}: {_explain(error, table)}") from None
-    recipe.config()  # unknown presets and keys are found before any data is read
+    try:
+        recipe.config()  # unknown presets and keys are found before any data is read
+    except UsageError as error:
+        raise RecipeError(f"{path}: {error}") from None
     return recipe
 
 
@@ -168,7 +182,7 @@ def _apply(table: dict[str, Any], override: str) -> None:
         table = table.setdefault(name, {})
         if not isinstance(table, dict):
             raise RecipeError(f"{override!r}: {name} is a value, not a table.")
-    if tables == ["data"] and isinstance(value, str):
+    if override.startswith(PATHS) and isinstance(value, str):
         value = here(value, ("", *(f".{table.get(side)}" for side in ("source", "target"))))
     table[last] = value
 
@@ -189,7 +203,12 @@ def _line(detail: ErrorDetails, table: Mapping[str, Any], prefix: Iterable[str])
         return f"task is {table.get('task')!r}; allowed: {', '.join(map(repr, _TASKS))}."
     if detail["type"] in ("missing", "missing_argument"):
         return f"{key} is missing."
-    return f"{key} = {detail['input']!r}: {detail['msg'].lower()}."
+    if detail["type"] in ("dataclass_type", "dict_type", "model_type"):
+        return f"{key} = {detail['input']!r}: it must be a table of keys and values."
+    reason = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "value_error":  # about several keys of a table together
+        return f"{key}: {reason}."
+    return f"{key} = {detail['input']!r}: {reason[0].lower()}{reason[1:]}."
 
 
 def _unknown(key: str, name: str, allowed: Sequence[str]) -> str:
@@ -203,6 +222,8 @@ def _allowed(table: Any, location: Sequence[str]) -> list[str]:
             table = table.model_fields[name].annotation
         else:
             (table,) = (field.type for field in fields(table) if field.name == name)
+        if isinstance(table, UnionType):  # an optional table
+            table = get_args(table)[0]
     if is_dataclass(table):
         return [field.name for field in fields(table)]
     return list(getattr(table, "model_fields", {}))

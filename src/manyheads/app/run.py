@@ -56,6 +56,8 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
         RecipeError: the run in `out` was started with another recipe.
         InterruptedRunError: stopped by Ctrl-C; the state is saved.
     """
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file. Choose a folder with --out.")
     if out.exists() and any(out.iterdir()) and not resume:
         raise UsageError(
             f"{out} is not empty. Go on with the run in it with --resume, or choose another folder "
@@ -91,6 +93,8 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
         raise InterruptedRunError(
             f"{error} The state is saved in {out}. Go on with the same command and --resume."
         ) from None
+    if recipe.train.early_stop is None:
+        keep(model)  # there already, unless a finished run's file was damaged and it is resumed
     line = evaluate(load(out))
     write_card(ModelFolder(out))
     return line

@@ -51,6 +51,9 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has gone: nothing is wrong
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:  # a full disk, a folder that may not be written to
+        print(f"manyheads: {error}", file=sys.stderr)
+        sys.exit(1)
 
 
 def _show_warning(

@@ -94,12 +94,12 @@ PHRASINGS = (
     Phrasing("timed", "2026-09-05[ |T]15:05", weight=2),
     Phrasing("range", "Sep 5 – 8, 2026", weight=2),
     Phrasing("range", "September 5[-|–| to ]8, 2026", weight=2),
-    Phrasing("range", "Sep 5 [–|-|to] Nov 8, 2026", weight=2),
-    Phrasing("range", "Sat, Sep 5 [–|-|to] Sun, Nov 8, 2026", weight=2),
-    Phrasing("range", "Sep 5, 2026 [–|-|to] Nov 8, 2027", weight=2),
-    Phrasing("range", "[from |]September 5 to November 8, 2026", weight=2),
-    Phrasing("range", "[from |]September 5, 2026 to November 8, 2027", weight=2),
-    Phrasing("range", "2026-09-05 [to|–] 2027-11-08", weight=2),
+    Phrasing("range", "Sep 5 [–|-|to] Nov 8, 2026", weight=6),
+    Phrasing("range", "Sat, Sep 5 [–|-|to] Sun, Nov 8, 2026", weight=6),
+    Phrasing("range", "Sep 5, 2026 [–|-|to] Nov 8, 2027", weight=6),
+    Phrasing("range", "[from |]September 5 to November 8, 2026", weight=6),
+    Phrasing("range", "[from |]September 5, 2026 to November 8, 2027", weight=6),
+    Phrasing("range", "2026-09-05 [to|–] 2027-11-08", weight=6),
 )
 
 # The moments that the layouts above say: the start, or the only one, and the ends of ranges.

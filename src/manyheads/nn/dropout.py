@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from manyheads.errors import UsageError
+
 
 class Dropout(nn.Module):
     """Zero each value with probability p and scale up the rest (Srivastava et al. 2014).
@@ -14,6 +16,8 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float) -> None:
         super().__init__()
+        if not 0 <= p <= 0.99:
+            raise UsageError(f"dropout is {p}: it must lie between 0 and 0.99.")
         self.p = p
 
     def extra_repr(self) -> str:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
+from annotated_types import MinLen
 from torch import nn
 
 from manyheads.data.batches import TextBatch, pad
@@ -49,7 +50,7 @@ class EvaluateConfig:
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
-    metrics: tuple[TextMetric, ...] = ("bleu",)
+    metrics: Annotated[tuple[TextMetric, ...], MinLen(1)] = ("bleu",)
 
 
 @dataclass(frozen=True, slots=True)

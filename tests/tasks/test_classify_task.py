@@ -1,0 +1,184 @@
+"""The classification task: what a batch is, what is learned from it, and what is measured."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from manyheads.data.augment import Augmentation
+from manyheads.data.images import ImageSet, Preprocessing, read_folder
+from manyheads.errors import DataError
+from manyheads.models.vit import Vit, VitConfig
+from manyheads.tasks import classify as module
+from manyheads.tasks.classify import ClassifyTask, ClassifyTrainConfig, Pixels, classify, score
+from manyheads.train.loop import fit
+from tests.made import CLASSES, Silent, half, write_halves
+
+PREPROCESSING = Preprocessing(height=4, width=6, mode="L")
+
+
+def images(count: int = 12) -> ImageSet:
+    return ImageSet(
+        labels=np.arange(count) % 2,
+        classes=list(CLASSES),
+        names=[f"half {index}" for index in range(count)],
+        read=lambda index: half(index % 2, index),
+    )
+
+
+def task(
+    config: ClassifyTrainConfig | None = None, augmentation: Augmentation | None = None
+) -> ClassifyTask:
+    return ClassifyTask(
+        images(),
+        images(),
+        PREPROCESSING,
+        augmentation or Augmentation(),
+        config or ClassifyTrainConfig(batch_size=5),
+        seed=1,
+    )
+
+
+def model() -> Vit:
+    torch.manual_seed(0)
+    return Vit(
+        VitConfig(
+            height=4, width=6, channels=1, patch=2, dim=8, layers=1, heads=2, hidden=16, classes=2
+        )
+    )
+
+
+def test_a_batch() -> None:
+    """Normalised pixels and the numbers of the classes; units count pictures."""
+    (batch,) = task().load(0, [np.array([3, 0])])
+    expected = torch.from_numpy(np.asarray(half(1, 3)).copy())
+    assert torch.equal(batch.images[0, 0], (expected.float() / 255 - 0.5) / 0.5)
+    assert batch.images.shape == (2, 1, 4, 6)
+    assert batch.labels.tolist() == [1, 0]
+    assert batch.units == 2
+
+
+def test_the_plan_shuffles_all_pictures() -> None:
+    """Five, five, and the two that remain; another order in the next epoch."""
+    plan = task().plan(0)
+    assert [len(batch) for batch in plan] == [5, 5, 2]
+    assert sorted(np.concatenate(plan)) == list(range(12))
+    assert np.concatenate(plan).tolist() != np.concatenate(task().plan(1)).tolist()
+
+
+def test_augmentation_belongs_to_training() -> None:
+    """Pictures move from epoch to epoch in training, never in validation."""
+    made = task(augmentation=Augmentation(shift=1, flip=True))
+    everything = [np.arange(12)]
+    (first,), (second,) = made.load(0, everything), made.load(1, everything)
+    assert not torch.equal(first.images, second.images)
+    net = model().eval()
+    assert made.evaluate(net) == made.evaluate(net) == task().evaluate(net)
+
+
+def test_pictures_are_opened_once_where_memory_allows() -> None:
+    """And again and again where it does not; what comes out is the same."""
+    opened: list[int] = []
+
+    def read(index: int) -> object:
+        opened.append(index)
+        return half(index % 2, index)
+
+    watched = ImageSet(
+        labels=np.zeros(3, dtype=int),
+        classes=["any"],
+        names=["a", "b", "c"],
+        read=read,  # type: ignore[arg-type]
+    )
+    remembered = Pixels(watched, PREPROCESSING)
+    chosen = np.array([2, 0])
+    first, second = remembered[chosen], remembered[chosen]
+    assert opened == [2, 0]
+    assert torch.equal(first, second)
+
+
+def test_a_set_too_large_for_memory_is_read_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same result."""
+    remembered = Pixels(images(), PREPROCESSING)[np.array([4, 7])]
+    monkeypatch.setattr(module, "IN_MEMORY", 0)
+    assert torch.equal(Pixels(images(), PREPROCESSING)[np.array([4, 7])], remembered)
+
+
+def test_the_loss_and_its_logs() -> None:
+    """Cross-entropy and percentages of right ones are sums over the pictures."""
+    made, net = task(), model().eval()
+    torch.nn.init.normal_(net.head.weight)
+    (batch,) = made.load(0, [np.arange(12)])
+    loss = made.loss(net, batch)
+    log_probabilities = net(batch.images).log_softmax(-1)
+    by_hand = -sum(log_probabilities[i, label].item() for i, label in enumerate(batch.labels))
+    assert loss.sum.item() == pytest.approx(by_hand, rel=1e-5)
+    assert loss.weight == 12
+    right = (log_probabilities.argmax(-1) == batch.labels).sum().item()
+    assert loss.logs == {"accuracy": 100.0 * right}
+
+
+def test_score_by_hand() -> None:
+    """A model that always says "left" is right half of the time; its loss is the mean -log p."""
+    net = model().eval()
+    with torch.no_grad():
+        net.head.bias.copy_(torch.tensor([np.log(4.0), 0.0]))  # p = 4/5, 1/5 whatever it sees
+    found = score(net, Pixels(images(), PREPROCESSING))
+    assert found["accuracy"] == 50.0
+    assert found["loss"] == pytest.approx(-(np.log(0.8) + np.log(0.2)) / 2, rel=1e-5)
+
+
+def test_many_pictures_are_classified_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many at a time does not matter."""
+    net = model().eval()
+    torch.nn.init.normal_(net.head.weight)
+    pixels = Pixels(images(), PREPROCESSING)[np.arange(12)]
+    at_once, scored = classify(net, PREPROCESSING, pixels), task().evaluate(net)
+    monkeypatch.setattr(module, "ROWS", 5)
+    torch.testing.assert_close(classify(net, PREPROCESSING, pixels), at_once)
+    assert task().evaluate(net) == pytest.approx(scored)
+
+
+def test_overfits_one_batch(tmp_path: Path) -> None:
+    """Twelve pictures, all right."""
+    config = ClassifyTrainConfig(
+        steps=60,
+        batch_size=12,
+        learning_rate=2e-2,
+        warmup=5,
+        validate_every=60,
+        log_every=60,
+        save_every=60,
+    )
+    made, net = task(config), model()
+    fit(
+        net,
+        made,
+        config,
+        tmp_path,
+        seed=1,
+        conditions={},
+        keep=lambda model: None,
+        observer=Silent(),
+    )
+    found = made.evaluate(net.eval())
+    assert found["accuracy"] == 100.0
+    assert found["loss"] < 0.1
+
+
+def test_an_unreadable_picture_stops_training_by_name(tmp_path: Path) -> None:
+    """In the first epoch that comes to it."""
+    write_halves(tmp_path, count=4)
+    bad = tmp_path / "halves" / "left" / "000.png"
+    bad.write_bytes(bad.read_bytes()[:40])
+    found = read_folder(tmp_path / "halves")
+    made = ClassifyTask(found, found, PREPROCESSING, Augmentation(), ClassifyTrainConfig(), seed=1)
+    with pytest.raises(DataError, match=f"{bad} cannot be read as a picture"):
+        list(made.load(0, made.plan(0)))
+
+
+def test_a_batch_is_named_by_its_pictures() -> None:
+    """As the message about a loss that is not a number does."""
+    (batch,) = task().load(0, [np.array([7, 2])])
+    assert task().describe(batch) == "half 7, half 2"
