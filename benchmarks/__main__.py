@@ -15,6 +15,7 @@ BENCHMARKS = (
     "translation_training",
     "translation_decoding",
     "recording",
+    "parts",
     "startup",
 )
 

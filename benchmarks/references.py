@@ -69,7 +69,7 @@ def randomise(module: nn.Module, dim: int, seed: int) -> None:
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * dim**-0.5)
         for part in module.modules():
             if isinstance(part, nn.LayerNorm):
-                part.weight += 1.0
+                part.weight.add_(1.0)
 
 
 def _hf(shape: VitConfig, **arguments: Any) -> Reference:

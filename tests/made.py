@@ -5,6 +5,7 @@ tiny model learns some of it in a second. The pictures are bright on their left 
 """
 
 import io
+import json
 import tempfile
 from collections.abc import Sequence
 from functools import cache
@@ -144,6 +145,11 @@ def png(picture: Image.Image) -> bytes:
     file = io.BytesIO()
     picture.save(file, "png")
     return file.getvalue()
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file with one a line."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def write_recipe(path: Path, text: str, root: Path) -> Path:

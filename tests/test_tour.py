@@ -21,4 +21,3 @@ def test_the_path_from_the_command_line_to_the_kernel_is_eight_files_and_about_1
     assert [lines for _, lines in files] == counted, "update the line counts in docs/tour.md"
     assert f"Together: {sum(counted):,} lines." in TOUR
     assert sum(counted) <= 1_150
-

@@ -57,7 +57,7 @@ def _evaluate_text(
     else:
         languages = ("", f".{recipe.data.source}", f".{recipe.data.target}")
         corpus = read_corpus(here(data, languages), recipe.data)
-    head = _heading(corpus.origin, corpus.hashes, data, split, final)
+    head = _heading(corpus.origin, corpus.hashes, data, split, final, test=corpus.test)
     outputs = translator(corpus.source)
     scores: dict[str, Score] = {
         name: TEXT_METRICS[name](outputs, corpus.target) for name in recipe.evaluate.metrics
@@ -98,10 +98,16 @@ def _evaluate_images(
 
 
 def _heading(
-    origin: str, hashes: Sequence[str], data: str | None, split: str, final: bool
+    origin: str,
+    hashes: Sequence[str],
+    data: str | None,
+    split: str,
+    final: bool,
+    *,
+    test: bool = False,
 ) -> dict[str, Any]:
     known = registered(hashes)
-    test = any(entry.test for entry in known) or (data is None and split == "test")
+    test = test or any(entry.test for entry in known) or (data is None and split == "test")
     if test and not final:
         raise UsageError(
             f"{origin} is a test split: it is measured once, when everything has been chosen by "

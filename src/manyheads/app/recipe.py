@@ -18,6 +18,7 @@ from manyheads.data.images import Preprocessing
 from manyheads.data.tokenizer import END, PAD, START, TokenizerConfig
 from manyheads.errors import RecipeError, UsageError, nearest
 from manyheads.models.presets import PRESETS, Config, preset
+from manyheads.tasks.classify import METRICS as CLASSIFY_METRICS
 from manyheads.tasks.classify import ClassifyTrainConfig
 from manyheads.tasks.translate import DecodeConfig, EvaluateConfig, TranslateTrainConfig
 
@@ -76,16 +77,12 @@ class _Recipe(Table, ABC):
         for key, value in changes.items():
             if key not in allowed:
                 raise RecipeError(_unknown(f"model.{key}", key, ["preset", *allowed]))
-            low, high = (
-                (1, None) if type(getattr(base, key)) is int else (0, key.endswith("dropout"))
-            )
-            if isinstance(value, int | float) and (value < low or (high and value >= 1)):
-                limit = f"at least {low}{' and below 1' if high else ''}"
-                raise RecipeError(f"model.{key} is {value!r}: it must be {limit}.")
             if derived.get(key, value) != value:
                 raise RecipeError(
                     f"model.{key} is {value!r}, but the data make it {derived[key]}: leave it out."
                 )
+            if key not in derived and isinstance(value, int | float):
+                _check_range(key, value, whole=type(getattr(base, key)) is int)
         try:
             config: Config = TypeAdapter(type(base)).validate_python(
                 asdict(base) | changes | derived
@@ -155,6 +152,7 @@ def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         raise RecipeError(f"{path}: {_explain(error, table)}") from None
     try:
         recipe.config()  # unknown presets and keys are found before any data is read
+        _check_early_stop(recipe)
     except UsageError as error:
         raise RecipeError(f"{path}: {error}") from None
     return recipe
@@ -185,6 +183,26 @@ def _apply(table: dict[str, Any], override: str) -> None:
     if override.startswith(PATHS) and isinstance(value, str):
         value = here(value, ("", *(f".{table.get(side)}" for side in ("source", "target"))))
     table[last] = value
+
+
+def _check_range(key: str, value: float, *, whole: bool) -> None:
+    """Refuse what no model can be built with: sizes below 1, shares outside of 0..1."""
+    share = key.endswith("dropout")
+    if value < whole or (share and value >= 1):
+        limit = f"at least {int(whole)}{' and below 1' if share else ''}"
+        raise RecipeError(f"model.{key} is {value!r}: it must be {limit}.")
+
+
+def _check_early_stop(recipe: Recipe) -> None:
+    """Refuse to stop by what is not measured, before training rather than after."""
+    stop = recipe.train.early_stop
+    names = recipe.evaluate.metrics if isinstance(recipe, TranslateRecipe) else CLASSIFY_METRICS
+    measured = [f"val_{name}" for name in names]
+    if stop is not None and stop.metric not in measured:
+        raise RecipeError(
+            f"train.early_stop.metric is {stop.metric!r}: {nearest(stop.metric, measured)}"
+            f"Validation measures {', '.join(measured)}."
+        )
 
 
 def _explain(error: ValidationError, table: Mapping[str, Any], prefix: Iterable[str] = ()) -> str:

@@ -37,6 +37,7 @@ def _dates(split: str) -> Corpus:
         origin=f"dates:{split}",
         groups=[pair.phrasing for pair in pairs],
         hashes=(digest.hexdigest(),),
+        test=split == "test",
     )
 
 
@@ -94,3 +95,8 @@ def refuse_test_splits(*data: Corpus | ImageSet) -> None:
     """Refuse to train or validate on a registered test split."""
     for part in data:
         refuse_test(part.hashes, part.origin)
+        if isinstance(part, Corpus) and part.test:
+            raise UsageError(
+                f"{part.origin} is a test split: it is measured once, with `manyheads evaluate "
+                "--final`, and never trained or selected on. Use dates:train and dates:valid."
+            )

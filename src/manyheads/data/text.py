@@ -23,6 +23,7 @@ class Corpus:
     first_line: int = 1
     groups: list[str] | None = None  # a kind for each pair, reported separately in evaluation
     hashes: tuple[str, ...] = ()  # sha256 of each file, for the register of splits
+    test: bool = False  # generated for testing, so no file can be registered
 
     def __len__(self) -> int:
         """Count the pairs."""

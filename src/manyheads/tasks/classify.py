@@ -17,6 +17,7 @@ from manyheads.train.losses import smoothed_cross_entropy
 from manyheads.train.task import Indices, Loss
 
 IN_MEMORY = 2 << 30  # bytes of pixels kept; a larger set is read from disk again each epoch
+METRICS = ("accuracy", "loss")
 ROWS = 256  # pictures classified at a time
 
 

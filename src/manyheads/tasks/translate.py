@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from annotated_types import MinLen
 from torch import nn
 
 from manyheads.data.batches import TextBatch, pad
@@ -50,7 +49,12 @@ class EvaluateConfig:
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
-    metrics: Annotated[tuple[TextMetric, ...], MinLen(1)] = ("bleu",)
+    metrics: tuple[TextMetric, ...] = ("bleu",)
+
+    def __post_init__(self) -> None:
+        """Refuse to measure nothing."""
+        if not self.metrics:
+            raise ValueError(f"metrics is empty: name at least one of {', '.join(TEXT_METRICS)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,183 @@
+"""Measuring: what is logged, and test splits that are touched once."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from manyheads import load
+from manyheads.app.evaluate import _by_group, evaluate
+from manyheads.app.folder import sha256
+from manyheads.app.info import describe
+from manyheads.app.predict import Classifier, Translator
+from manyheads.app.recipe import TranslateData, TranslateRecipe
+from manyheads.app.sources import read_corpus
+from manyheads.data import splits
+from manyheads.data.splits import Split
+from manyheads.errors import DataError, NotFoundError, UsageError
+from manyheads.tasks.metrics import bleu
+from tests.made import CLASSES, half, numbers, read_jsonl, write_lines
+
+
+def log(folder: Path) -> list[dict[str, Any]]:
+    return read_jsonl(folder / "evaluations.jsonl")
+
+
+@pytest.fixture
+def translate(own_translator: Path) -> Translator:
+    found = load(own_translator)
+    assert isinstance(found, Translator)
+    return found
+
+
+@pytest.fixture
+def classify(own_classifier: Path) -> Classifier:
+    found = load(own_classifier)
+    assert isinstance(found, Classifier)
+    return found
+
+
+def test_a_line_of_the_log(translate: Translator) -> None:
+    """Data, split, content, metric, value, signature, how it was decoded, when, final or not."""
+    line = evaluate(translate)
+    assert log(translate.folder.path)[-1] == line
+    assert line["data"].endswith("numbers/valid.{en,de}")
+    assert (line["split"], line["registered"], line["final"]) == ("valid", [], False)
+    assert len(line["sha256"]) == 2
+    assert (line["metric"], line["pairs"], line["beams"]) == ("bleu", 8, 4)
+    assert line["all"]["bleu"] == {"value": line["value"], "signature": line["signature"]}
+    assert "tok:13a" in line["signature"]
+    assert line["date"].startswith("20")
+
+
+def test_the_value_is_that_of_the_outputs(translate: Translator) -> None:
+    """The stored model, its own search, the metric as in the paper's tool."""
+    source, target = numbers(8, seed=1)  # what write_numbers wrote as validation
+    assert evaluate(translate)["value"] == bleu(translate(source), target).value
+
+
+def test_pictures(classify: Classifier) -> None:
+    """Accuracy is the headline, the loss stands beside it."""
+    line = evaluate(classify)
+    assert (line["metric"], line["pictures"]) == ("accuracy", 8)
+    assert set(line["all"]) == {"accuracy", "loss"}
+    # The two splits together are all pictures: count by hand what the model gets right.
+    right = [classify(half(number % 2, number)) == CLASSES[number % 2] for number in range(40)]
+    train = evaluate(classify, split="train")
+    assert train["pictures"] == 32
+    assert 32 * train["value"] + 8 * line["value"] == pytest.approx(100 * sum(right))
+
+
+# --- Test splits --------------------------------------------------------------------------------
+
+
+def test_the_test_split_needs_final(translate: Translator) -> None:
+    """And is then logged as such; without, nothing is measured or logged."""
+    before = log(translate.folder.path)
+    with pytest.raises(UsageError, match=r"is a test split.*--final.*--split valid") as caught:
+        evaluate(translate, split="test")
+    assert caught.value.exit_code == 2
+    assert log(translate.folder.path) == before
+    line = evaluate(translate, split="test", final=True)
+    assert (line["split"], line["final"]) == ("test", True)
+    assert log(translate.folder.path) == [*before, line]
+
+
+def test_a_registered_test_split_needs_final_by_any_name(
+    translate: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given as other data, it is known by its content; the log names it."""
+    path = tmp_path / "harmless.tsv"
+    write_lines(path, ["one\teins", "two three\tdrei zwei"])
+    monkeypatch.setitem(splits._register(), sha256(path), Split("numbers/secret", test=True))
+    with pytest.raises(UsageError, match=r"harmless\.tsv is a test split"):
+        evaluate(translate, data=str(path))
+    line = evaluate(translate, data=str(path), final=True)
+    assert line["registered"] == ["numbers/secret"]
+    assert line["split"] is None
+
+
+def test_generated_test_dates_need_final(translate: Translator) -> None:
+    """Whatever the model was trained on."""
+    with pytest.raises(UsageError, match="dates:test is a test split"):
+        evaluate(translate, data="dates:test")
+
+
+# --- Other data ---------------------------------------------------------------------------------
+
+
+def test_other_files_by_path(
+    translate: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two aligned files by their common name, from the current folder."""
+    write_lines(tmp_path / "mine.en", ["one", "nine two"])
+    write_lines(tmp_path / "mine.de", ["eins", "zwei neun"])
+    monkeypatch.chdir(tmp_path)
+    line = evaluate(translate, data="mine")
+    assert (line["data"], line["pairs"], line["split"]) == ("mine", 2, None)
+
+
+def test_other_pictures(classify: Classifier, tmp_path: Path) -> None:
+    """A folder a class; classes that the model does not know are named."""
+    for number in range(3):
+        (tmp_path / "new" / "right").mkdir(parents=True, exist_ok=True)
+        half(1, 50 + number).save(tmp_path / "new" / "right" / f"{number}.png")
+    assert evaluate(classify, data=str(tmp_path / "new"))["pictures"] == 3
+    (tmp_path / "new" / "right").rename(tmp_path / "new" / "up")
+    with pytest.raises(DataError, match=r"does not know: up\. It knows 2: left, right"):
+        evaluate(classify, data=str(tmp_path / "new"))
+
+
+def test_a_split_that_the_recipe_does_not_name(translate: Translator, classify: Classifier) -> None:
+    """The nearest, those that there are, and another way."""
+    with pytest.raises(UsageError, match=r"'vald': did you mean 'valid'.*--data"):
+        evaluate(translate, split="vald")
+    with pytest.raises(UsageError, match=r"names no split 'test'"):
+        evaluate(classify, split="test", final=True)
+
+
+def test_missing_data(translate: Translator) -> None:
+    """Named, with the places looked at."""
+    with pytest.raises(NotFoundError, match="There is no data 'nowhere/test'"):
+        evaluate(translate, data="nowhere/test")
+
+
+def test_generated_dates_are_reported_by_phrasing(translate: Translator) -> None:
+    """Every group has a score, and the whole is between the worst and the best."""
+    corpus = read_corpus("dates:valid", TranslateData(train="", valid="", source="en", target="ko"))
+    assert corpus.groups is not None
+    assert len(corpus.groups) == len(corpus)
+    recipe = translate.folder.recipe
+    assert isinstance(recipe, TranslateRecipe)
+    exact = recipe.model_copy(update={"evaluate": replace(recipe.evaluate, metrics=("exact",))})
+    groups = _by_group(corpus, corpus.target, exact)
+    assert set(groups) == set(corpus.groups)
+    assert set(groups.values()) == {100.0}
+
+
+# --- info ---------------------------------------------------------------------------------------
+
+
+def test_info_on_a_folder(translate: Translator) -> None:
+    """Parts, parameters, training and what was measured."""
+    facts = describe(str(translate.folder.path))
+    assert facts["task"] == "translate"
+    assert facts["parameters"] == sum(p.numel() for p in translate.model.parameters())
+    assert facts["trained"]["steps"] == 250
+    assert any("bleu" in name for name in facts["measured"])
+    json.dumps(facts)
+
+
+def test_info_on_a_preset() -> None:
+    """The paper's own figure stands beside ours."""
+    facts = describe("transformer-base")
+    assert facts["parameters"] == 63_082_496
+    assert "65M" in facts["paper"]
+
+
+def test_info_on_nothing() -> None:
+    """Neither model nor preset."""
+    with pytest.raises(NotFoundError, match=r"no model 'vit-x'.*preset"):
+        describe("vit-x")

@@ -1,0 +1,258 @@
+"""A run folder is a model folder: what is in it, and what is noticed when it is not whole."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from manyheads import __version__, load
+from manyheads.app.evaluate import evaluate
+from manyheads.app.folder import FORMAT_VERSION, ModelFolder, sha256, write_atomically
+from manyheads.app.info import describe
+from manyheads.app.recipe import read_recipe
+from manyheads.data.tokenizer import Tokenizer, TokenizerConfig
+from manyheads.errors import FolderError
+from tests.made import CLASSIFY, run, write_halves, write_recipe
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "manyheads.json").read_text())
+    return found
+
+
+def rewrite(folder: Path, **changes: Any) -> None:
+    """Change the manifest, and let it vouch for the files as they now are."""
+    document = manifest(folder) | changes
+    if "sha256" not in changes:
+        document["sha256"] = {name: sha256(folder / name) for name in document["sha256"]}
+    (folder / "manyheads.json").write_text(json.dumps(document))
+
+
+# --- Contents -----------------------------------------------------------------------------------
+
+COMMON = {
+    "manyheads.json",
+    "recipe.toml",
+    "model.safetensors",
+    "metrics.jsonl",
+    "evaluations.jsonl",
+    "README.md",
+    "state",
+}
+
+
+def test_a_translators_folder(translator: Path) -> None:
+    """Contracts: these files and no others, hidden ones included."""
+    assert {path.name for path in translator.iterdir()} == COMMON | {"tokenizer.model"}
+
+
+def test_a_classifiers_folder(classifier: Path) -> None:
+    """Preprocessing and labels in place of the tokenizer."""
+    assert {path.name for path in classifier.iterdir()} == COMMON | {
+        "preprocessing.json",
+        "labels.json",
+    }
+    assert json.loads((classifier / "labels.json").read_text()) == ["left", "right"]
+    assert json.loads((classifier / "preprocessing.json").read_text())["mode"] == "L"
+
+
+def test_the_manifest(translator: Path, classifier: Path) -> None:
+    """Format, task, preset, versions, precision, threads, seed, and a hash of what matters."""
+    found = manifest(translator)
+    assert found["format_version"] == FORMAT_VERSION == 1
+    assert (found["task"], found["preset"]) == ("translate", "transformer-tiny")
+    assert (found["precision"], found["threads"], found["seed"]) == ("fp32", 1, 1)
+    assert found["versions"]["manyheads"] == __version__
+    assert found["versions"]["torch"] == torch.__version__
+    assert set(found["sha256"]) == {"recipe.toml", "model.safetensors", "tokenizer.model"}
+    for name, digest in found["sha256"].items():
+        assert hashlib.sha256((translator / name).read_bytes()).hexdigest() == digest
+    assert set(manifest(classifier)["sha256"]) == {
+        "recipe.toml",
+        "model.safetensors",
+        "preprocessing.json",
+        "labels.json",
+    }
+
+
+def test_the_stored_recipe_is_resolved(translator: Path) -> None:
+    """The data's part of the model is written out, so the folder needs no data to be opened."""
+    config = read_recipe(translator / "recipe.toml").config()
+    assert config == read_recipe(translator / "recipe.toml").config(
+        vocabulary=len(ModelFolder(translator).tokenizer())
+    )
+
+
+def test_the_model_card(translator: Path, classifier: Path) -> None:
+    """What it is for, how to use it, how it was made, what was measured."""
+    card = (translator / "README.md").read_text(encoding="utf-8")
+    for part in ("from `en` to `de`", "manyheads translate --model", "transformer-tiny", "bleu"):
+        assert part in card
+    card = (classifier / "README.md").read_text(encoding="utf-8")
+    for part in ("2 classes: left, right", "manyheads classify --model", "vit-ti", "accuracy"):
+        assert part in card
+
+
+def test_a_folder_can_be_moved_and_stripped(translator: Path, tmp_path: Path) -> None:
+    """Shipped models have no training state, and live elsewhere than they were made."""
+    moved = shutil.copytree(translator, tmp_path / "moved")
+    shutil.rmtree(moved / "state")
+    (moved / "metrics.jsonl").unlink()
+    texts = ["one two", "nine"]
+    assert load(moved)(texts) == load(translator)(texts)  # type: ignore[arg-type]
+
+
+# --- float16 ------------------------------------------------------------------------------------
+
+
+def test_stored_in_16_bit_computed_in_32(tmp_path: Path) -> None:
+    """Shipped models are half as large; what is stored is what is measured."""
+    write_halves(tmp_path)
+    recipe = write_recipe(tmp_path / "halves.toml", CLASSIFY, tmp_path)
+    line = run(recipe, tmp_path / "half", "train.store=float16", "train.steps=10")
+    run(recipe, tmp_path / "full", "train.steps=10")
+    half, full = (load_file(tmp_path / name / "model.safetensors") for name in ("half", "full"))
+    assert {tensor.dtype for tensor in half.values()} == {torch.float16}
+    assert all(torch.equal(half[name], full[name].half()) for name in full)
+    model = load(tmp_path / "half").model
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, half[name].float())
+    assert evaluate(load(tmp_path / "half"))["all"] == line["all"]
+
+
+# --- Damage -------------------------------------------------------------------------------------
+
+
+def test_not_a_model_folder(tmp_path: Path) -> None:
+    """Says what is missing and what would do."""
+    with pytest.raises(FolderError, match=r"has no manyheads\.json.*manyheads train"):
+        ModelFolder(tmp_path)
+
+
+def test_a_run_that_has_not_validated_yet(translator: Path, tmp_path: Path) -> None:
+    """It may become a model folder: go on."""
+    shutil.copy(translator / "recipe.toml", tmp_path)
+    with pytest.raises(FolderError, match=r"first validation.*--resume"):
+        ModelFolder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["recipe.toml", "model.safetensors", "tokenizer.model"])
+@pytest.mark.parametrize("place", [0, -1])
+def test_one_flipped_bit_is_noticed(own_translator: Path, name: str, place: int) -> None:
+    """Before anything is computed with it; the file and a remedy are named."""
+    content = bytearray((own_translator / name).read_bytes())
+    content[place] ^= 1
+    (own_translator / name).write_bytes(content)
+    with pytest.raises(FolderError) as caught:
+        load(own_translator)
+    assert f"{own_translator / name} is not the file that was written" in str(caught.value)
+    assert "Copy the folder again" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["recipe.toml", "model.safetensors", "preprocessing.json", "labels.json"]
+)
+def test_a_missing_file_is_named(own_classifier: Path, name: str) -> None:
+    """Each of the hashed files is needed."""
+    (own_classifier / name).unlink()
+    with pytest.raises(FolderError, match=f"{own_classifier / name} is missing"):
+        load(own_classifier)
+
+
+def test_a_truncated_model(own_classifier: Path) -> None:
+    """As an interrupted copy leaves it."""
+    path = own_classifier / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(FolderError, match=r"model\.safetensors is not the file.*cut off"):
+        load(own_classifier)
+
+
+def test_a_truncated_model_that_somebody_vouches_for(own_classifier: Path) -> None:
+    """Even with a matching hash it is not weights."""
+    path = own_classifier / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:200])
+    rewrite(own_classifier)
+    with pytest.raises(FolderError, match=r"model\.safetensors cannot be read"):
+        load(own_classifier)
+
+
+@pytest.mark.parametrize("version", [FORMAT_VERSION + 1, 99, None, "2", 1.5])
+def test_a_later_format(own_translator: Path, version: object) -> None:
+    """Asks for an update instead of guessing; says what this version reads."""
+    rewrite(own_translator, format_version=version)
+    with pytest.raises(FolderError, match=rf"format_version {version};.*up to 1\. Update"):
+        load(own_translator)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"3", b"null", b"{}", b"\xff", b'{"format_version": 1}']
+)
+def test_a_damaged_manifest(own_translator: Path, content: bytes) -> None:
+    """Not JSON, not an object, or without its keys."""
+    (own_translator / "manyheads.json").write_bytes(content)
+    with pytest.raises(FolderError, match=str(own_translator)):
+        load(own_translator)
+
+
+def test_the_tokenizer_of_another_model(own_translator: Path, tmp_path: Path) -> None:
+    """With its hash put right: the vocabulary does not fit the weights."""
+    other = Tokenizer.train(["quite another text"] * 9, TokenizerConfig(size=400))
+    (own_translator / "tokenizer.model").write_bytes(other.model)
+    with pytest.raises(FolderError, match="not the file that was written"):
+        load(own_translator)
+    rewrite(own_translator)
+    with pytest.raises(FolderError) as caught:
+        load(own_translator)
+    message = str(caught.value)
+    assert f"tokenizer.model has {len(other)} tokens" in message
+    assert "belongs to another model" in message
+
+
+def test_a_damaged_tokenizer_that_somebody_vouches_for(own_translator: Path) -> None:
+    """Not a tokenizer at all."""
+    (own_translator / "tokenizer.model").write_bytes(b"hello")
+    rewrite(own_translator)
+    with pytest.raises(FolderError, match=r"tokenizer\.model.*damaged"):
+        load(own_translator)
+
+
+def test_the_labels_of_another_model(own_classifier: Path) -> None:
+    """Their number does not fit."""
+    (own_classifier / "labels.json").write_text('["left", "right", "up"]')
+    rewrite(own_classifier)
+    with pytest.raises(FolderError, match=r"labels\.json has 3 classes, the model 2"):
+        load(own_classifier)
+
+
+def test_the_weights_of_another_model(own_classifier: Path, translator: Path) -> None:
+    """The differences are listed."""
+    shutil.copy(translator / "model.safetensors", own_classifier)
+    rewrite(own_classifier)
+    with pytest.raises(FolderError, match=r"does not fit the model.*differences"):
+        load(own_classifier)
+
+
+def test_a_damaged_log_of_evaluations(own_translator: Path) -> None:
+    """A line cut off by a full disk is found and named."""
+    with (own_translator / "evaluations.jsonl").open("a") as file:
+        file.write('{"data": "x", "met')
+    with pytest.raises(FolderError, match=r"evaluations\.jsonl has a damaged line"):
+        describe(str(own_translator))
+
+
+# --- Writing ------------------------------------------------------------------------------------
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Replaced in one move, and nothing else is left behind."""
+    path = tmp_path / "file.json"
+    write_atomically(path, b"old")
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert [found.name for found in tmp_path.iterdir()] == ["file.json"]

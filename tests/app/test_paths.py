@@ -1,0 +1,134 @@
+"""Where things are found: the path rule, and models and recipes by name."""
+
+from pathlib import Path
+
+import pytest
+
+from manyheads.app.paths import find_data, find_model, find_recipe, here, shipped
+from manyheads.errors import NotFoundError
+from tests.made import write_lines
+
+SUFFIXES = (".en", ".de")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A current folder that holds nothing, and no MANYHEADS_DATA."""
+    (tmp_path / "current").mkdir()
+    monkeypatch.chdir(tmp_path / "current")
+    monkeypatch.delenv("MANYHEADS_DATA", raising=False)
+
+
+def corpus(stem: Path) -> Path:
+    write_lines(stem.with_name(stem.name + ".en"), ["one"])
+    write_lines(stem.with_name(stem.name + ".de"), ["eins"])
+    return stem
+
+
+# --- Data ---------------------------------------------------------------------------------------
+
+
+def test_the_recipes_root_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """data.root, else MANYHEADS_DATA, else data/ in the current folder."""
+    for root in ("key", "variable", "current/data"):
+        corpus(tmp_path / root / "numbers" / "train")
+    monkeypatch.setenv("MANYHEADS_DATA", str(tmp_path / "variable"))
+    key = str(tmp_path / "key")
+    assert find_data("numbers/train", key, SUFFIXES) == [tmp_path / "key" / "numbers" / "train"]
+    found = find_data("numbers/train", None, SUFFIXES)
+    assert found == [tmp_path / "variable" / "numbers" / "train"]
+    monkeypatch.delenv("MANYHEADS_DATA")
+    assert find_data("numbers/train", None, SUFFIXES) == [Path("data/numbers/train")]
+
+
+def test_an_absolute_path_is_a_path(tmp_path: Path) -> None:
+    """Whatever the root is."""
+    stem = corpus(tmp_path / "any" / "train")
+    assert find_data(str(stem), "/nowhere", SUFFIXES) == [stem]
+
+
+def test_home_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """~ in a recipe, where no shell expands it."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    corpus(tmp_path / "corpora" / "train")
+    assert find_data("train", "~/corpora", SUFFIXES) == [tmp_path / "corpora" / "train"]
+    assert find_data("~/corpora/train", None, SUFFIXES) == [tmp_path / "corpora" / "train"]
+
+
+def test_a_pattern_finds_all_files_in_order(tmp_path: Path) -> None:
+    """As large sets of pictures are stored."""
+    for number in (2, 0, 1):
+        (tmp_path / f"train-{number}-of-3.parquet").write_bytes(b"")
+    found = find_data("train-*-of-3.parquet", str(tmp_path))
+    assert found == [tmp_path / f"train-{number}-of-3.parquet" for number in range(3)]
+
+
+def test_missing_data_names_both_places_and_what_to_do(tmp_path: Path) -> None:
+    """Under the data root, and for the command line the current folder; and the remedy."""
+    with pytest.raises(NotFoundError) as caught:
+        find_data("numbers/train", str(tmp_path / "root"), SUFFIXES)
+    message = str(caught.value)
+    assert "There is no data 'numbers/train'" in message
+    assert f"{tmp_path / 'root' / 'numbers' / 'train'} with .en and .de" in message
+    assert str(tmp_path / "current" / "numbers" / "train") in message
+    assert "data.root=FOLDER or MANYHEADS_DATA=FOLDER" in message
+
+
+def test_missing_data_sets_we_know_are_named_with_their_home() -> None:
+    """Where to get them."""
+    with pytest.raises(NotFoundError, match=r"github\.com/multi30k/dataset"):
+        find_data("multi30k/train", None, SUFFIXES)
+    with pytest.raises(NotFoundError, match="uoft-cs/cifar10"):
+        find_data("cifar10/train-*-of-4.parquet", None)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "/", "none/", "*"])
+def test_odd_names_are_answered_too(name: str, tmp_path: Path) -> None:
+    """Missing like any other: never a traceback."""
+    with pytest.raises(NotFoundError, match="There is no data"):
+        find_data(name, str(tmp_path / "root"), (".xx", ".yy"))
+
+
+def test_the_current_folder_counts_on_the_command_line(tmp_path: Path) -> None:
+    """Only there, and only for what exists; the result no longer depends on the folder."""
+    corpus(tmp_path / "current" / "mine")
+    assert here("mine", ("", *SUFFIXES)) == str(tmp_path / "current" / "mine")
+    assert here("mine", ("", ".fr")) == "mine"
+    assert here("none") == "none"
+    assert here(".") == str(tmp_path / "current")
+
+
+# --- Models and recipes -------------------------------------------------------------------------
+
+
+def test_recipes_by_name_and_by_path(tmp_path: Path) -> None:
+    """A shipped name, or a file."""
+    assert find_recipe("digits") == shipped("recipes")["digits"]
+    path = tmp_path / "current" / "own.toml"
+    path.write_text("")
+    assert find_recipe("own.toml") == Path("own.toml")
+
+
+def test_an_unknown_recipe() -> None:
+    """The nearest name, all names, and that a path will do."""
+    with pytest.raises(NotFoundError) as caught:
+        find_recipe("digit")
+    message = str(caught.value)
+    assert "no recipe 'digit': did you mean 'digits'?" in message
+    assert "date-en-ko" in message
+    assert "path" in message
+
+
+def test_models_by_path(tmp_path: Path) -> None:
+    """A folder; whether a model is in it is seen when it is opened."""
+    (tmp_path / "current" / "model").mkdir()
+    assert find_model("model") == Path("model")
+    assert find_model(str(tmp_path)) == tmp_path
+
+
+def test_an_unknown_model(tmp_path: Path) -> None:
+    """A file is not a model folder either."""
+    (tmp_path / "current" / "weights").write_bytes(b"")
+    for name in ("weights", "date-en-kr"):
+        with pytest.raises(NotFoundError, match=f"no model '{name}'.*path of your own"):
+            find_model(name)

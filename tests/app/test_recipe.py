@@ -1,0 +1,322 @@
+"""Recipes: typed, every default in one place, every mistake answered before anything is read."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from manyheads.app.paths import shipped
+from manyheads.app.recipe import ClassifyRecipe, TranslateRecipe, read_recipe, write_recipe
+from manyheads.errors import RecipeError
+from tests.made import CLASSIFY, TRANSLATE
+
+SHIPPED = shipped("recipes")
+
+
+@pytest.fixture
+def translate(tmp_path: Path) -> Path:
+    path = tmp_path / "numbers.toml"
+    path.write_text(TRANSLATE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def classify(tmp_path: Path) -> Path:
+    path = tmp_path / "halves.toml"
+    path.write_text(CLASSIFY, encoding="utf-8")
+    return path
+
+
+def complaint(path: Path, *overrides: str) -> str:
+    """What a recipe is refused with."""
+    with pytest.raises(RecipeError) as caught:
+        read_recipe(path, overrides)
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+# --- Shipped recipes ----------------------------------------------------------------------------
+
+
+def test_recipes_are_shipped() -> None:
+    """The tests below would pass on nothing."""
+    assert {"date-en-ko", "digits", "multi30k-en-de-tiny", "cifar10-vit-tiny"} <= set(SHIPPED)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_resolved_recipe_reads_back_the_same(tmp_path: Path, name: str) -> None:
+    """With every default and the model's Config written out, nothing is left to change."""
+    recipe = read_recipe(SHIPPED[name])
+    derived = {"vocabulary": 300} if isinstance(recipe, TranslateRecipe) else {"classes": 7}
+    resolved = tmp_path / "recipe.toml"
+    resolved.write_text(write_recipe(recipe, recipe.config(**derived)), encoding="utf-8")
+    again = read_recipe(resolved)
+    assert again.config() == again.config(**derived) == recipe.config(**derived)
+    assert again.model_dump(exclude={"model"}) == recipe.model_dump(exclude={"model"})
+    assert write_recipe(again, again.config()) == resolved.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_recipe_begins_with_its_command(name: str) -> None:
+    """So that whoever opens it knows how to run it."""
+    header = SHIPPED[name].read_text(encoding="utf-8").split("\n\n")[0]
+    assert f"manyheads train {name}" in SHIPPED[name].read_text(encoding="utf-8")
+    assert header.startswith("#")
+
+
+def test_the_resolved_recipe_has_every_key(translate: Path) -> None:
+    """Nobody has to know a default to know what a run did."""
+    recipe = read_recipe(translate)
+    table = tomllib.loads(write_recipe(recipe, recipe.config(vocabulary=300)))
+    assert table["seed"] == 1
+    assert table["decode"] == {"beams": 4, "length_penalty": 1.0}
+    assert table["model"]["vocabulary"] == 300
+    assert table["model"]["norm"] == "post"
+    assert table["train"].keys() >= {"clip", "beta2", "precision", "threads", "max_length"}
+
+
+# --- Mistakes -----------------------------------------------------------------------------------
+
+UNKNOWN = [
+    ("seeed=1", "'seeed': did you mean 'seed'?"),
+    ("data.trian=x", "'data.trian': did you mean 'train'?"),
+    ("tokenizer.sise=300", "'tokenizer.sise': did you mean 'size'?"),
+    ("model.heds=2", "'model.heds': did you mean 'heads'?"),
+    ("train.learnin_rate=1", "'train.learnin_rate': did you mean 'learning_rate'?"),
+    ("train.early_stop={metrik='val_bleu'}", "'train.early_stop.metrik': did you mean 'metric'?"),
+    ("decode.beam=1", "'decode.beam': did you mean 'beams'?"),
+    ("evaluate.metric='bleu'", "'evaluate.metric': did you mean 'metrics'?"),
+    ("quantum.leap=1", "'quantum': Allowed: seed, model, task, data"),
+]
+
+
+@pytest.mark.parametrize(("override", "answer"), UNKNOWN)
+def test_an_unknown_key_is_answered_with_the_nearest(
+    translate: Path, override: str, answer: str
+) -> None:
+    """At every level, with the file and all keys that would have been right."""
+    message = complaint(translate, override)
+    assert message.startswith(f"{translate}: ")
+    assert f"there is no key {answer}" in message
+    assert "Allowed: " in message
+
+
+@pytest.mark.parametrize(
+    ("override", "answer"),
+    [
+        ("image.higth=8", "'image.higth': did you mean 'height'?"),
+        ("augment.fliip=true", "'augment.fliip': did you mean 'flip'?"),
+        ("train.max_tokens=100", "'train.max_tokens'"),  # a translator's key
+    ],
+)
+def test_an_unknown_key_of_a_classifier(classify: Path, override: str, answer: str) -> None:
+    """The keys of the other task are unknown here."""
+    assert f"there is no key {answer}" in complaint(classify, override)
+
+
+WRONG = [
+    ("seed=-1", ("seed = -1", "greater than or equal to 0")),
+    ("train.steps=many", ("train.steps = 'many'", "integer")),
+    ("train.steps=0", ("train.steps = 0", "greater than or equal to 1")),
+    ("train.steps=1.5", ("train.steps = 1.5", "integer")),
+    ("train.learning_rate=-1", ("train.learning_rate = -1", "greater than 0")),
+    ("train.learning_rate=nan", ("train.learning_rate", "greater than 0")),
+    ("train.label_smoothing=1", ("train.label_smoothing = 1", "less than 1")),
+    ("train.precision=fp16", ("train.precision = 'fp16'", "'fp32' or 'bf16'")),
+    ("train.schedule=triangle", ("train.schedule = 'triangle'", "'inverse-sqrt'", "'constant'")),
+    ("train.store=int8", ("train.store = 'int8'", "'float32' or 'float16'")),
+    ("train=3", ("train = 3", "table")),
+    ("train.early_stop=3", ("train.early_stop = 3", "table")),
+    ("data.train=[1]", ("data.train = [1]", "string")),
+    ("tokenizer.kind=words", ("tokenizer.kind = 'words'", "'unigram' or 'bpe'")),
+    ("tokenizer.size=0", ("tokenizer.size = 0", "greater than or equal to 1")),
+    ("tokenizer.shared=false", ("tokenizer.shared = False", "True")),
+    ("decode.beams=0", ("decode.beams = 0", "greater than or equal to 1")),
+    ("evaluate.metrics=['blue']", ("evaluate.metrics.0 = 'blue'", "'bleu' or 'exact'")),
+    ("evaluate.metrics=[]", ("evaluate", "metrics is empty", "bleu, exact")),
+    ("model=3", ("model = 3", "table")),
+    ("model.norm=middle", ("model.norm = 'middle'", "'post' or 'pre'")),
+    ("model.dim=0", ("model.dim is 0", "at least 1")),
+    ("model.heads=-2", ("model.heads is -2", "at least 1")),
+    ("model.dropout=1.5", ("model.dropout is 1.5", "at least 0 and below 1")),
+    ("model.preset=transformer-tin", ("'transformer-tin'", "did you mean 'transformer-tiny'?")),
+    ("model.preset=vit-ti", ("'vit-ti' does not fit the task", "transformer- preset translates")),
+    ("model.pad=3", ("model.pad is 3, but the data make it 0",)),
+    ("task=translat", ("task is 'translat'", "'translate', 'classify'")),
+    (
+        "train.early_stop={metric='val_accuracy'}",
+        ("'val_accuracy'", "Validation measures val_bleu"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("override", "parts"), WRONG)
+def test_a_wrong_value(translate: Path, override: str, parts: tuple[str, ...]) -> None:
+    """What it is, and what would be right; never a traceback from somewhere deep."""
+    message = complaint(translate, override)
+    assert message.startswith(f"{translate}: ")
+    for part in parts:
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("override", "parts"),
+    [
+        ("image.mean=[0.1,0.2]", ("mean has 2 numbers", "mode 'L' takes 1")),
+        ("image.height=5", ("5 x 6 pixels", "patches of 2 x 2")),
+        ("image.std=[0]", ("image.std.0 = 0", "greater than 0")),
+        ("augment.shift=-1", ("augment.shift = -1",)),
+        ("model.patch=0", ("model.patch is 0", "at least 1")),
+        ("model.channels=3", ("model.channels is 3, but the data make it 1",)),
+        ("model.preset=transformer-tiny", ("does not fit the task",)),
+        ("data.hold_out=-1", ("data.hold_out = -1",)),
+    ],
+)
+def test_a_wrong_value_of_a_classifier(
+    classify: Path, override: str, parts: tuple[str, ...]
+) -> None:
+    """The same for pictures."""
+    message = complaint(classify, override)
+    for part in parts:
+        assert part in message
+
+
+def test_several_mistakes_are_listed_together(translate: Path) -> None:
+    """One look, one correction."""
+    message = complaint(translate, "train.stesp=3", "data.trian=x", "train.clip=much", "sed=2")
+    assert "4 mistakes:" in message
+    for part in ("'train.stesp'", "'data.trian'", "train.clip = 'much'", "'sed'"):
+        assert part in message
+
+
+@pytest.mark.parametrize("left_out", ["task", "data", "model", "data.train", "model.preset"])
+def test_what_is_missing_is_named(tmp_path: Path, left_out: str) -> None:
+    """A key that has no default."""
+    table: dict[str, Any] = tomllib.loads(TRANSLATE)
+    *tables, last = left_out.split(".")
+    inner = table[tables[0]] if tables else table
+    del inner[last]
+    path = tmp_path / "partial.toml"
+    path.write_text(tomli_w.dumps(table), encoding="utf-8")
+    message = complaint(path)
+    assert f"{left_out} is" in message
+
+
+@pytest.mark.parametrize("content", [b"task = \n", b"[train", b"\xff\xfe", b"steps: 3\n"])
+def test_not_toml(tmp_path: Path, content: bytes) -> None:
+    """The file is named; YAML is not TOML."""
+    path = tmp_path / "recipe.toml"
+    path.write_bytes(content)
+    assert f"{path} is not valid TOML" in complaint(path)
+
+
+@pytest.mark.parametrize("override", ["train.steps", "steps 3", ""])
+def test_an_override_without_a_value(translate: Path, override: str) -> None:
+    """Shows the form by example."""
+    assert f"{override!r} is not of the form key=value" in complaint(translate, override)
+
+
+def test_an_override_below_a_value(translate: Path) -> None:
+    """train.steps is no table."""
+    assert "steps is a value, not a table" in complaint(translate, "train.steps.first=3")
+
+
+# --- key=value ----------------------------------------------------------------------------------
+
+
+def test_overrides(translate: Path) -> None:
+    """Numbers, words with and without quotes, lists, tables, truth; the last one wins."""
+    recipe = read_recipe(
+        translate,
+        [
+            "train.steps=7",
+            "train.steps=8",
+            "train.learning_rate=3e-4",
+            "train.schedule=linear",
+            'tokenizer.kind="bpe"',
+            "tokenizer.split_digits=true",
+            "evaluate.metrics=['exact','bleu']",
+            "train.early_stop={metric='val_exact', patience=3}",
+            "model.norm=pre",
+            "data.source=has=equals",
+        ],
+    )
+    assert isinstance(recipe, TranslateRecipe)
+    assert (recipe.train.steps, recipe.train.learning_rate) == (8, 3e-4)
+    assert (recipe.train.schedule, recipe.tokenizer.kind) == ("linear", "bpe")
+    assert recipe.tokenizer.split_digits is True
+    assert recipe.evaluate.metrics == ("exact", "bleu")
+    assert recipe.train.early_stop is not None
+    assert recipe.train.early_stop.patience == 3
+    assert recipe.config().norm == "pre"
+    assert recipe.data.source == "has=equals"
+
+
+def test_an_override_can_make_a_table(translate: Path) -> None:
+    """A table that the file does not have."""
+    recipe = read_recipe(translate, ["decode.beams=2"])
+    assert isinstance(recipe, TranslateRecipe)
+    assert recipe.decode.beams == 2
+
+
+def test_paths_in_overrides_are_relative_to_the_current_folder(
+    translate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When something lies there; else they stay relative to the data root, as in the file."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "corpus.en").write_text("one\n")
+    monkeypatch.chdir(tmp_path / "mine")
+    recipe = read_recipe(translate, ["data.train=corpus", "data.valid=elsewhere/valid"])
+    assert recipe.data.train == str(tmp_path / "mine" / "corpus")
+    assert recipe.data.valid == "elsewhere/valid"
+
+
+def test_languages_count_for_paths_in_whatever_order(
+    translate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """data.train=corpus means corpus.fr when data.source=fr comes behind it."""
+    (tmp_path / "corpus.fr").write_text("un\n")
+    monkeypatch.chdir(tmp_path)
+    recipe = read_recipe(translate, ["data.train=corpus", "data.source=fr"])
+    assert recipe.data.train == str(tmp_path / "corpus")
+
+
+def test_only_paths_are_paths(
+    translate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that is called as a language does not change the language."""
+    (tmp_path / "fr").mkdir()
+    monkeypatch.chdir(tmp_path)
+    recipe = read_recipe(translate, ["data.source=fr"])
+    assert isinstance(recipe, TranslateRecipe)
+    assert recipe.data.source == "fr"
+
+
+def test_a_pattern_in_an_override(
+    classify: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With * in it, it is taken from the current folder if any file there fits."""
+    (tmp_path / "part-1.parquet").write_bytes(b"")
+    monkeypatch.chdir(tmp_path)
+    recipe = read_recipe(classify, ["data.train=part-*.parquet", "data.valid=other-*.parquet"])
+    assert isinstance(recipe, ClassifyRecipe)
+    assert recipe.data.train == str(tmp_path / "part-*.parquet")
+    assert recipe.data.valid == "other-*.parquet"
+
+
+# --- What the data say --------------------------------------------------------------------------
+
+
+def test_the_data_fix_part_of_the_model(classify: Path) -> None:
+    """Image size and channels come from [image]; the number of classes from the data."""
+    config = read_recipe(classify).config(classes=5)
+    assert (config.height, config.width, config.channels, config.classes) == (4, 6, 1, 5)  # type: ignore[union-attr]
+
+
+def test_a_contradiction_with_the_data(classify: Path) -> None:
+    """Found as soon as the data are known."""
+    recipe = read_recipe(classify, ["model.classes=10"])
+    with pytest.raises(RecipeError, match=r"model\.classes is 10, but the data make it 5"):
+        recipe.config(classes=5)

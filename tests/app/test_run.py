@@ -1,0 +1,308 @@
+"""A run from recipe to folder: what is refused, what is written, and how it is gone on with."""
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from manyheads import load
+from manyheads.app.folder import sha256
+from manyheads.app.recipe import read_recipe
+from manyheads.app.run import train
+from manyheads.data import splits
+from manyheads.data.splits import Split
+from manyheads.errors import (
+    DataError,
+    FolderError,
+    InterruptedRunError,
+    NonFiniteLossError,
+    RecipeError,
+    UsageError,
+)
+from tests.made import (
+    CLASSIFY,
+    TRANSLATE,
+    Silent,
+    numbers,
+    read_jsonl,
+    run,
+    write_halves,
+    write_lines,
+    write_numbers,
+    write_recipe,
+)
+
+SHORT = ("train.steps=4", "train.save_every=2", "train.validate_every=4", "train.log_every=1")
+
+
+@pytest.fixture
+def sentences(tmp_path: Path) -> Path:
+    """A recipe with its data."""
+    write_numbers(tmp_path, train=40, other=4)
+    return write_recipe(tmp_path / "numbers.toml", TRANSLATE, tmp_path)
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """A recipe with its data."""
+    write_halves(tmp_path)
+    return write_recipe(tmp_path / "halves.toml", CLASSIFY, tmp_path)
+
+
+class Said(Silent):
+    """Remembers what was said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.lines.append(message)
+
+
+# --- What a run leaves behind -------------------------------------------------------------------
+
+
+def test_the_result_is_the_stored_models(sentences: Path, tmp_path: Path) -> None:
+    """What is returned is what is logged: the stored model, measured on the validation data."""
+    line = run(sentences, tmp_path / "out", *SHORT)
+    assert read_jsonl(tmp_path / "out" / "evaluations.jsonl") == [line]
+    assert line["split"] == "valid"
+    assert line["pairs"] == 4
+    assert line["final"] is False
+
+
+def test_the_observer_hears_what_happens(sentences: Path, tmp_path: Path) -> None:
+    """Reading, learning a vocabulary, the model's size, and what was left out."""
+    said = Said()
+    recipe = read_recipe(sentences, [*SHORT, "train.max_length=6"])
+    train(recipe, tmp_path / "out", resume=False, observer=said)
+    everything = "\n".join(said.lines)
+    assert "reading numbers/train" in everything
+    assert "vocabulary from 40 pairs" in everything
+    assert "of 40 pairs, longer than train.max_length = 6 tokens" in everything
+    assert "parameters, 1 threads" in everything
+
+
+def test_the_same_recipe_gives_the_same_model(pictures: Path, tmp_path: Path) -> None:
+    """Bit by bit; another seed gives another."""
+    for name, seed in (("one", 1), ("two", 1), ("three", 2)):
+        run(pictures, tmp_path / name, *SHORT, f"seed={seed}")
+    one, two, three = (
+        sha256(tmp_path / name / "model.safetensors") for name in ("one", "two", "three")
+    )
+    assert one == two != three
+
+
+# --- What is refused ----------------------------------------------------------------------------
+
+
+def test_a_folder_in_use_is_left_alone(pictures: Path, tmp_path: Path) -> None:
+    """Neither overwritten nor mixed with: go on, or choose another."""
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match=r"out is not empty.*--resume.*--out") as caught:
+        run(pictures, out)
+    assert caught.value.exit_code == 2
+    assert [path.name for path in out.iterdir()] == ["thesis.tex"]
+
+
+def test_an_empty_folder_will_do(pictures: Path, tmp_path: Path) -> None:
+    """As one that is not there yet."""
+    (tmp_path / "out").mkdir()
+    run(pictures, tmp_path / "out", *SHORT)
+
+
+def test_a_file_is_no_folder(pictures: Path, tmp_path: Path) -> None:
+    """With --resume or without."""
+    (tmp_path / "out").write_text("")
+    for resume in (False, True):
+        with pytest.raises(UsageError, match="out is a file"):
+            run(pictures, tmp_path / "out", resume=resume)
+
+
+def test_data_that_cannot_be_used_leave_no_folder(sentences: Path, tmp_path: Path) -> None:
+    """So that the same command works once they are mended."""
+    train_de = tmp_path / "numbers" / "train.de"
+    whole = train_de.read_bytes()
+    train_de.write_bytes(whole.replace(b"eins", b"\xff\xfe", 1))
+    with pytest.raises(DataError, match=r"train\.de, line \d+: byte \d+"):
+        run(sentences, tmp_path / "out", *SHORT)
+    assert not (tmp_path / "out").exists()
+    train_de.write_bytes(whole)
+    run(sentences, tmp_path / "out", *SHORT)
+
+
+def test_no_validation_data(pictures: Path, tmp_path: Path) -> None:
+    """Names both keys that would give some."""
+    with pytest.raises(RecipeError, match=r"data\.valid, or data\.hold_out"):
+        run(pictures, tmp_path / "out", "data.hold_out=0")
+
+
+def test_validation_classes_that_training_does_not_have(pictures: Path, tmp_path: Path) -> None:
+    """Found before training."""
+    shutil.copytree(tmp_path / "halves" / "left", tmp_path / "other" / "middle")
+    with pytest.raises(DataError, match="does not know: middle"):
+        run(pictures, tmp_path / "out", f"data.valid='{tmp_path / 'other'}'")
+
+
+@pytest.mark.parametrize("key", ["train", "valid"])
+def test_a_registered_test_split_is_not_trained_or_selected_on(
+    sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """Wherever the file lies and whatever it is called: its content is known."""
+    digest = sha256(tmp_path / "numbers" / f"{key}.en")
+    monkeypatch.setitem(splits._register(), digest, Split("numbers/secret.en", test=True))
+    with pytest.raises(UsageError, match=r"is the test split numbers/secret\.en.*--final"):
+        run(sentences, tmp_path / "out", *SHORT)
+
+
+def test_generated_test_dates_are_a_test_split_too(sentences: Path, tmp_path: Path) -> None:
+    """They are no file, but as untouchable."""
+    with pytest.raises(UsageError, match="dates:test is a test split"):
+        run(sentences, tmp_path / "out", "data.valid=dates:test")
+
+
+def test_an_unknown_generated_split(sentences: Path, tmp_path: Path) -> None:
+    """The nearest, and all there are."""
+    with pytest.raises(RecipeError, match="'dates:trian': did you mean 'train'"):
+        run(sentences, tmp_path / "out", "data.train=dates:trian")
+
+
+def test_a_loss_that_is_no_number_names_the_lines(sentences: Path, tmp_path: Path) -> None:
+    """With file and line numbers; the checkpoint before it serves another try."""
+    wild = (*SHORT, "train.steps=20", "train.save_every=1", "train.learning_rate=1e38")
+    with pytest.raises(NonFiniteLossError, match=r"train\.\{en,de\}, lines? \d+") as caught:
+        run(sentences, tmp_path / "out", *wild)
+    assert caught.value.exit_code == 1
+    assert list((tmp_path / "out" / "state").glob("step-*"))
+    assert read_jsonl(tmp_path / "out" / "metrics.jsonl")
+
+
+# --- Going on -----------------------------------------------------------------------------------
+
+
+class CtrlC(Silent):
+    """Presses Ctrl-C at a step."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
+        if step == self.step:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(pictures: Path, tmp_path: Path) -> None:
+    """The resumed run ends with the same weights, bit by bit, and one line a log step."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    run(pictures, whole)
+    with pytest.raises(InterruptedRunError) as caught:
+        train(read_recipe(pictures), cut, resume=False, observer=CtrlC(13))
+    message = str(caught.value)
+    assert "Stopped after step 13 of 40" in message
+    assert f"saved in {cut}" in message
+    assert "--resume" in message
+    assert caught.value.exit_code == 130
+    run(pictures, cut, resume=True)
+    assert sha256(cut / "model.safetensors") == sha256(whole / "model.safetensors")
+    steps = [line["step"] for line in read_jsonl(cut / "metrics.jsonl")]
+    assert steps == [10, 20, 20, 30, 40, 40]
+
+
+def test_resuming_what_has_not_begun_begins(pictures: Path, tmp_path: Path) -> None:
+    """A run killed before its first checkpoint is gone on with by the same command."""
+    run(pictures, tmp_path / "out", *SHORT, resume=True)
+    assert load(tmp_path / "out")
+
+
+def test_another_recipe_is_not_gone_on_with(pictures: Path, tmp_path: Path) -> None:
+    """The difference is shown; the run is left as it was."""
+    run(pictures, tmp_path / "out", *SHORT)
+    before = sha256(tmp_path / "out" / "model.safetensors")
+    with pytest.raises(RecipeError) as caught:
+        run(pictures, tmp_path / "out", *SHORT, "train.learning_rate=0.5", resume=True)
+    message = str(caught.value)
+    assert "- learning_rate = 0.01" in message
+    assert "+ learning_rate = 0.5" in message
+    assert "clip" not in message
+    assert sha256(tmp_path / "out" / "model.safetensors") == before
+
+
+def test_a_finished_run_is_measured_again(pictures: Path, tmp_path: Path) -> None:
+    """Resuming it trains no further and changes nothing."""
+    first = run(pictures, tmp_path / "out", *SHORT)
+    before = sha256(tmp_path / "out" / "model.safetensors")
+    again = run(pictures, tmp_path / "out", *SHORT, resume=True)
+    assert again["all"] == first["all"]
+    assert sha256(tmp_path / "out" / "model.safetensors") == before
+
+
+def test_a_damaged_model_of_a_finished_run_is_written_anew(pictures: Path, tmp_path: Path) -> None:
+    """As the message about it says: --resume."""
+    run(pictures, tmp_path / "out", *SHORT)
+    weights = tmp_path / "out" / "model.safetensors"
+    before = weights.read_bytes()
+    weights.write_bytes(before[:100])
+    with pytest.raises(FolderError, match=r"--resume"):
+        load(tmp_path / "out")
+    run(pictures, tmp_path / "out", *SHORT, resume=True)
+    assert weights.read_bytes() == before
+
+
+def test_a_truncated_checkpoint_loses_only_what_came_after_the_older(
+    pictures: Path, tmp_path: Path
+) -> None:
+    """Moved away as the message says, the run ends as if nothing had been."""
+    run(pictures, tmp_path / "whole")
+    cut = tmp_path / "cut"
+    with pytest.raises(InterruptedRunError):
+        train(read_recipe(pictures), cut, resume=False, observer=CtrlC(25))
+    older, newest = sorted((cut / "state").iterdir())
+    weights = newest / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-9])
+    with pytest.raises(FolderError, match=rf"{newest} is damaged.*resume from {older.name}"):
+        run(pictures, cut, resume=True)
+    shutil.move(newest, tmp_path / "away")
+    run(pictures, cut, resume=True)
+    assert sha256(cut / "model.safetensors") == sha256(tmp_path / "whole" / "model.safetensors")
+
+
+def test_the_vocabulary_is_learned_once(sentences: Path, tmp_path: Path) -> None:
+    """A resumed run reads its tokenizer: ids must mean the same."""
+    out = tmp_path / "out"
+    with pytest.raises(InterruptedRunError):
+        train(read_recipe(sentences), out, resume=False, observer=CtrlC(3))
+    said = Said()
+    train(read_recipe(sentences), out, resume=True, observer=said)
+    assert not any("vocabulary" in line for line in said.lines)
+
+
+def test_early_stopping_leaves_the_best_in_the_folder(pictures: Path, tmp_path: Path) -> None:
+    """What is stored is what scored best, not what came last."""
+    out = tmp_path / "out"
+    line = run(
+        pictures,
+        out,
+        "train.validate_every=5",
+        "train.steps=60",
+        "train.early_stop={metric='val_loss', patience=2}",
+        "train.learning_rate=0.1",
+        "train.schedule=constant",
+    )
+    logged = read_jsonl(out / "metrics.jsonl")
+    losses = [each["val_loss"] for each in logged if "val_loss" in each]
+    assert line["all"]["loss"]["value"] == pytest.approx(min(losses), rel=1e-5)
+    assert losses[-1] > min(losses)
+    assert len(losses) < 12
+
+
+def test_text_of_any_kind_can_be_trained_on(sentences: Path, tmp_path: Path) -> None:
+    """Quotes, separators inside a line, other scripts: a line stays a line."""
+    source, target = numbers(30, 5)
+    odd = ['"', "a\u2028b", "form\x0cfeed", "null", "한국어 🙂", "tab\there"]
+    write_lines(tmp_path / "numbers" / "train.en", source + odd)
+    write_lines(tmp_path / "numbers" / "train.de", target + odd)
+    run(sentences, tmp_path / "out", *SHORT)
