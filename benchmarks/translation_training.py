@@ -2,11 +2,11 @@
 
 The lengths are drawn once for all machines, like those of Multi30k in a vocabulary of 10,000
 (lognormal; 14.5 tokens in the mean, a target within about a fifth of its source). A run makes a
-few updates, on batches spread evenly over the plan from the shortest to the longest. Our loss
-smooths labels; Hugging Face's is its own, without.
+few updates, on batches spread evenly over the plan from the shortest to the longest. Our loss is
+that of the translation task, with smoothed labels; Hugging Face's is its model's own, without.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from benchmarks import flops
 from benchmarks.peers import hf_marian
 from benchmarks.protocol import Case, Contender
-from benchmarks.work import TRAINING, learning, mean_loss
-from manyheads.data.batches import pad
+from benchmarks.work import TRAINING, learning
+from manyheads.data.batches import TextBatch, pad
 from manyheads.data.buckets import length_buckets
 from manyheads.models.presets import PRESETS
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.train.losses import smoothed_cross_entropy
+from manyheads.tasks.translate import TranslateTask, TranslateTrainConfig
 from manyheads.train.task import Loss
 
 TITLE = "Training a translator"
@@ -34,21 +34,10 @@ IGNORED = -100  # the label that Hugging Face leaves out
 class Batch:
     """A batch as each side wants it; the same tokens, and the same padding."""
 
-    source: Tensor  # sentence, end, padding
-    target: Tensor  # start, sentence, end, padding
-    source_present: Tensor  # 1 where a token is not padding
-    labels: Tensor  # sentence, end; padding ignored
+    ours: TextBatch
+    present: Tensor  # 1 where a source token is not padding
+    labels: Tensor  # what is predicted; padding ignored
     lengths: list[tuple[int, int]]  # of source, and of what is predicted
-
-    @property
-    def weight(self) -> int:
-        """The tokens that are predicted."""
-        return sum(target for _, target in self.lengths)
-
-    @property
-    def tokens(self) -> int:
-        """The tokens of both sides."""
-        return self.weight + sum(source for source, _ in self.lengths)
 
 
 def cases() -> Iterator[Case]:
@@ -61,36 +50,33 @@ def _case(name: str, *, vocabulary: int, max_tokens: int, updates: int) -> Case:
     assert isinstance(preset, TransformerConfig)
     config = replace(preset, vocabulary=vocabulary)
     batches = _batches(config, max_tokens, updates)
-    ours, peer = Transformer(config), hf_marian(config)
+    # A task without data: nothing but its loss is called.
+    task = TranslateTask.__new__(TranslateTask)
+    task.config = TranslateTrainConfig(label_smoothing=SMOOTHING)
+    sides: list[tuple[str, nn.Module, Callable[[nn.Module, Batch], Loss]]] = [
+        ("manyheads", Transformer(config), lambda model, batch: task.loss(model, batch.ours)),
+        ("Hugging Face", hf_marian(config), _hf_loss),
+    ]
     lengths = [pair for batch in batches for pair in batch.lengths]
     return Case(
         title=f"{name}, vocabulary {vocabulary:,}, batches of {max_tokens:,} tokens a side",
         unit="tokens/s",
-        amount=sum(batch.tokens for batch in batches),
+        amount=sum(batch.ours.units for batch in batches),
         flops=flops.TRAINING * flops.translation(config, lengths),
         contenders=[
-            *(
-                Contender("manyheads", precision, learning(ours, precision, batches, _our_loss))
-                for precision in TRAINING
-            ),
-            *(
-                Contender("Hugging Face", precision, learning(peer, precision, batches, _hf_loss))
-                for precision in TRAINING
-            ),
+            Contender(name, precision, learning(model, precision, batches, loss))
+            for name, model, loss in sides
+            for precision in TRAINING
         ],
     )
 
 
-def _our_loss(model: nn.Module, batch: Batch) -> Loss:
-    logits = model(batch.source, batch.target[:, :-1])
-    kept = batch.labels != IGNORED
-    loss = smoothed_cross_entropy(logits[kept], batch.labels[kept], SMOOTHING)
-    return Loss(loss, batch.weight, {})
-
-
 def _hf_loss(model: nn.Module, batch: Batch) -> Loss:
-    output = model(input_ids=batch.source, attention_mask=batch.source_present, labels=batch.labels)
-    return mean_loss(output.loss, batch.weight)
+    mean = model(
+        input_ids=batch.ours.source, attention_mask=batch.present, labels=batch.labels
+    ).loss
+    weight = sum(target for _, target in batch.lengths)
+    return Loss(mean * weight, weight, {})
 
 
 def _batches(config: TransformerConfig, max_tokens: int, count: int) -> list[Batch]:
@@ -117,13 +103,13 @@ def _batches(config: TransformerConfig, max_tokens: int, count: int) -> list[Bat
 
 
 def _batch(config: TransformerConfig, sources: list[list[int]], targets: list[list[int]]) -> Batch:
+    lengths = [(len(s) + 1, len(t) + 1) for s, t in zip(sources, targets, strict=True)]
     source = pad([[*sentence, config.end] for sentence in sources], config.pad)
     target = pad([[config.start, *sentence, config.end] for sentence in targets], config.pad)
     labels = target[:, 1:]
     return Batch(
-        source,
-        target,
+        TextBatch(source, target, np.arange(len(sources)), sum(map(sum, lengths))),
         (source != config.pad).long(),
         torch.where(labels == config.pad, IGNORED, labels),
-        [(len(s) + 1, len(t) + 1) for s, t in zip(sources, targets, strict=True)],
+        lengths,
     )

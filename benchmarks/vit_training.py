@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -10,25 +11,27 @@ from benchmarks import flops
 from benchmarks.peers import hf_vit, timm_vit
 from benchmarks.protocol import Case, Contender
 from benchmarks.work import TRAINING, learning
+from manyheads.data.batches import ImageBatch
 from manyheads.models.presets import PRESETS
 from manyheads.models.vit import Vit, VitConfig
-from manyheads.train.losses import smoothed_cross_entropy
+from manyheads.tasks.classify import ClassifyTask, ClassifyTrainConfig
 from manyheads.train.task import Loss
 
 TITLE = "Training a ViT"
 BATCH = 16
 SMOOTHING = 0.1
 
-Batch = tuple[Tensor, Tensor]
-
 
 def cases() -> Iterator[Case]:
     config = PRESETS["vit-s"]
     assert isinstance(config, VitConfig)
     images = torch.randn(BATCH, config.channels, config.height, config.width)
-    batches = [(images, torch.randint(config.classes, (BATCH,)))]
-    sides: list[tuple[str, nn.Module, Callable[[nn.Module, Batch], Loss]]] = [
-        ("manyheads", Vit(config), _our_loss),
+    batches = [ImageBatch(images, torch.randint(config.classes, (BATCH,)), np.arange(BATCH))]
+    # A task without data: nothing but its loss is called.
+    task = ClassifyTask.__new__(ClassifyTask)
+    task.config = ClassifyTrainConfig(label_smoothing=SMOOTHING)
+    sides: list[tuple[str, nn.Module, Callable[[nn.Module, ImageBatch], Loss]]] = [
+        ("manyheads", Vit(config), task.loss),
         ("timm", timm_vit(config), _timm_loss),
         ("Hugging Face", hf_vit(config), _hf_loss),
     ]
@@ -45,17 +48,12 @@ def cases() -> Iterator[Case]:
     )
 
 
-def _our_loss(model: nn.Module, batch: Batch) -> Loss:
-    images, labels = batch
-    return Loss(smoothed_cross_entropy(model(images), labels, SMOOTHING), len(labels), {})
+def _timm_loss(model: nn.Module, batch: ImageBatch) -> Loss:
+    return _torch_loss(model(batch.images), batch.labels)
 
 
-def _timm_loss(model: nn.Module, batch: Batch) -> Loss:
-    return _torch_loss(model(batch[0]), batch[1])
-
-
-def _hf_loss(model: nn.Module, batch: Batch) -> Loss:
-    return _torch_loss(model(pixel_values=batch[0]).logits, batch[1])
+def _hf_loss(model: nn.Module, batch: ImageBatch) -> Loss:
+    return _torch_loss(model(pixel_values=batch.images).logits, batch.labels)
 
 
 def _torch_loss(logits: Tensor, labels: Tensor) -> Loss:

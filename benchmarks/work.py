@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, Literal, TypeVar, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from manyheads.train.config import Precision as AutocastType
 from manyheads.train.config import TrainConfig
@@ -54,11 +54,6 @@ def learning(
             _update(ready, task, [batch], config, optimizer, 1, CPU)
 
     return work
-
-
-def mean_loss(mean: Tensor, weight: int) -> Loss:
-    """Turn a peer's mean loss into the sum that the loop asks for."""
-    return Loss(mean * weight, weight, {})
 
 
 def _autocast_type(precision: Precision) -> AutocastType:

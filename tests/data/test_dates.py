@@ -335,7 +335,11 @@ def test_a_pure_function_whose_prefixes_are_stable(seed: int, split: str, size: 
 def test_the_corpus_stays_the_same_on_every_machine() -> None:
     assert generate("train", size=2) == [
         DateExample("26th of February 2024", "2024년 2월 26일", "the 5th of September 2026"),
-        DateExample("Jun 27 to Nov 13, 1922", "1922년 6월 27일 ~ 11월 13일", "Sep 5 – Nov 8, 2026"),
+        DateExample(
+            "Tue, Jun 27 to Mon, Nov 13, 1922",
+            "1922년 6월 27일 화요일 ~ 11월 13일 월요일",
+            "Sat, Sep 5 – Sun, Nov 8, 2026",
+        ),
     ]
     assert generate("test", size=1) == [
         DateExample(

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import platform
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -207,9 +208,13 @@ def write_inputs(
 
 
 def append_evaluation(folder: Path, line: Mapping[str, Any]) -> None:
-    """Add a line to the log of evaluations."""
-    with (folder / "evaluations.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(dict(line), ensure_ascii=False) + "\n")
+    """Add a line to the log of evaluations; an installed model's folder may be read-only."""
+    path = folder / "evaluations.jsonl"
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(dict(line), ensure_ascii=False) + "\n")
+    except OSError as error:
+        warnings.warn(f"{path} cannot be written, so this is not logged: {error}.", stacklevel=2)
 
 
 def versions() -> dict[str, str]:

@@ -7,7 +7,7 @@ import typer
 
 
 def run(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Pictures or folders.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Pictures or folders.")],
     model: Annotated[str, typer.Option(help="Name of a shipped model, or a folder.")] = "digits",
     top: Annotated[int, typer.Option(min=1, help="Classes shown a picture.")] = 5,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,

@@ -6,7 +6,9 @@ import typer
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="Shipped model, model folder, or preset.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Shipped model, model folder, or preset.")
+    ],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Describe a model: its parts, its parameters, how it was trained, what was measured."""

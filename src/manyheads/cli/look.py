@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="Name of a shipped model, or a folder.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Name of a shipped model, or a folder.")
+    ],
     given: Annotated[str, typer.Argument(metavar="INPUT", help="A sentence, or a picture's path.")],
     out: Annotated[
         Path | None,
@@ -59,7 +61,7 @@ def _look_at_text(translator: "Translator", text: str, out: Path | None, *, as_j
 
     output, view = explain_text(translator, text)
     if as_json:
-        print_json({"source": text, "translation": output, **view.to_json()})
+        print_json({"text": text, "translation": output, **view.to_json()})
     else:
         from rich.console import Console
 

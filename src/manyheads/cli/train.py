@@ -8,11 +8,12 @@ import typer
 
 def run(
     recipe: Annotated[
-        str, typer.Argument(help="Name of a shipped recipe, or path of a TOML file.")
+        str,
+        typer.Argument(metavar="RECIPE", help="Name of a shipped recipe, or path of a TOML file."),
     ],
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as train.steps=200."),
+        typer.Argument(metavar="KEY=VALUE", help="Changes, such as train.steps=200."),
     ] = None,
     out: Annotated[
         Path | None,

@@ -10,7 +10,7 @@ import typer
 def run(
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TEXT]...", help="Texts; without any, the lines of stdin."),
+        typer.Argument(metavar="TEXT", help="Texts; without any, the lines of stdin."),
     ] = None,
     model: Annotated[
         str, typer.Option(help="Name of a shipped model, or a folder.")
@@ -37,7 +37,7 @@ def run(
             waiting.append(line)
             yield line
 
-    source = iter(texts) if texts else _stdin()
+    source = _arguments(texts) if texts else _stdin()
     for number, best in enumerate(
         translator.stream(remember(source), beams=beam, n_best=n_best), 1
     ):
@@ -54,6 +54,18 @@ def run(
             warn(f"text {number}: the translation was cut off at the length limit.")
 
 
+def _arguments(texts: list[str]) -> Iterator[str]:
+    """Refuse what the shell passed on in another encoding."""
+    from manyheads.errors import DataError
+
+    for number, text in enumerate(texts, 1):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise DataError(f"text {number}, {text!r}, is not valid UTF-8.") from error
+        yield text
+
+
 def _stdin() -> Iterator[str]:
     r"""Read lines that end at \n and nowhere else."""
     from manyheads.errors import DataError
@@ -62,7 +74,8 @@ def _stdin() -> Iterator[str]:
         print("One text a line; Ctrl-D ends.", file=sys.stderr)
     for number, line in enumerate(sys.stdin.buffer, 1):
         try:
-            yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+            text = line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+            yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as error:
             raise DataError(
                 f"stdin, line {number}: byte {error.start + 1} is not valid UTF-8. "

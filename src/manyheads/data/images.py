@@ -111,8 +111,8 @@ class ImageSet:
             DataError: it cannot be read; the message names it.
         """
         try:
-            picture = self.read(index)
-            picture.load()
+            with self.read(index) as picture:
+                picture.load()
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             raise unreadable(self.names[index], error) from error
         return picture
@@ -165,8 +165,8 @@ def open_image(path: Path) -> Image.Image:
         DataError: it is not a picture, or a damaged one.
     """
     try:
-        picture = Image.open(path)
-        picture.load()
+        with Image.open(path) as picture:
+            picture.load()
     except FileNotFoundError:
         raise NotFoundError(f"There is no file {path}.") from None
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:

@@ -1,0 +1,39 @@
+"""Draw the pictures of the README again, from the shipped models.
+
+python scripts/pictures.py
+"""
+
+from pathlib import Path
+
+import manyheads
+from manyheads.app.explain import explain_image, explain_text
+from manyheads.app.predict import Classifier, Translator
+from manyheads.app.recipe import ClassifyRecipe
+from manyheads.app.sources import image_split
+from manyheads.lens.plot import plot_image, plot_text
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+TEXT = "Friday, 20 November 2026"
+
+
+def main() -> None:
+    """Write docs/images/translation.png, seven.png and seven-look.png."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    translator = manyheads.load("date-en-ko")
+    assert isinstance(translator, Translator)
+    output, view = explain_text(translator, TEXT)
+    plot_text(view, IMAGES / "translation.png", title=f"{TEXT}  →  {output}")
+
+    classifier = manyheads.load("digits")
+    assert isinstance(classifier, Classifier)
+    recipe = classifier.folder.recipe
+    assert isinstance(recipe, ClassifyRecipe)
+    held_out = image_split("valid", recipe.data)
+    seven = next(i for i, label in enumerate(held_out.labels) if held_out.classes[label] == "7")
+    held_out.open(seven).save(IMAGES / "seven.png")
+    picture, pixels = explain_image(classifier, IMAGES / "seven.png")
+    plot_image(picture, pixels, IMAGES / "seven-look.png", title="seven.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Put a finished run among the shipped models: everything but the training state.
+
+python scripts/ship.py runs/digits digits
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+from manyheads.app.folder import ModelFolder
+
+PRETRAINED = Path(__file__).parents[1] / "src" / "manyheads" / "pretrained"
+
+
+def main() -> None:
+    """Check the run and copy its files."""
+    run, name = Path(sys.argv[1]), sys.argv[2]
+    folder = ModelFolder(run)
+    if folder.recipe.train.store != "float16":
+        sys.exit(f"{run} is stored as {folder.recipe.train.store}: ship float16 (train.store).")
+    target = PRETRAINED / name
+    target.mkdir(parents=True, exist_ok=True)
+    for path in sorted(run.iterdir()):
+        if path.is_file():
+            shutil.copyfile(path, target / path.name)
+    size = sum(path.stat().st_size for path in target.iterdir())
+    print(f"{target.name}: {size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()

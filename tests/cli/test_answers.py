@@ -1,0 +1,290 @@
+"""What each verb answers: answers on stdout, remarks on stderr, JSON on demand."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from manyheads import load
+from manyheads.app.predict import Translator
+from manyheads.data.images import open_image
+from tests.cli.conftest import Call
+from tests.made import (
+    CLASSIFY,
+    TRANSLATE,
+    half,
+    read_jsonl,
+    write_halves,
+    write_lines,
+    write_numbers,
+    write_recipe,
+)
+
+# --- translate ----------------------------------------------------------------------------------
+
+
+def test_translate_texts(call: Call, translator: Path) -> None:
+    """One answer a line, in order, and nothing else."""
+    found = call("translate", "--model", translator, "nine", "three four", "nine")
+    assert found == (0, "".join(f"{text}\n" for text in expected(translator)), "")
+
+
+def expected(translator: Path) -> list[str]:
+    predictor = load(translator)
+    assert isinstance(predictor, Translator)
+    return predictor(["nine", "three four", "nine"])
+
+
+def test_translate_stdin(call: Call, translator: Path) -> None:
+    """The lines of stdin, of Unix or of Windows, the last one with an end or without."""
+    wanted = "".join(f"{text}\n" for text in expected(translator))
+    for stdin in (b"nine\nthree four\nnine\n", b"nine\r\nthree four\r\nnine"):
+        assert call("translate", "--model", translator, stdin=stdin) == (0, wanted, "")
+
+
+def test_translate_stdin_keeps_empty_lines(call: Call, translator: Path) -> None:
+    """Line N of the output belongs to line N of the input."""
+    nine, three, _ = expected(translator)
+    found = call("translate", "--model", translator, stdin=b"\nnine\n  \nthree four\n\n")
+    assert found.out == f"\n{nine}\n\n{three}\n\n"
+
+
+def test_translate_stdin_splits_at_line_feeds_only(call: Call, translator: Path) -> None:
+    """A separator of Unicode or a form feed inside a line is not the end of it."""
+    found = call("translate", "--model", translator, stdin="nine\u2028nine\x0cnine\n".encode())
+    assert found.code == 0
+    assert found.out.count("\n") == 1
+
+
+def test_translate_nothing(call: Call, translator: Path) -> None:
+    """No lines in, no lines out."""
+    assert call("translate", "--model", translator, stdin=b"") == (0, "", "")
+
+
+def test_a_byte_order_mark_on_stdin_is_not_text(call: Call, translator: Path) -> None:
+    """As in a file: Windows puts one in front."""
+    nine = expected(translator)[0]
+    found = call("translate", "--model", translator, stdin=b"\xef\xbb\xbfnine\n")
+    assert found.out == f"{nine}\n"
+
+
+def test_translate_json(call: Call, translator: Path) -> None:
+    """An object a line: source, translation, and the search's account."""
+    found = call(
+        "translate", "--model", translator, "--json", "--n-best", "2", "nine", "three four"
+    )
+    lines = [json.loads(line) for line in found.out.splitlines()]
+    assert [line["source"] for line in lines] == ["nine", "three four"]
+    assert [line["translation"] for line in lines] == expected(translator)[:2]
+    for line in lines:
+        assert len(line["n_best"]) == 2
+        assert line["n_best"][0].keys() == {"text", "score", "finished"}
+
+
+def test_translate_n_best(call: Call, translator: Path) -> None:
+    """Score and text, the best first."""
+    found = call("translate", "--model", translator, "--n-best", "2", "nine")
+    scores, texts = zip(*(line.split("\t") for line in found.out.splitlines()), strict=True)
+    assert list(map(float, scores)) == sorted(map(float, scores), reverse=True)
+    assert texts[0] == expected(translator)[0]
+
+
+def test_translate_beam(call: Call, translator: Path) -> None:
+    """1 is greedy, and may find something else than the recipe's 4."""
+    predictor = load(translator)
+    assert isinstance(predictor, Translator)
+    greedy = predictor.translate(["six eight ten"], beams=1)[0][0].text
+    found = call("translate", "--model", translator, "--beam", "1", "six eight ten")
+    assert found.out == f"{greedy}\n"
+
+
+# --- classify -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / "b.png", tmp_path / "a.png"]
+    for label, path in enumerate(paths):
+        half(label, 9).save(path)
+    return paths
+
+
+def test_classify(call: Call, classifier: Path, pictures: list[Path]) -> None:
+    """A line a picture, in the order given: path, tab, classes with probabilities."""
+    code, out, err = call("classify", "--model", classifier, *pictures)
+    assert (code, err) == (0, "")
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert [path for path, _ in lines] == [str(path) for path in pictures]
+    for _, classes in lines:
+        assert {"left", "right"} <= set(classes.split())
+        assert "%" in classes
+
+
+def test_classify_a_folder(call: Call, classifier: Path, pictures: list[Path]) -> None:
+    """All pictures in it, in order of their names."""
+    out = call("classify", "--model", classifier, "--top", "1", pictures[0].parent).out
+    assert [line.split("\t")[0] for line in out.splitlines()] == sorted(map(str, pictures))
+
+
+def test_classify_json(call: Call, classifier: Path, pictures: list[Path]) -> None:
+    """An object a line."""
+    out = call("classify", "--model", classifier, "--json", *pictures).out
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line["path"] for line in lines] == [str(path) for path in pictures]
+    for line in lines:
+        assert sum(guess["probability"] for guess in line["classes"]) == pytest.approx(1)
+
+
+# --- evaluate -----------------------------------------------------------------------------------
+
+
+def test_evaluate(call: Call, own_translator: Path) -> None:
+    """Model, data, score and signature; logged in the folder."""
+    code, out, _ = call("evaluate", "--model", own_translator)
+    assert code == 0
+    assert "8 pairs" in out
+    assert "bleu" in out
+    assert "tok:13a" in out
+    assert len(read_jsonl(own_translator / "evaluations.jsonl")) == 2
+
+
+def test_evaluate_json(call: Call, own_classifier: Path) -> None:
+    """The logged line, and the model it belongs to."""
+    found = json.loads(call("evaluate", "--model", own_classifier, "--json").out)
+    assert found.pop("model") == str(own_classifier)
+    assert found == read_jsonl(own_classifier / "evaluations.jsonl")[-1]
+
+
+def test_evaluate_other_data(call: Call, own_translator: Path, tmp_path: Path) -> None:
+    """From the current folder."""
+    write_lines(tmp_path / "mine.tsv", ["nine\tneun", "two\tzwei"])
+    found = json.loads(
+        call("evaluate", "--model", own_translator, "--data", "mine.tsv", "--json").out
+    )
+    assert (found["data"], found["pairs"]) == ("mine.tsv", 2)
+
+
+def test_evaluate_the_test_split(call: Call, own_translator: Path) -> None:
+    """A wrong call without --final."""
+    code, out, err = call("evaluate", "--model", own_translator, "--split", "test")
+    assert (code, out) == (2, "")
+    assert "--final" in err
+    assert call("evaluate", "--model", own_translator, "--split", "test", "--final").code == 0
+    assert read_jsonl(own_translator / "evaluations.jsonl")[-1]["final"] is True
+
+
+# --- look ---------------------------------------------------------------------------------------
+
+
+def test_look_at_a_sentence(call: Call, translator: Path, tmp_path: Path) -> None:
+    """A PNG, and the clearest map in the terminal."""
+    code, out, err = call("look", translator, "three four", "--out", tmp_path / "map.png")
+    assert code == 0
+    assert out.startswith(expected(translator)[1])
+    assert "%" in out or any(block in out for block in "░▒▓█")
+    assert f"wrote {tmp_path / 'map.png'}" in err
+    assert min(open_image(tmp_path / "map.png").size) > 200
+
+
+def test_look_at_a_picture(
+    call: Call, classifier: Path, pictures: list[Path], tmp_path: Path
+) -> None:
+    """A PNG in the current folder, the classes in the terminal."""
+    code, out, err = call("look", classifier, pictures[0])
+    assert code == 0
+    assert "left" in out
+    assert "wrote look.png" in err
+    assert min(open_image(tmp_path / "look.png").size) > 200
+
+
+def test_look_json(call: Call, translator: Path, classifier: Path, pictures: list[Path]) -> None:
+    """The view as data, and no picture unless asked for."""
+    found = json.loads(call("look", translator, "three four", "--json").out)
+    assert found["text"] == "three four"
+    assert found["source"][-1] == "</s>"
+    assert found["translation"] == expected(translator)[1]
+    assert found["maps"]
+    found = json.loads(call("look", classifier, pictures[0], "--json").out)
+    assert found["path"] == str(pictures[0])
+    assert not (pictures[0].parent / "look.png").exists()
+
+
+def test_look_shapes(call: Call, translator: Path, classifier: Path, pictures: list[Path]) -> None:
+    """The walk of shapes through either model, as text or as JSON."""
+    for model, given in ((translator, "three four"), (classifier, pictures[0])):
+        code, out, _ = call("look", model, given, "--shapes")
+        assert code == 0
+        assert "encoder" in out
+        assert len(out.splitlines()) > 10
+        lines = json.loads(call("look", model, given, "--shapes", "--json").out)
+        assert len(lines) > 10
+
+
+# --- info, models -------------------------------------------------------------------------------
+
+
+def test_info_on_a_preset(call: Call) -> None:
+    """Parameters counted exactly."""
+    code, out, _ = call("info", "vit-b")
+    assert code == 0
+    assert "86,567,656" in out
+    assert "86M (Dosovitskiy et al. 2021, table 1)" in out
+    assert json.loads(call("info", "vit-b/32", "--json").out)["config"]["patch"] == 32
+
+
+def test_info_on_a_folder(call: Call, translator: Path) -> None:
+    """Task, training, measurements."""
+    code, out, _ = call("info", translator)
+    assert code == 0
+    for part in ("translate", "transformer-tiny", "trained", "measured", "bleu"):
+        assert part in out
+    assert json.loads(call("info", translator, "--json").out)["task"] == "translate"
+
+
+def test_models(call: Call) -> None:
+    """Shipped models, recipes and presets by name."""
+    out = call("models").out
+    for name in ("date-en-ko", "digits", "multi30k-en-de-tiny", "transformer-base", "vit-h"):
+        assert name in out
+    found = json.loads(call("models", "--json").out)
+    assert set(found) == {"models", "recipes", "presets"}
+    assert "vit-ti" in found["presets"]
+
+
+# --- train --------------------------------------------------------------------------------------
+
+
+def test_train(call: Call, tmp_path: Path) -> None:
+    """Progress on stderr, the score of the stored model on stdout, the folder by the recipe."""
+    write_halves(tmp_path)
+    write_recipe(tmp_path / "halves.toml", CLASSIFY, tmp_path)
+    code, out, err = call("train", "halves.toml", "train.steps=6", "train.validate_every=3")
+    assert code == 0
+    assert "runs/halves" in out
+    assert "accuracy" in out
+    assert "step 3: val_accuracy" in err
+    assert "6/6" in err
+    assert call("info", "runs/halves").code == 0
+
+
+def test_train_json(call: Call, tmp_path: Path) -> None:
+    """The evaluation as one object."""
+    write_numbers(tmp_path, train=20, other=4)
+    write_recipe(tmp_path / "numbers.toml", TRANSLATE, tmp_path)
+    found = call("train", "numbers.toml", "train.steps=2", "--out", "deep/run", "--json")
+    line = json.loads(found.out)
+    assert line["model"] == "deep/run"
+    assert line["metric"] == "bleu"
+
+
+def test_train_finds_data_by_the_path_rule(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MANYHEADS_DATA for the recipe's names, the current folder for those of the command line."""
+    write_numbers(tmp_path / "sets", train=20, other=4)
+    (tmp_path / "numbers.toml").write_text(TRANSLATE, encoding="utf-8")
+    monkeypatch.setenv("MANYHEADS_DATA", str(tmp_path / "sets"))
+    assert call("train", "numbers.toml", "train.steps=1").code == 0
+    write_lines(tmp_path / "mine.tsv", ["nine\tneun", "two\tzwei"])
+    found = call("train", "numbers.toml", "train.steps=1", "data.valid=mine.tsv", "--out", "b")
+    assert f"{tmp_path / 'mine.tsv'}, 2 pairs" in found.out

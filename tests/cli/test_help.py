@@ -1,0 +1,89 @@
+"""Every verb explains itself, quickly."""
+
+import subprocess
+import sys
+
+import pytest
+
+from manyheads import __version__
+from tests.cli.conftest import Call
+
+VERBS = ["train", "translate", "classify", "evaluate", "look", "info", "models"]
+
+
+def test_help_lists_the_verbs(call: Call) -> None:
+    """On stdout, because it was asked for."""
+    code, out, err = call("--help")
+    assert (code, err) == (0, "")
+    for verb in VERBS:
+        assert verb in out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_every_verb_has_help(call: Call, verb: str, option: str) -> None:
+    """What it is for, and its options."""
+    code, out, err = call(verb, option)
+    assert (code, err) == (0, "")
+    assert f"manyheads {verb}" in out
+    assert "--help" in out
+
+
+def test_the_options_of_the_contract(call: Call) -> None:
+    """Contracts: the grammar that scripts rely on."""
+    promised = {
+        "train": ["--out", "--resume"],
+        "translate": ["--model", "--beam", "--json"],
+        "classify": ["--model", "--top", "--json"],
+        "evaluate": ["--model", "--data", "--split", "--final", "--json"],
+        "look": ["--out", "--shapes", "--json"],
+        "info": ["--json"],
+        "models": ["--json"],
+    }
+    assert list(promised) == VERBS
+    for verb, options in promised.items():
+        out = call(verb, "--help").out
+        assert [option for option in options if option not in out] == []
+
+
+def test_version(call: Call) -> None:
+    """One word, for scripts."""
+    assert call("--version") == (0, f"{__version__}\n", "")
+
+
+def test_no_verb_is_a_wrong_call(call: Call) -> None:
+    """Shows the help, and is not mistaken for success."""
+    code, out, err = call()
+    assert code == 2
+    assert "translate" in out + err
+
+
+@pytest.mark.parametrize(
+    "words", [["transalte"], ["translate", "--beams", "3"], ["info"], ["translate", "--beam", "0"]]
+)
+def test_a_wrong_call(call: Call, words: list[str]) -> None:
+    """Unknown verb, unknown option, missing argument, impossible number: 2, and on stderr."""
+    code, out, err = call(*words)
+    assert (code, out) == (2, "")
+    assert "Usage: " in err
+    assert "-h' for help" in err
+
+
+def test_help_of_any_verb_imports_no_torch() -> None:
+    """Start-up is a feature: half a second is the bar, and torch alone takes longer."""
+    program = f"""
+import sys
+from manyheads.cli.main import main
+for verb in {VERBS}:
+    sys.argv = ["manyheads", verb, "--help"]
+    try:
+        main()
+    except SystemExit as left:
+        assert not left.code
+heavy = {{"torch", "numpy", "sentencepiece", "matplotlib", "sklearn", "PIL"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

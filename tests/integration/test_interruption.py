@@ -1,0 +1,139 @@
+"""kill -9 at any moment, resume: the final weights are those of the uninterrupted run, bit by bit.
+
+Each run is a process of its own, as users start it. The uninterrupted one is timed; the other is
+killed at random times of that span, checkpoints being written most of the time, and resumed with
+the same command until it is through.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.made import CLASSIFY, TRANSLATE, read_jsonl, write_halves, write_numbers, write_recipe
+
+PATIENCE = 300.0  # seconds for a start-up or the whole of a tiny run, on a busy machine
+
+
+class Trainer:
+    """A run folder, and processes that train in it."""
+
+    def __init__(self, recipe: Path, out: Path, steps: int) -> None:
+        self.out = out
+        self.log = out.with_suffix(".log")
+        self.command = [
+            *(sys.executable, "-m", "manyheads", "train", str(recipe), "--out", str(out)),
+            *(f"train.steps={steps}", "train.save_every=3", "train.validate_every=50"),
+        ]
+
+    def start(self, *, resume: bool) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [*self.command, *(["--resume"] if resume else [])],
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+                stdout=log,
+                stderr=log,
+            )
+
+    def checkpoints(self) -> list[str]:
+        return sorted(path.name for path in (self.out / "state").glob("step-*"))
+
+    def wait_for_a_checkpoint(self, process: subprocess.Popen[bytes], before: list[str]) -> bool:
+        """Until this process has saved something; False if it has ended first."""
+        end = time.monotonic() + PATIENCE
+        while self.checkpoints()[-1:] == before[-1:]:
+            if process.poll() is not None:
+                return False
+            assert time.monotonic() < end, self.log.read_text()
+            time.sleep(0.002)
+        return process.poll() is None
+
+    def finish(self, *, resume: bool) -> float:
+        """Train to the end; return the seconds from the first checkpoint on."""
+        process = self.start(resume=resume)
+        self.wait_for_a_checkpoint(process, self.checkpoints())
+        began = time.monotonic()
+        assert process.wait(PATIENCE) == 0, self.log.read_text()
+        return time.monotonic() - began
+
+    def kill(self, *, resume: bool, after: float) -> bool:
+        """Train until some time after the first new checkpoint; False if the run was through."""
+        before = self.checkpoints()
+        process = self.start(resume=resume)
+        if self.wait_for_a_checkpoint(process, before):
+            time.sleep(after)
+        process.send_signal(signal.SIGKILL)
+        return process.wait(PATIENCE) == -signal.SIGKILL
+
+    def kill_in_start_up(self, *, after: float) -> None:
+        """Kill while data are read and nothing, or nothing new, is saved."""
+        process = self.start(resume=True)
+        time.sleep(after)
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
+
+
+def recipe(kind: str, folder: Path) -> Path:
+    if kind == "translate":
+        write_numbers(folder, train=150)
+        return write_recipe(folder / "recipe.toml", TRANSLATE, folder)
+    write_halves(folder)
+    return write_recipe(folder / "recipe.toml", CLASSIFY, folder)
+
+
+def interrupt(kind: str, folder: Path, *, kills: int, steps: int) -> None:
+    """Train with and without kills, and compare."""
+    path = recipe(kind, folder)
+    whole = Trainer(path, folder / "whole", steps)
+    cut = Trainer(path, folder / "cut", steps)
+    seconds = whole.finish(resume=False)
+    chance = random.Random(kills)
+    landed, within_an_epoch = 0, 0
+    for number in range(kills):
+        after = chance.uniform(0, 0.8 * seconds / kills)
+        if not cut.kill(resume=number > 0, after=after):
+            break  # a machine that has become so much faster is through already
+        landed += 1
+        newest = cut.out / "state" / cut.checkpoints()[-1] / "progress.json"
+        progress = json.loads(newest.read_text())["progress"]
+        within_an_epoch += progress["index"] > 0
+        assert progress["step"] < steps
+        if number % 4 == 3:
+            cut.kill_in_start_up(after=chance.uniform(0, 3))
+    assert landed > kills / 2
+    assert within_an_epoch > 0
+    cut.finish(resume=True)
+    for name in ("recipe.toml", "model.safetensors"):
+        assert (cut.out / name).read_bytes() == (whole.out / name).read_bytes(), name
+    last = f"state/step-{steps:09d}/optimizer.safetensors"
+    assert (cut.out / last).read_bytes() == (whole.out / last).read_bytes()
+    lines = [
+        [
+            (line["step"], line["epoch"], "loss" in line)
+            for line in read_jsonl(out / "metrics.jsonl")
+        ]
+        for out in (whole.out, cut.out)
+    ]
+    assert lines[0] == lines[1]
+    assert "Traceback" not in cut.log.read_text()
+    assert "other conditions" not in cut.log.read_text()
+
+
+@pytest.mark.parametrize("kind", ["translate", "classify"])
+def test_two_kills(kind: str, tmp_path: Path) -> None:
+    """Some seconds of training, killed twice."""
+    interrupt(kind, tmp_path, kills=2, steps=200)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", ["translate", "classify"])
+def test_ten_kills(kind: str, tmp_path: Path) -> None:
+    """A longer run, killed ten times in training and twice more in start-up."""
+    interrupt(kind, tmp_path, kills=10, steps=1200)

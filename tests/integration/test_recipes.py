@@ -1,0 +1,68 @@
+"""Every shipped recipe runs: two steps, a stored model, an answer.
+
+Data that a checkout does not have are made small, and found through MANYHEADS_DATA.
+"""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from manyheads import load
+from manyheads.app.paths import shipped
+from manyheads.app.predict import Classifier, Translator
+from manyheads.app.recipe import ClassifyRecipe, Recipe, TranslateRecipe, read_recipe
+from tests.made import CLASSES, half, numbers, png, run, write_lines
+
+RECIPES = shipped("recipes")
+
+
+def make_data(recipe: Recipe, root: Path) -> list[str]:
+    """Write what the recipe names, and return what it takes to use so little."""
+    names = [recipe.data.train, recipe.data.valid]
+    for seed, name in enumerate(filter(None, names)):
+        if name == "digits" or name.startswith("dates:"):
+            continue
+        if isinstance(recipe, TranslateRecipe):
+            source, target = numbers(60, seed)
+            write_lines(root / f"{name}.{recipe.data.source}", source)
+            write_lines(root / f"{name}.{recipe.data.target}", target)
+        else:
+            write_pictures(recipe, root / name)
+    if isinstance(recipe, ClassifyRecipe) and recipe.data.train != "digits":
+        return ["data.hold_out=6"]
+    return []
+
+
+def write_pictures(recipe: ClassifyRecipe, pattern: Path) -> None:
+    """Parquet files as the recipe's pattern has them, a few pictures in each."""
+    for part in range(2):
+        path = pattern.with_name(pattern.name.replace("*", str(part)))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pictures = [half(index % 2, index, height=32, width=32) for index in range(20)]
+        labels = [CLASSES[index % 2] for index in range(20)]
+        columns = {recipe.data.image: list(map(png, pictures)), recipe.data.label: labels}
+        pq.write_table(pa.table(columns), path)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_two_steps(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From raw data to a model folder that opens, measures as stored, and answers."""
+    monkeypatch.setenv("MANYHEADS_DATA", str(tmp_path / "sets"))
+    recipe = read_recipe(RECIPES[name])
+    changes = make_data(recipe, tmp_path / "sets")
+    torch.manual_seed(0)
+    line = run(RECIPES[name], tmp_path / "out", "train.steps=2", "train.warmup=1", *changes)
+    assert 0 <= line["value"] <= 100
+    stored = load_file(tmp_path / "out" / "model.safetensors").values()
+    assert {tensor.dtype for tensor in stored} == {getattr(torch, recipe.train.store)}
+    predictor = load(tmp_path / "out")
+    if isinstance(recipe, TranslateRecipe):
+        assert isinstance(predictor, Translator)
+        assert isinstance(predictor("Friday, 20 November 2026"), str)
+    else:
+        assert isinstance(predictor, Classifier)
+        assert predictor(half(0, 1)) in predictor.labels
