@@ -92,7 +92,7 @@ class CaseResult:
     rows: list[Row]
     # Name -> rate of the first contender divided by this one's, each in its best variant, over the
     # rounds: low quartile, median, high quartile.
-    ratios: dict[str, tuple[float, float, float]]
+    ratios: dict[str, list[float]]
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def _row(case: Case, contender: Contender, seconds: list[float], peak: dict[str,
     return Row(contender.name, contender.variant, median, low, high, rounded, share)
 
 
-def _ratios(rows: list[Row]) -> dict[str, tuple[float, float, float]]:
+def _ratios(rows: list[Row]) -> dict[str, list[float]]:
     best: dict[str, Row] = {}
     for row in rows:
         if row.name not in best or _median(row) < _median(best[row.name]):
@@ -216,11 +216,10 @@ def _median(row: Row) -> float:
     return statistics.median(row.seconds)
 
 
-def _quartiles(values: list[float]) -> tuple[float, float, float]:
+def _quartiles(values: list[float]) -> list[float]:
     if len(values) == 1:
-        return values[0], values[0], values[0]
-    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
-    return low, median, high
+        return values * 3
+    return statistics.quantiles(values, n=4, method="inclusive")
 
 
 def _seconds(work: Callable[[], object]) -> float:

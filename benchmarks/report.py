@@ -81,11 +81,11 @@ def _caption(result: Result) -> str:
     caption = (
         f"`make bench ARGS={result.name}` on {about['date']}: {about['cpu']}, "
         f"{about['cores']} cores, {about['threads']} threads; {', '.join(versions)}. "
-        f"GEMM peak: fp32 {result.peak['fp32']:.0f}, bf16 {result.peak['bf16']:.0f} GFLOP/s. "
         f"Median (quartiles) of {result.rounds} round{'s' if result.rounds > 1 else ''}"
     )
     if any(row.share for case in result.cases for row in case.rows):
-        caption += " · share of the GEMM peak"
+        peak = f"fp32 {result.peak['fp32']:.0f}, bf16 {result.peak['bf16']:.0f} GFLOP/s"
+        caption += f" · share of the GEMM peak ({peak})"
     if result.busy:
         caption += f". **Disturbed: other processes took up to {result.others:.0%} of the machine**"
     return caption + "."

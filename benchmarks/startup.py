@@ -1,5 +1,6 @@
 """How long a command takes from the prompt, in a process of its own."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -31,10 +32,19 @@ def _case(arguments: list[str], bar: str) -> Case:
 
 def _command(arguments: list[str]) -> Callable[[], None]:
     command = [str(Path(sys.executable).with_name("manyheads")), *arguments]
+    # As everywhere, bytecode is kept from the first run: the warm-up.
+    environment = {key: os.environ[key] for key in os.environ if key != "PYTHONDONTWRITEBYTECODE"}
 
     def work() -> None:
         try:
-            subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8")
+            subprocess.run(
+                command,
+                check=True,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                env=environment,
+            )
         except FileNotFoundError as error:
             raise CommandFailedError(
                 f"There is no command {command[0]}: `make bench` installs it."

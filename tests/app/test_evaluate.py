@@ -70,6 +70,15 @@ def test_pictures(classify: Classifier) -> None:
     assert 32 * train["value"] + 8 * line["value"] == pytest.approx(100 * sum(right))
 
 
+def test_a_folder_that_cannot_be_written_to(translate: Translator) -> None:
+    """As an installed wheel's may be: the result is still an answer."""
+    path = translate.folder.path / "evaluations.jsonl"
+    path.unlink()
+    path.mkdir()
+    with pytest.warns(UserWarning, match=r"not logged.*evaluations\.jsonl"):
+        assert evaluate(translate)["pairs"] == 8
+
+
 # --- Test splits --------------------------------------------------------------------------------
 
 

@@ -141,6 +141,7 @@ WRONG = [
     ("model.dim=0", ("model.dim is 0", "at least 1")),
     ("model.heads=-2", ("model.heads is -2", "at least 1")),
     ("model.dropout=1.5", ("model.dropout is 1.5", "at least 0 and below 1")),
+    ("model.dropout=nan", ("model.dropout is nan", "at least 0 and below 1")),
     ("model.preset=transformer-tin", ("'transformer-tin'", "did you mean 'transformer-tiny'?")),
     ("model.preset=vit-ti", ("'vit-ti' does not fit the task", "transformer- preset translates")),
     ("model.pad=3", ("model.pad is 3, but the data make it 0",)),
@@ -181,6 +182,29 @@ def test_a_wrong_value_of_a_classifier(
     message = complaint(classify, override)
     for part in parts:
         assert part in message
+
+
+@pytest.mark.parametrize("task", [TRANSLATE, CLASSIFY], ids=["translate", "classify"])
+def test_no_value_of_any_key_ends_in_a_traceback(tmp_path: Path, task: str) -> None:
+    """Odd values for every key there is: each is taken, or refused as a mistake in the recipe."""
+    path = tmp_path / "any.toml"
+    path.write_text(task, encoding="utf-8")
+    recipe = read_recipe(path)
+    table = tomllib.loads(write_recipe(recipe, recipe.config()))
+    keys = [*table, *(f"{name}.{key}" for name in table for key in _keys(table[name]))]
+    odd = ["0", "-1", "nan", "inf", "x", "''", "[]", "{}", "true", "[1]", "{a=1}", "2026-11-20"]
+    refused = 0
+    for key in keys:
+        for value in odd:
+            try:
+                read_recipe(path, [f"{key}={value}"])
+            except RecipeError as error:
+                refused += key.rpartition(".")[2] in str(error)
+    assert refused > 5 * len(keys)
+
+
+def _keys(value: Any) -> list[str]:
+    return list(value) if isinstance(value, dict) else []
 
 
 def test_several_mistakes_are_listed_together(translate: Path) -> None:

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+import torch
 
 from manyheads import load
 from manyheads.app.folder import sha256
@@ -159,9 +160,18 @@ def test_a_registered_test_split_is_not_trained_or_selected_on(
         run(sentences, tmp_path / "out", *SHORT)
 
 
-def test_generated_test_dates_are_a_test_split_too(sentences: Path, tmp_path: Path) -> None:
-    """They are no file, but as untouchable."""
-    with pytest.raises(UsageError, match="dates:test is a test split"):
+@pytest.mark.parametrize("content_is_registered", [True, False])
+def test_generated_test_dates_are_a_test_split_too(
+    sentences: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    content_is_registered: bool,
+) -> None:
+    """They are no file, but as untouchable; also where another Babel makes others."""
+    if not content_is_registered:
+        for digest in [key for key, split in splits._register().items() if split.test]:
+            monkeypatch.delitem(splits._register(), digest)
+    with pytest.raises(UsageError, match=r"dates:test is (a|the) test split"):
         run(sentences, tmp_path / "out", "data.valid=dates:test")
 
 
@@ -229,6 +239,16 @@ def test_another_recipe_is_not_gone_on_with(pictures: Path, tmp_path: Path) -> N
     assert "+ learning_rate = 0.5" in message
     assert "clip" not in message
     assert sha256(tmp_path / "out" / "model.safetensors") == before
+
+
+def test_another_number_of_threads_warns(pictures: Path, tmp_path: Path) -> None:
+    """threads = 0 takes what there is; sums in another order are not bitwise the same."""
+    all_cores = "train.threads=0"
+    with pytest.raises(InterruptedRunError):
+        train(read_recipe(pictures, [all_cores]), tmp_path / "out", resume=False, observer=CtrlC(3))
+    torch.set_num_threads(2)
+    with pytest.warns(UserWarning, match=r"bitwise.*threads was 1, is 2"):
+        run(pictures, tmp_path / "out", all_cores, resume=True)
 
 
 def test_a_finished_run_is_measured_again(pictures: Path, tmp_path: Path) -> None:

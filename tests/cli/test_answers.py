@@ -7,6 +7,7 @@ import pytest
 
 from manyheads import load
 from manyheads.app.predict import Translator
+from manyheads.data.digits import read_digits
 from manyheads.data.images import open_image
 from tests.cli.conftest import Call
 from tests.made import (
@@ -133,6 +134,19 @@ def test_classify_json(call: Call, classifier: Path, pictures: list[Path]) -> No
     assert [line["path"] for line in lines] == [str(path) for path in pictures]
     for line in lines:
         assert sum(guess["probability"] for guess in line["classes"]) == pytest.approx(1)
+
+
+# --- Shipped models -----------------------------------------------------------------------------
+
+
+def test_default_models(call: Call, tmp_path: Path) -> None:
+    """Contracts: dates are translated and digits read without a word about models."""
+    found = call("translate", "Friday, 20 November 2026")
+    assert found == (0, "2026년 11월 20일 금요일\n", "")
+    read_digits().open(0).resize((80, 80)).save(tmp_path / "zero.png")
+    found = call("classify", "--top", "1", "zero.png")
+    assert found.code == 0
+    assert found.out.startswith("zero.png\t0 ")
 
 
 # --- evaluate -----------------------------------------------------------------------------------

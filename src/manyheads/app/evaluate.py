@@ -1,5 +1,6 @@
 """Measuring a stored model, and logging what was measured."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -43,7 +44,10 @@ def evaluate(
         line = _evaluate_images(predictor, data, split, final)
     line["final"] = final
     line["date"] = datetime.now(UTC).isoformat(timespec="seconds")
-    append_evaluation(predictor.folder.path, line)
+    try:
+        append_evaluation(predictor.folder.path, line)
+    except OSError as error:  # a shipped model may lie where users cannot write
+        warnings.warn(f"The result was not logged with the model: {error}", stacklevel=2)
     return line
 
 

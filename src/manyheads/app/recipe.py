@@ -77,7 +77,7 @@ class _Recipe(Table, ABC):
         for key, value in changes.items():
             if key not in allowed:
                 raise RecipeError(_unknown(f"model.{key}", key, ["preset", *allowed]))
-            if derived.get(key, value) != value:
+            if key in derived and derived[key] != value:
                 raise RecipeError(
                     f"model.{key} is {value!r}, but the data make it {derived[key]}: leave it out."
                 )
@@ -188,7 +188,7 @@ def _apply(table: dict[str, Any], override: str) -> None:
 def _check_range(key: str, value: float, *, whole: bool) -> None:
     """Refuse what no model can be built with: sizes below 1, shares outside of 0..1."""
     share = key.endswith("dropout")
-    if value < whole or (share and value >= 1):
+    if not value >= whole or (share and value >= 1):  # nan is never right
         limit = f"at least {int(whole)}{' and below 1' if share else ''}"
         raise RecipeError(f"model.{key} is {value!r}: it must be {limit}.")
 

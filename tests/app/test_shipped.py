@@ -1,0 +1,102 @@
+"""The models that come with the package: found by name, small, whole, and good at their task."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from manyheads import load
+from manyheads.app.folder import ModelFolder
+from manyheads.app.paths import find_model, find_recipe, shipped
+from manyheads.app.predict import Classifier, Translator
+from manyheads.app.recipe import read_recipe, write_recipe
+from manyheads.data.digits import read_digits
+from manyheads.data.images import hold_out
+from manyheads.models.transformer import TransformerConfig
+from tests.made import read_jsonl
+
+MODELS = shipped("pretrained")
+MEGABYTE = 1_000_000
+
+# The contract's date grammar, one line a phrasing.
+DATES = {
+    "Friday, November 20, 2026": "2026년 11월 20일 금요일",
+    "Friday, 20 November 2026": "2026년 11월 20일 금요일",
+    "Fri 20 Nov 2026": "2026년 11월 20일 금요일",
+    "Fri, Nov 20, '26": "2026년 11월 20일 금요일",
+    "November 20, 2026": "2026년 11월 20일",
+    "20 Nov 2026": "2026년 11월 20일",
+    "Nov 20th, 2026": "2026년 11월 20일",
+    "the 20th of November 2026": "2026년 11월 20일",
+    "2026-11-20": "2026년 11월 20일",
+    "11/20/2026": "2026년 11월 20일",
+    "11/20/26": "2026년 11월 20일",
+    "November 20": "11월 20일",
+    "Friday, November 20": "11월 20일 금요일",
+    "November 2026": "2026년 11월",
+    "Nov 20, 2026 at 3:05 PM": "2026년 11월 20일 오후 3:05",
+    "Nov 20, 2026, 15:05": "2026년 11월 20일 15:05",
+    "12:30 a.m. on November 20, 2026": "2026년 11월 20일 오전 12:30",
+    "Nov 20 – 22, 2026": "2026년 11월 20일~22일",
+    "Nov 20 – Dec 2, 2026": "2026년 11월 20일 ~ 12월 2일",
+    "from November 20, 2026 to January 2, 2027": "2026년 11월 20일 ~ 2027년 1월 2일",
+}
+
+
+def test_models_are_shipped() -> None:
+    """Issue: these two, by these names."""
+    assert {"date-en-ko", "digits"} <= set(MODELS)
+
+
+@pytest.mark.parametrize(("name", "limit"), [("date-en-ko", 2), ("digits", 1)])
+def test_shipped_models_are_small(name: str, limit: int) -> None:
+    """Under 2 MB and under 1 MB, everything in the folder counted."""
+    files = [path for path in find_model(name).rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < limit * MEGABYTE
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_shipped_model_is_a_model_folder(name: str) -> None:
+    """Whole, in 16 bit, measured, with a card, without training state."""
+    folder = ModelFolder(find_model(name))
+    assert not (folder.path / "state").exists()
+    assert {tensor.dtype for tensor in _weights(folder.path)} == {torch.float16}
+    assert folder.path.joinpath("README.md").read_text(encoding="utf-8").startswith(f"# {name}\n")
+    assert read_jsonl(folder.path / "metrics.jsonl")[-1]["step"] == folder.recipe.train.steps
+    assert folder.evaluations()[0]["split"] == "valid"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_shipped_model_was_made_by_the_shipped_recipe(name: str) -> None:
+    """Whoever changes the recipe trains the model anew."""
+    folder = ModelFolder(find_model(name))
+    recipe = read_recipe(find_recipe(name))
+    stored = folder.recipe.config()
+    derived = "vocabulary" if isinstance(stored, TransformerConfig) else "classes"
+    resolved = write_recipe(recipe, recipe.config(**{derived: getattr(stored, derived)}))
+    assert (folder.path / "recipe.toml").read_text(encoding="utf-8") == resolved
+
+
+def _weights(folder: Path) -> list[torch.Tensor]:
+    return list(load_file(folder / "model.safetensors").values())
+
+
+def test_dates() -> None:
+    """Every example of the contract, weekday and word order included; alone and together."""
+    translate = load("date-en-ko")
+    assert isinstance(translate, Translator)
+    assert dict(zip(DATES, translate(list(DATES)), strict=True)) == DATES
+    assert translate("Friday, 20 November 2026") == "2026년 11월 20일 금요일"
+
+
+def test_digits() -> None:
+    """On the fixed split: at least 98% of 360, through the same door that users take."""
+    classify = load("digits")
+    assert isinstance(classify, Classifier)
+    _, held = hold_out(read_digits(), 360, 0)
+    found = classify([held.open(index) for index in range(len(held))])
+    right = sum(
+        guess == held.classes[label] for guess, label in zip(found, held.labels, strict=True)
+    )
+    assert right / len(held) >= 0.98
