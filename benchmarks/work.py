@@ -11,7 +11,7 @@ from torch import nn
 from manyheads.train.config import Precision as AutocastType
 from manyheads.train.config import TrainConfig
 from manyheads.train.device import autocast
-from manyheads.train.loop import _update
+from manyheads.train.loop import update
 from manyheads.train.optim import adamw
 from manyheads.train.task import Loss, Task
 
@@ -51,7 +51,7 @@ def learning(
 
     def work() -> None:
         for batch in batches:
-            _update(ready, task, [batch], config, optimizer, 1, CPU)
+            update(ready, task, [batch], config, optimizer, 1, CPU)
 
     return work
 

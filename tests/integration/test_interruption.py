@@ -1,8 +1,8 @@
 """kill -9 at any moment, resume: the final weights are those of the uninterrupted run, bit by bit.
 
 Each run is a process of its own, as users start it. The uninterrupted one is timed; the other is
-killed at random times of that span, checkpoints being written most of the time, and resumed with
-the same command until it is through.
+killed at random moments spread over it, between checkpoints and while one is written, and resumed
+with the same command until it is through.
 """
 
 import json
@@ -19,6 +19,7 @@ import pytest
 
 from tests.made import CLASSIFY, TRANSLATE, read_jsonl, write_halves, write_numbers, write_recipe
 
+SAVE_EVERY = 3
 PATIENCE = 300.0  # seconds for a start-up or the whole of a tiny run, on a busy machine
 
 
@@ -31,7 +32,7 @@ class Trainer:
         self.log = out.with_suffix(".log")
         self.command = [
             *(sys.executable, "-m", "manyheads", "train", str(recipe), "--out", str(out)),
-            *(f"train.steps={steps}", "train.save_every=3", "train.validate_every=50"),
+            *(f"train.steps={steps}", f"train.save_every={SAVE_EVERY}", "train.validate_every=50"),
         ]
 
     def start(self, *, resume: bool) -> subprocess.Popen[bytes]:
@@ -66,11 +67,16 @@ class Trainer:
         assert process.wait(PATIENCE) == 0, self.log.read_text()
         return seconds
 
-    def kill(self, *, resume: bool, after: float) -> bool:
-        """Train until some time after the first new checkpoint; False if the run was through."""
-        newest = self.checkpoints()[-1:]
+    def kill(self, *, resume: bool, step: int, after: float) -> bool:
+        """Train on until some time after a checkpoint; False if the run was through before."""
+        before = self.checkpoints()[-1:]
         process = self.start(resume=resume)
-        if self.wait_until(process, lambda: self.checkpoints()[-1:] != newest):
+
+        def trained_on() -> bool:
+            newest = self.checkpoints()[-1:]
+            return newest != before and newest >= [f"step-{step:09d}"]
+
+        if self.wait_until(process, trained_on):
             time.sleep(after)
         process.send_signal(signal.SIGKILL)
         return process.wait(PATIENCE) == -signal.SIGKILL and self.checkpoints()[-1] != self.last
@@ -98,17 +104,19 @@ def interrupt(kind: str, folder: Path, *, kills: int, steps: int) -> None:
     cut = Trainer(path, folder / "cut", steps)
     seconds = whole.finish(resume=False)
     chance = random.Random(kills)
+    share = 0.8 * steps / kills  # the last fifth is left, for a machine that has become faster
     landed, within_an_epoch = 0, 0
     for number in range(kills):
-        after = chance.uniform(0, 0.8 * seconds / kills)
-        if not cut.kill(resume=number > 0, after=after):
-            break  # a machine that has become so much faster is through already
+        step = int(share * (number + chance.random()))
+        after = chance.uniform(0, 2 * SAVE_EVERY * seconds / steps)  # up to two checkpoints later
+        if not cut.kill(resume=number > 0, step=step, after=after):
+            break
         landed += 1
         newest = cut.out / "state" / cut.checkpoints()[-1] / "progress.json"
         progress = json.loads(newest.read_text())["progress"]
         within_an_epoch += progress["index"] > 0
         if number % 4 == 3:
-            cut.kill_in_start_up(after=chance.uniform(0, 3))
+            cut.kill_in_start_up(after=chance.uniform(0, 1.5))
     assert landed > kills / 2
     assert within_an_epoch > 0
     cut.finish(resume=True)

@@ -82,15 +82,15 @@ class ModelFolder:
     def model(self) -> nn.Module:
         """Build the model with its stored weights, in fp32, ready for use."""
         config = self.recipe.config()
-        with torch.device("meta"):  # no time for weights that are about to be replaced
-            model = build(config)
+        # Not on the meta device: drawing weights there imports torch's compiler, which takes
+        # longer than drawing them.
+        model = build(config)
         try:
             stored = load_file(self.path / "model.safetensors")
         except (SafetensorError, OSError) as error:
             raise FolderError(
                 f"{self.path / 'model.safetensors'} cannot be read: {error}."
             ) from error
-        materialise(model)
         restore(model, stored, self.path / "model.safetensors")
         return model.eval()
 
@@ -139,17 +139,6 @@ class ModelFolder:
             return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         except ValueError as error:
             raise FolderError(f"{path} has a damaged line: {error}. Remove that line.") from error
-
-
-def materialise(model: nn.Module) -> None:
-    """Give a model built on the meta device memory of its own, without touching its buffers."""
-    memory: dict[int, nn.Parameter] = {}  # tied parameters are one object with several holders
-    for module in model.modules():
-        for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
-            empty = memory.setdefault(
-                id(parameter), nn.Parameter(torch.empty_like(parameter, device="cpu"))
-            )
-            setattr(module, name, empty)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -11,7 +11,7 @@ from manyheads.data.splits import refuse_test
 from manyheads.data.text import Corpus, read_parallel
 from manyheads.errors import RecipeError, UsageError, nearest
 
-DATES = {"train": 120_000, "valid": 1_650, "test": 3_300}  # pairs generated a split
+DATES = {"train": 120_000, "valid": 3_300, "test": 3_300}  # pairs generated a split
 
 
 def read_corpus(name: str, data: TranslateData) -> Corpus:

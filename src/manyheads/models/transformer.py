@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from manyheads.models.parts import (
@@ -109,12 +109,26 @@ class Transformer(nn.Module):
                     module.weight[self.config.pad].zero_()
 
     def forward(
-        self, source: Int[Tensor, "batch source"], target: Int[Tensor, "batch target"]
-    ) -> Float[Tensor, "batch target vocabulary"]:
-        """Score every next token of a target that starts with the start token (teacher forcing)."""
+        self,
+        source: Int[Tensor, "batch source"],
+        target: Int[Tensor, "batch target"],
+        scored: Bool[Tensor, "batch target"] | None = None,
+    ) -> Float[Tensor, "*positions vocabulary"]:
+        """Score every next token of a target that starts with the start token (teacher forcing).
+
+        Args:
+            source: token ids, padded.
+            target: token ids, padded.
+            scored: positions to score; the output layer, the largest product of a small model,
+                is spared the others. All if None.
+
+        Returns:
+            Logits (batch, target, vocabulary), or (scored positions, vocabulary).
+        """
         memory = self.encode(source)
         x = self.dropout(self.positions(self._embed(self.target_embedding, target)))
-        return self.output(self.decoder(x, memory, padding_mask(source, self.config.pad)))
+        x = self.decoder(x, memory, padding_mask(source, self.config.pad))
+        return self.output(x if scored is None else x[scored])
 
     def encode(self, source: Int[Tensor, "batch source"]) -> Float[Tensor, "batch source dim"]:
         """Give every source token a vector that knows its sentence."""

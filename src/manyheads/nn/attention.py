@@ -104,11 +104,15 @@ _RECORDER_UNDER_COMPILE = (
 )
 
 
-# Disabled, or the exception would be swallowed and the model run uncompiled. With fullgraph=True
-# torch raises an exception of its own here, and shows the reason.
-@torch.compiler.disable(reason=_RECORDER_UNDER_COMPILE)  # type: ignore[untyped-decorator]
 def _refuse_compiled() -> None:
     raise UsageError(_RECORDER_UNDER_COMPILE)
+
+
+# Not compiled, or the exception would be swallowed and the model run uncompiled. Under fullgraph
+# torch raises an exception of its own here, and shows the reason. This is what the decorator
+# torch.compiler.disable sets; calling it would import the compiler, which costs more than a second.
+_refuse_compiled._torchdynamo_disable = True  # type: ignore[attr-defined]
+_refuse_compiled._torchdynamo_disable_msg = _RECORDER_UNDER_COMPILE  # type: ignore[attr-defined]
 
 
 class KeyValue(NamedTuple):

@@ -54,4 +54,6 @@ class KeyValueCache:
 
     def select(self, rows: Int[Tensor, " kept"]) -> "KeyValueCache":
         """Keep these rows, in this order; a row may be taken more than once."""
-        return KeyValueCache(self.key_storage[rows], self.value_storage[rows], self.length)
+        # Several times faster than indexing with a tensor, which reads value by value.
+        keys, values = self.key_storage, self.value_storage
+        return KeyValueCache(keys.index_select(0, rows), values.index_select(0, rows), self.length)

@@ -129,12 +129,11 @@ class TranslateTask:
     def loss(self, model: nn.Module, batch: TextBatch) -> Loss:
         """Sum the label-smoothed cross-entropy over all target tokens (teacher forcing)."""
         batch = batch.to(next(model.parameters()).device)
-        logits = model(batch.source, batch.target[:, :-1])  # input: shifted right behind START
         wanted = batch.target[:, 1:]
         real = wanted != PAD
-        smoothing = self.config.label_smoothing
-        loss = smoothed_cross_entropy(logits[real], wanted[real], smoothing)
-        return Loss(loss, int(real.sum()), {})
+        logits = model(batch.source, batch.target[:, :-1], real)  # input: shifted right by START
+        loss = smoothed_cross_entropy(logits, wanted[real], self.config.label_smoothing)
+        return Loss(loss, len(logits), {})
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Translate the validation sources greedily and score them."""

@@ -79,7 +79,7 @@ def fit(
                 step = progress.step + 1
                 # Reseeding by step makes dropout a pure function of (seed, step): nothing to store.
                 torch.manual_seed(stream(seed, "dropout", step))
-                loss, logs = _update(model, task, window, config, optimizer, step, device)
+                loss, logs = update(model, task, window, config, optimizer, step, device)
                 progress.step = step
                 progress.index += len(window)
                 meter.add(loss, logs, sum(batch.units for batch in window))
@@ -107,7 +107,7 @@ def fit(
     return progress
 
 
-def _update(
+def update(
     model: nn.Module,
     task: Task[B],
     window: Sequence[B],

@@ -23,22 +23,20 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) ->
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """-sum_c q_c log p_c = logsumexp(z) - (1 - s) z_y - s mean(z); its gradient is p - q."""
+    """-sum_c q_c log p_c = -(1 - s) log p_y - s mean(log p); its gradient is p - q."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-        logits = logits.float()
-        normaliser = logits.logsumexp(dim=1)
-        ctx.save_for_backward(logits, targets, normaliser)
+        log_p = logits.float().log_softmax(dim=1)
+        ctx.save_for_backward(log_p, targets)
         ctx.smoothing = smoothing
-        true = logits.gather(1, targets[:, None])[:, 0]
-        return (normaliser - (1 - smoothing) * true - smoothing * logits.mean(dim=1)).sum()
+        true = log_p.gather(1, targets[:, None])[:, 0]
+        return -((1 - smoothing) * true + smoothing * log_p.mean(dim=1)).sum()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        logits, targets, normaliser = ctx.saved_tensors
-        grad = torch.sub(logits, normaliser[:, None]).exp_()
-        grad.sub_(ctx.smoothing / logits.shape[1])
+        log_p, targets = ctx.saved_tensors
+        grad = log_p.exp().sub_(ctx.smoothing / log_p.shape[1])
         true = torch.full_like(targets, ctx.smoothing - 1, dtype=grad.dtype)
         grad.scatter_add_(1, targets[:, None], true[:, None])
         return grad.mul_(grads[0]), None, None
