@@ -39,7 +39,7 @@ def _run(arguments: argparse.Namespace) -> None:
             )
     names = arguments.names or BENCHMARKS
     if not arguments.tables:
-        base = QUICK if arguments.quick else Settings()
+        base = QUICK if arguments.quick else Settings(rounds=arguments.rounds)
         settings = replace(base, force=arguments.force, threads=arguments.threads)
         for name in names:
             module = import_module(f"benchmarks.{name}")
@@ -57,6 +57,7 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}")
     parser.add_argument("--quick", action="store_true", help="one round; nothing is stored")
+    parser.add_argument("--rounds", type=int, default=11, help="turns each contender takes")
     parser.add_argument("--force", action="store_true", help="measure on a busy machine too")
     parser.add_argument("--threads", type=int, default=0, help="0 = as many as torch takes")
     parser.add_argument("--tables", action="store_true", help="only rewrite the stored tables")

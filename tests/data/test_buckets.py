@@ -1,6 +1,7 @@
 """The batch plan: every pair once, no work on padding, and a pure function of its arguments."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,22 @@ def test_every_pair_once_and_within_the_budget(
     for batch in batches:
         longest = max(source[batch].max(), target[batch].max())
         assert len(batch) * longest <= max_tokens or len(batch) == 1
+
+
+@pytest.mark.parametrize(("max_tokens", "rows"), [(20, 4), (24, 4), (25, 5), (4, 1)])
+def test_as_many_as_fit(max_tokens: int, rows: int) -> None:
+    """Sentences of 5 tokens: full batches, and not one token over the budget."""
+    lengths = np.full(20, 5)
+    batches = length_buckets(lengths, lengths, max_tokens, seed=1, epoch=0)
+    assert {len(batch) for batch in batches} == {rows}
+
+
+def test_either_side_counts() -> None:
+    """A short source with a long target is as large as the target."""
+    source, target = np.full(8, 2), np.full(8, 9)
+    for one, other in ((source, target), (target, source)):
+        batches = length_buckets(one, other, 18, seed=1, epoch=0)
+        assert [len(batch) for batch in batches] == [2] * 4
 
 
 @given(pairs=PAIRS, max_tokens=st.integers(1, 200), seed=SEEDS, epoch=st.integers(0, 1000))

@@ -1,0 +1,59 @@
+"""The optimizer and what it runs on."""
+
+import pytest
+import torch
+from torch import nn
+
+from manyheads.train.device import autocast, best_device, set_threads
+from manyheads.train.optim import adamw
+from tests.train.toy import config
+
+
+def test_weight_decay_is_for_matrices() -> None:
+    """With no gradient to follow, matrices shrink by rate x decay; biases and norms stay."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
+    for parameter in model.parameters():
+        nn.init.ones_(parameter)
+        parameter.grad = torch.zeros_like(parameter)
+    adamw(model, config(learning_rate=0.1, weight_decay=0.5)).step()
+    found = {name: parameter.flatten()[0].item() for name, parameter in model.named_parameters()}
+    assert found == {
+        "0.weight": pytest.approx(1 - 0.1 * 0.5),
+        "0.bias": 1.0,
+        "1.weight": 1.0,
+        "1.bias": 1.0,
+    }
+
+
+def test_one_step_by_hand() -> None:
+    """The first step of Adam has the length of the learning rate, whatever the gradient's."""
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(model.weight)
+    model.weight.grad = torch.full((1, 1), 123.0)
+    adamw(model, config(learning_rate=0.1)).step()
+    assert model.weight.item() == pytest.approx(0.9)
+
+
+def test_frozen_parameters_are_left_alone() -> None:
+    """What needs no gradient needs no moments either."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    model[0].requires_grad_(False)
+    groups = adamw(model, config()).param_groups
+    assert sum(len(group["params"]) for group in groups) == 2
+
+
+def test_threads() -> None:
+    """A number sets them, 0 takes what there is; the answer is what will be used."""
+    assert set_threads(2) == torch.get_num_threads() == 2
+    assert set_threads(0) == 2
+    assert set_threads(1) == torch.get_num_threads() == 1
+
+
+def test_fp32_is_left_alone() -> None:
+    """bf16 is asked for by the recipe, or it is not there."""
+    device = best_device()
+    x = torch.ones(2, 2, device=device)
+    with autocast(device, "fp32"):
+        assert (x @ x).dtype == torch.float32
+    with autocast(device, "bf16"):
+        assert (x @ x).dtype == torch.bfloat16
