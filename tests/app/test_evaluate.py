@@ -94,6 +94,15 @@ def test_the_test_split_needs_final(translate: Translator) -> None:
     assert log(translate.folder.path) == [*before, line]
 
 
+def test_the_recipes_own_test_split_needs_final_by_its_path_too(translate: Translator) -> None:
+    """Naming the file with --data instead of the split does not make it another one."""
+    recipe = translate.folder.recipe
+    assert isinstance(recipe, TranslateRecipe)
+    assert recipe.data.test is not None
+    with pytest.raises(UsageError, match="--final"):
+        evaluate(translate, data=recipe.data.test)
+
+
 def test_a_registered_test_split_needs_final_by_any_name(
     translate: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,6 @@ from PIL import Image
 from torch import nn
 
 import manyheads
-from manyheads.app import predict
 from manyheads.app.predict import Classifier, Translator
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.models.transformer import Transformer
@@ -70,11 +69,8 @@ def test_one_by_one_or_64_together(translate: Translator, beams: int) -> None:
     assert len({each.text for each in together}) > 20  # or this would say little
 
 
-def test_a_stream_is_answered_in_order(
-    translate: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_is_answered_in_order(translate: Translator) -> None:
     """Any number of lines, some at a time, none held back at the end."""
-    monkeypatch.setattr(predict, "LINES", 4)
     texts, _ = numbers(10, seed=3)
     taken: list[str] = []
 
@@ -83,7 +79,7 @@ def test_a_stream_is_answered_in_order(
             taken.append(text)
             yield text
 
-    stream = translate.stream(lines())  # type: ignore[arg-type]
+    stream = translate.stream(lines(), lines=4)  # type: ignore[arg-type]
     assert next(stream)[0].text == translate(texts[0])
     assert len(taken) == 4
     assert [best.text for best, *_ in stream] == translate(texts[1:])

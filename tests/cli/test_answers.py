@@ -58,6 +58,14 @@ def test_translate_stdin_splits_at_line_feeds_only(call: Call, translator: Path)
     assert found.out.count("\n") == 1
 
 
+def test_lines_before_a_bad_one_are_answered(call: Call, translator: Path) -> None:
+    """A byte that is not UTF-8 in line 2 does not cost line 1 its answer."""
+    nine = expected(translator)[0]
+    found = call("translate", "--model", translator, stdin=b"nine\n\xff\n")
+    assert (found.code, found.out) == (1, f"{nine}\n")
+    assert "line 2" in found.err
+
+
 def test_translate_nothing(call: Call, translator: Path) -> None:
     """No lines in, no lines out."""
     assert call("translate", "--model", translator, stdin=b"") == (0, "", "")

@@ -6,13 +6,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from manyheads.app.folder import append_evaluation
-from manyheads.app.paths import here
+from manyheads.app.paths import find_data, here
 from manyheads.app.predict import Classifier, Translator
-from manyheads.app.recipe import ClassifyRecipe, TranslateRecipe
+from manyheads.app.recipe import (
+    ClassifyData,
+    ClassifyRecipe,
+    TranslateData,
+    TranslateRecipe,
+)
 from manyheads.app.sources import corpus_split, image_split, read_corpus, read_images
 from manyheads.data.splits import registered
 from manyheads.data.text import Corpus
-from manyheads.errors import UsageError
+from manyheads.errors import NotFoundError, UsageError
 from manyheads.tasks.classify import Pixels, score
 from manyheads.tasks.metrics import TEXT_METRICS, Score
 
@@ -56,12 +61,13 @@ def _evaluate_text(
 ) -> dict[str, Any]:
     recipe = translator.folder.recipe
     assert isinstance(recipe, TranslateRecipe)
+    languages = ("", f".{recipe.data.source}", f".{recipe.data.target}")
     if data is None:
         corpus = corpus_split(split, recipe.data)
     else:
-        languages = ("", f".{recipe.data.source}", f".{recipe.data.target}")
         corpus = read_corpus(here(data, languages), recipe.data)
-    head = _heading(corpus.origin, corpus.hashes, data, split, final, test=corpus.test)
+    test = corpus.test or _is_recipes_test(data, recipe.data, languages)
+    head = _heading(corpus.origin, corpus.hashes, data, split, final, test=test)
     outputs = translator(corpus.source)
     scores: dict[str, Score] = {
         name: TEXT_METRICS[name](outputs, corpus.target) for name in recipe.evaluate.metrics
@@ -92,13 +98,30 @@ def _evaluate_images(
     images = (
         image_split(split, recipe.data) if data is None else read_images(here(data), recipe.data)
     ).relabel(classifier.labels)
-    head = _heading(images.origin, images.hashes, data, split, final)
+    test = _is_recipes_test(data, recipe.data)
+    head = _heading(images.origin, images.hashes, data, split, final, test=test)
     measured = score(classifier.model, Pixels(images, classifier.preprocessing))
     scores = {
         "accuracy": Score(measured["accuracy"], "share of pictures whose likeliest class is right"),
         "loss": Score(measured["loss"], "mean cross-entropy, natural logarithm"),
     }
     return head | {"pictures": len(images)} | _scores(scores)
+
+
+def _is_recipes_test(
+    data: str | None, named: TranslateData | ClassifyData, suffixes: Sequence[str] = ("",)
+) -> bool:
+    """Say whether other data are the recipe's own test split by another name."""
+    if data is None or named.test is None:
+        return False
+    try:
+        given, test = (
+            [path.absolute() for path in find_data(name, named.root, suffixes)]
+            for name in (here(data, suffixes), named.test)
+        )
+        return given == test
+    except NotFoundError:  # generated, or not there: nothing to compare
+        return False
 
 
 def _heading(

@@ -12,7 +12,7 @@ from manyheads.app.folder import ModelFolder
 from manyheads.app.paths import find_model
 from manyheads.app.recipe import TranslateRecipe
 from manyheads.data.images import open_image
-from manyheads.errors import UsageError
+from manyheads.errors import ManyheadsError, UsageError
 from manyheads.tasks.classify import classify
 from manyheads.tasks.translate import DecodeConfig, Translation, translate
 from manyheads.train.device import best_device
@@ -65,12 +65,27 @@ class Translator:
         return translate(self.model, self.tokenizer, texts, decode, n_best=n_best)
 
     def stream(
-        self, texts: Iterable[str], *, beams: int | None = None, n_best: int = 1
+        self,
+        texts: Iterable[str],
+        *,
+        beams: int | None = None,
+        n_best: int = 1,
+        lines: int = LINES,
     ) -> Iterator[list[Translation]]:
-        """Translate any number of texts, such as the lines of a file, in order."""
+        """Translate any number of texts, such as the lines of a file, `lines` at a time."""
         waiting = iter(texts)
-        while chunk := list(islice(waiting, LINES)):
+        failure: ManyheadsError | None = None
+        while failure is None:
+            chunk: list[str] = []
+            try:
+                chunk.extend(islice(waiting, lines))  # keeps what came before an error
+            except ManyheadsError as error:  # a bad line: answer those before it first
+                failure = error
+            if not chunk:
+                break
             yield from self.translate(chunk, beams=beams, n_best=n_best)
+        if failure is not None:
+            raise failure
 
 
 class Classifier:

@@ -23,7 +23,7 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Translate texts: one answer a line, in order."""
-    from manyheads.app.predict import Translator, load
+    from manyheads.app.predict import LINES, Translator, load
     from manyheads.cli.show import print_json, warn
     from manyheads.errors import UsageError
 
@@ -38,9 +38,13 @@ def run(
             yield line
 
     source = _arguments(texts) if texts else _stdin()
-    for number, best in enumerate(
-        translator.stream(remember(source), beams=beam, n_best=n_best), 1
-    ):
+    answers = translator.stream(
+        remember(source),
+        beams=beam,
+        n_best=n_best,
+        lines=1 if not texts and sys.stdin.isatty() else LINES,  # a person waits for each answer
+    )
+    for number, best in enumerate(answers, 1):
         text = waiting.pop(0)
         if json:
             found = [

@@ -60,6 +60,8 @@ class VitConfig:
 
     def __post_init__(self) -> None:
         """Refuse an image that cannot be cut into whole patches."""
+        if self.patch < 1:
+            raise UsageError(f"The patch size is {self.patch}: it must be at least 1.")
         if self.height % self.patch or self.width % self.patch:
             raise UsageError(
                 f"Images of {self.height} x {self.width} pixels cannot be cut into patches of "
