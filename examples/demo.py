@@ -19,6 +19,7 @@ from manyheads.app.recipe import read_recipe
 from manyheads.app.run import train
 from manyheads.app.sources import image_split
 from manyheads.cli.progress import ProgressBar
+from manyheads.errors import RecipeError
 from manyheads.lens.plot import plot_image, plot_text
 from manyheads.lens.terminal import render_map
 from manyheads.lens.view import clearest
@@ -97,5 +98,7 @@ def classify_digits(classifier: Classifier) -> None:
 if __name__ == "__main__":
     try:
         main()
+    except RecipeError as error:
+        sys.exit(f"demo: {error}\nOr remove the folder {FOLDER} and start again.")
     except manyheads.ManyheadsError as error:
         sys.exit(f"demo: {error}")

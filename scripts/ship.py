@@ -21,7 +21,7 @@ def main() -> None:
     target = PRETRAINED / name
     target.mkdir(parents=True, exist_ok=True)
     for path in sorted(run.iterdir()):
-        if path.is_file():
+        if path.is_file() and not path.name.startswith("."):
             shutil.copyfile(path, target / path.name)
     size = sum(path.stat().st_size for path in target.iterdir())
     print(f"{target.name}: {size / 1e6:.2f} MB")

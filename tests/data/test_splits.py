@@ -5,6 +5,8 @@ from importlib.resources import files
 
 import pytest
 
+from manyheads.app.recipe import TranslateData
+from manyheads.app.sources import read_corpus
 from manyheads.data.splits import Split, refuse_test, registered
 from manyheads.errors import UsageError
 
@@ -48,3 +50,11 @@ def test_a_test_split_is_refused_in_training() -> None:
 def test_other_content_may_be_trained_on() -> None:
     """Registered training data, and files that nobody registered."""
     refuse_test([TRAIN["sha256"], "0" * 64], "data/train.tsv")
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_generated_dates_are_the_registered_ones(split: str) -> None:
+    """Another CLDR, seed, size or phrasing would make other splits of the same name."""
+    data = TranslateData(train="dates:train", valid="dates:valid", source="en", target="ko")
+    (found,) = registered(read_corpus(f"dates:{split}", data).hashes)
+    assert (found.name, found.test) == (f"dates:{split}", split == "test")

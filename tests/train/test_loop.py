@@ -359,7 +359,7 @@ def test_a_loss_that_is_no_number_stops_and_names_the_batch(tmp_path: Path, valu
     assert "at step 8" in message
     assert f"points {sorted(chosen.tolist())}" in message
     assert "Nothing was updated" in message
-    assert "--resume" in message
+    assert "--out" in message
     assert metrics(tmp_path)[: len(before)] == before
     assert checkpoint.checkpoints(tmp_path / "state")[-1].name == "step-000000006"
     assert same(run(tmp_path, Plane(), config()), run(tmp_path / "whole", Plane(), config()))

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from manyheads.app.card import write_card
 from manyheads.app.folder import append_evaluation
 from manyheads.app.paths import find_data, here
 from manyheads.app.predict import Classifier, Translator
@@ -47,10 +48,10 @@ def evaluate(
         line = _evaluate_text(predictor, data, split, final)
     else:
         line = _evaluate_images(predictor, data, split, final)
-    line["final"] = final
     line["date"] = datetime.now(UTC).isoformat(timespec="seconds")
     try:
         append_evaluation(predictor.folder.path, line)
+        write_card(predictor.folder)
     except OSError as error:  # a shipped model may lie where users cannot write
         warnings.warn(f"The result was not logged with the model: {error}", stacklevel=2)
     return line
@@ -145,6 +146,7 @@ def _heading(
         "split": split if data is None else None,
         "registered": [entry.name for entry in known],
         "sha256": list(hashes),
+        "final": test,
     }
 
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import platform
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -165,7 +164,15 @@ def write_weights(folder: Path, model: nn.Module, store: str) -> None:
     }
     temporary = folder / f".model.safetensors.{os.getpid()}"
     save_file(stored, temporary, metadata={"format": "pt"})
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
     temporary.replace(folder / "model.safetensors")
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what a killed run was in the middle of writing."""
+    for path in folder.glob(".*.[0-9]*"):
+        path.unlink()
 
 
 def write_manifest(folder: Path, recipe: Recipe) -> None:
@@ -197,13 +204,9 @@ def write_inputs(
 
 
 def append_evaluation(folder: Path, line: Mapping[str, Any]) -> None:
-    """Add a line to the log of evaluations; an installed model's folder may be read-only."""
-    path = folder / "evaluations.jsonl"
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(dict(line), ensure_ascii=False) + "\n")
-    except OSError as error:
-        warnings.warn(f"{path} cannot be written, so this is not logged: {error}.", stacklevel=2)
+    """Add a line to the log of evaluations."""
+    with (folder / "evaluations.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(dict(line), ensure_ascii=False) + "\n")
 
 
 def versions() -> dict[str, str]:

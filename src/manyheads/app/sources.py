@@ -18,6 +18,11 @@ def read_corpus(name: str, data: TranslateData) -> Corpus:
     """Read a parallel corpus: "dates:SPLIT" is generated, anything else is a path."""
     if name.startswith("dates:"):
         return _dates(name.removeprefix("dates:"))
+    if "*" in name:
+        raise RecipeError(
+            f"{name!r} is a pattern: parallel text is one pair of files, named without their "
+            "endings, or one .tsv file."
+        )
     suffixes = ("",) if name.endswith(".tsv") else (f".{data.source}", f".{data.target}")
     (path,) = find_data(name, data.root, suffixes)
     return read_parallel(path, data.source, data.target)
@@ -46,7 +51,9 @@ def read_images(name: str, data: ClassifyData) -> ImageSet:
     if name == "digits":
         return read_digits()
     paths = find_data(name, data.root)
-    if paths[0].is_dir():
+    if any(path.is_dir() for path in paths):
+        if len(paths) > 1:
+            raise RecipeError(f"{name!r} matches {len(paths)} folders or files: name one folder.")
         return read_folder(paths[0])
     return read_parquet(paths, data.image, data.label)
 

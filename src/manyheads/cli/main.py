@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from io import TextIOWrapper
 from typing import TextIO
 
 import typer
@@ -40,6 +41,9 @@ def _options(
 def main() -> None:
     """Run the command; turn the errors we raise on purpose into a message and an exit code."""
     warnings.showwarning = _show_warning
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # Korean, whatever the locale says
+            stream.reconfigure(encoding="utf-8")
     try:
         app()
     except ManyheadsError as error:

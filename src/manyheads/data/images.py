@@ -180,7 +180,11 @@ def read_folder(folder: Path) -> ImageSet:
     Raises:
         DataError: there are no class folders, or no pictures in them.
     """
-    classes = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
+    classes = sorted(
+        entry.name
+        for entry in folder.iterdir()
+        if entry.is_dir() and not entry.name.startswith((".", "__"))  # .git, __MACOSX
+    )
     found = [
         (path, label)
         for label, name in enumerate(classes)
@@ -193,12 +197,15 @@ def read_folder(folder: Path) -> ImageSet:
             f"example {folder / 'cat' / '1.png'} ({', '.join(sorted(SUFFIXES))})."
         )
     paths = [path for path, _ in found]
+    # Names and sizes stand for the content: reading every picture could take hours.
+    listing = "\n".join(f"{path.relative_to(folder)}\t{path.stat().st_size}" for path in paths)
     return ImageSet(
         labels=np.array([label for _, label in found]),
         classes=classes,
         names=[str(path) for path in paths],
         read=lambda index: Image.open(paths[index]),
         origin=str(folder),
+        hashes=(hashlib.sha256(listing.encode()).hexdigest(),),
     )
 
 

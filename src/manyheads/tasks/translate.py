@@ -167,21 +167,22 @@ def translate(
         (i for i, text in enumerate(texts) if text.strip()), key=lambda i: len(sources[i])
     )
     results = [[Translation("", 0.0, 0.0, [], True)] for _ in texts]
-    rows = max(1, ROWS // decode.beams)
+    beams = max(decode.beams, n_best)
+    rows = max(1, ROWS // beams)
     for first in range(0, len(waiting), rows):
         chosen = waiting[first : first + rows]
         batch = pad([sources[i] for i in chosen], PAD).to(device)
         # A limit of the sentence alone, so that its output does not depend on its batch.
         limits = [2 * len(sources[i]) + 16 for i in chosen]
         found: list[list[Hypothesis]]
-        if decode.beams == 1 and n_best == 1:
+        if beams == 1:
             found = [[best] for best in greedy_search(model, batch, limits, start=START, end=END)]
         else:
             found = beam_search(
                 model,
                 batch,
                 limits,
-                beams=max(decode.beams, n_best),
+                beams=beams,
                 start=START,
                 end=END,
                 length_penalty=decode.length_penalty,

@@ -95,12 +95,14 @@ def fit(
                         keep(model)
                     meter.skip()
                 progress.seconds = meter.seconds
-                if step % config.save_every == 0 or step == config.steps or stop_asked():
+                finished = progress.stopped or step == config.steps
+                interrupted = stop_asked()
+                if step % config.save_every == 0 or finished or interrupted:
                     checkpoint.save(folder / "state", model, optimizer, progress)
-                if stop_asked():
-                    raise InterruptedRunError(f"Stopped after step {step} of {config.steps}.")
-                if progress.stopped or step == config.steps:
+                if finished:
                     break
+                if interrupted:
+                    raise InterruptedRunError(f"Stopped after step {step} of {config.steps}.")
             else:
                 progress.epoch += 1
                 progress.index = 0
@@ -129,7 +131,7 @@ def update(
             raise NonFiniteLossError(
                 f"The loss is {value} at step {step}, in the batch of {task.describe(batch)}. "
                 "Nothing was updated with it. Look at these examples, lower train.learning_rate, "
-                "or set train.clip; then go on from the last checkpoint with --resume."
+                "or set train.clip, and train anew with --out."
             )
         loss.sum.backward()
         total += value
@@ -143,7 +145,7 @@ def update(
         raise NonFiniteLossError(
             f"The gradient is {norm.item()} at step {step} (the loss is {total / weight:.4g}), in "
             f"the batch of {', '.join(map(task.describe, window))}. Nothing was updated with it. "
-            "Lower train.learning_rate; then go on from the last checkpoint with --resume."
+            "Lower train.learning_rate and train anew with --out."
         )
     for group in optimizer.param_groups:
         group["lr"] = learning_rate(step, config)
