@@ -1,0 +1,78 @@
+"""Every command of the README runs as written, in both languages."""
+
+import ast
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from manyheads.app.paths import find_recipe
+from manyheads.app.recipe import read_recipe
+
+ROOT = Path(__file__).parents[1]
+PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.ko.md")}
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """Find the code blocks of a language."""
+    return re.findall(rf"```{language}\n(.*?)```", PAGES[page], flags=re.DOTALL)
+
+
+def commands(page: str) -> list[list[str]]:
+    """Find the calls of manyheads, without their comments."""
+    lines = [line for block in blocks(page, "bash") for line in block.splitlines()]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("manyheads")]
+
+
+ANSWERING = [call for call in commands("README.md") if call[0] not in ("train", "evaluate")]
+TRAINING = [call for call in commands("README.md") if call[0] == "train"]
+
+
+def test_both_languages_show_the_same_commands() -> None:
+    """Neither page falls behind the other."""
+    assert commands("README.md") == commands("README.ko.md")
+    assert len(ANSWERING) >= 8
+    assert len(TRAINING) >= 5
+
+
+@pytest.mark.parametrize("call", ANSWERING, ids=" ".join)
+def test_a_command_answers(call: list[str], tmp_path: Path) -> None:
+    """With the shipped models, from any folder."""
+    picture = tmp_path / "docs" / "images" / "seven.png"
+    picture.parent.mkdir(parents=True)
+    shutil.copyfile(ROOT / "docs" / "images" / "seven.png", picture)
+    done = subprocess.run(
+        [sys.executable, "-m", "manyheads", *call],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize("call", TRAINING, ids=" ".join)
+def test_a_training_command_is_a_valid_recipe(call: list[str]) -> None:
+    """Its recipe is shipped (my.toml stands for the reader's own) and its changes are allowed."""
+    _, recipe, *rest = call
+    changes = [part for part in rest if "=" in part]
+    name = "multi30k-en-de-tiny" if recipe == "my.toml" else recipe
+    read_recipe(find_recipe(name), changes)
+
+
+def test_the_python_of_the_readme_runs() -> None:
+    """And gives what its comments say."""
+    (block,) = blocks("README.md", "python")
+    found: dict[str, Any] = {}
+    exec(block, found)
+    assert found["trace"].records
+    promised = re.findall(r"^(translate\(.*?\)) +# (['\[].*)$", block, flags=re.MULTILINE)
+    assert len(promised) == 2
+    for code, answer in promised:
+        assert eval(code, found) == ast.literal_eval(answer)
