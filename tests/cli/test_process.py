@@ -70,6 +70,8 @@ def test_ctrl_c_while_waiting_for_text(translator: Path, environment: dict[str, 
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # A job in the background of a shell inherits that SIGINT is ignored; a person's does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdin is not None
     assert process.stdout is not None
