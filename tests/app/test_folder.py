@@ -84,7 +84,7 @@ def test_the_stored_recipe_is_resolved(translator: Path) -> None:
     """The data's part of the model is written out, so the folder needs no data to be opened."""
     config = read_recipe(translator / "recipe.toml").config()
     assert config == read_recipe(translator / "recipe.toml").config(
-        vocabulary=len(ModelFolder(translator).tokenizer())
+        vocabulary=len(ModelFolder(translator).tokenizers().source)
     )
 
 

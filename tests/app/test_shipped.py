@@ -74,8 +74,9 @@ def test_a_shipped_model_was_made_by_the_shipped_recipe(name: str) -> None:
     recipe = read_recipe(find_recipe(name))
     stored = folder.recipe.config()
     derived = "vocabulary" if isinstance(stored, TransformerConfig) else "classes"
-    resolved = write_recipe(recipe, recipe.config(**{derived: getattr(stored, derived)}))
-    assert (folder.path / "recipe.toml").read_text(encoding="utf-8") == resolved
+    config = recipe.config(**{derived: getattr(stored, derived)})
+    # Written anew: a key that came after the model was made has its default in both.
+    assert write_recipe(folder.recipe, stored) == write_recipe(recipe, config)
 
 
 def _weights(folder: Path) -> list[torch.Tensor]:

@@ -8,16 +8,11 @@ import pytest
 import torch
 
 from manyheads.data.text import Corpus
-from manyheads.data.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
+from manyheads.data.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig, Tokenizers
 from manyheads.errors import DataError
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.tasks.translate import (
-    DecodeConfig,
-    EvaluateConfig,
-    TranslateTask,
-    TranslateTrainConfig,
-    translate,
-)
+from manyheads.tasks.decoding import DecodeConfig, translate
+from manyheads.tasks.translate import EvaluateConfig, TranslateTask, TranslateTrainConfig
 from manyheads.train.loop import fit
 from tests.made import Silent, numbers
 
@@ -31,6 +26,10 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.train([*source, *target], TokenizerConfig(size=320))
 
 
+def tokenizers() -> Tokenizers:
+    return Tokenizers(tokenizer(), tokenizer())
+
+
 def task(
     source: list[str] = SOURCE,
     target: list[str] = TARGET,
@@ -40,7 +39,7 @@ def task(
     return TranslateTask(
         corpus,
         corpus,
-        tokenizer(),
+        tokenizers(),
         config or TranslateTrainConfig(),
         EvaluateConfig(metrics=("exact", "bleu")),
         seed=1,
@@ -169,7 +168,7 @@ def test_overfits_one_batch(tmp_path: Path) -> None:
         observer=Silent(),
     )
     assert made.evaluate(net.eval()) == {"exact": 100.0, "bleu": pytest.approx(100.0)}
-    assert translate(net, tokenizer(), ["three"], DecodeConfig(beams=1))[0][0].finished
+    assert translate(net, tokenizers(), ["three"], DecodeConfig(beams=1))[0][0].finished
 
 
 @pytest.mark.parametrize("beams", [1, 3])
@@ -177,11 +176,11 @@ def test_outputs_come_in_the_order_of_the_inputs(beams: int) -> None:
     """Sentences are sorted by length on the way; an empty text stays empty."""
     net = model().eval()
     texts = ["one two three four", "", "nine", "   ", "six five"]
-    together = translate(net, tokenizer(), texts, DecodeConfig(beams=beams))
-    alone = [translate(net, tokenizer(), [text], DecodeConfig(beams=beams))[0] for text in texts]
+    together = translate(net, tokenizers(), texts, DecodeConfig(beams=beams))
+    alone = [translate(net, tokenizers(), [text], DecodeConfig(beams=beams))[0] for text in texts]
     assert [found[0].text for found in together] == [found[0].text for found in alone]
     assert [found[0].text for found in together][1::2] == ["", ""]
-    assert translate(net, tokenizer(), [], DecodeConfig(beams=beams)) == []
+    assert translate(net, tokenizers(), [], DecodeConfig(beams=beams)) == []
 
 
 def test_the_length_limit_is_the_sentences_own() -> None:
@@ -190,8 +189,8 @@ def test_the_length_limit_is_the_sentences_own() -> None:
     with torch.no_grad():  # of two opposite logits one is positive; all others are 0
         net.output.weight.zero_()
         net.output.weight[40], net.output.weight[41] = torch.arange(16), -torch.arange(16)
-    alone = translate(net, tokenizer(), ["one"], DecodeConfig(beams=1))[0][0]
-    among = translate(net, tokenizer(), ["one", "one two three four"], DecodeConfig(beams=1))[0][0]
+    alone = translate(net, tokenizers(), ["one"], DecodeConfig(beams=1))[0][0]
+    among = translate(net, tokenizers(), ["one", "one two three four"], DecodeConfig(beams=1))[0][0]
     assert alone == among
     assert not alone.finished
     assert len(alone.tokens) == 2 * (len(tokenizer().encode(["one"])[0]) + 1) + 16
@@ -199,7 +198,7 @@ def test_the_length_limit_is_the_sentences_own() -> None:
 
 def test_n_best_are_different_and_in_order() -> None:
     """The first is the best; more than the beams widens the search."""
-    found = translate(model().eval(), tokenizer(), ["two one"], DecodeConfig(beams=2), n_best=3)[0]
+    found = translate(model().eval(), tokenizers(), ["two one"], DecodeConfig(beams=2), n_best=3)[0]
     assert len(found) == 3
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
     assert len({tuple(each.tokens) for each in found}) == 3

@@ -7,12 +7,12 @@ import torch
 from manyheads.app.predict import Classifier, Translator
 from manyheads.data.batches import pad
 from manyheads.data.images import open_image
-from manyheads.data.tokenizer import END, PAD, START
 from manyheads.errors import UsageError
 from manyheads.lens.shapes import ShapeLine, walk
 from manyheads.lens.view import ImageView, TextView, image_view, text_view
 from manyheads.models.vit import Vit
 from manyheads.nn.trace import record
+from manyheads.tasks.decoding import special_ids
 
 
 def explain_text(translator: Translator, text: str) -> tuple[str, TextView]:
@@ -29,13 +29,14 @@ def explain_text(translator: Translator, text: str) -> tuple[str, TextView]:
         logits = translator.model(source, target[:, :-1])
     wanted = target[:, 1:]
     probabilities = logits.float().log_softmax(dim=-1).exp().gather(2, wanted[..., None])
-    tokenizer = translator.tokenizer
+    sources, targets = translator.tokenizers
+    ids = special_ids(translator.model)
     view = text_view(
         trace,
-        source=[tokenizer.piece(token) for token in source[0].tolist()],
-        output=[tokenizer.piece(token) for token in wanted[0].tolist()],
+        source=[sources.piece(token) for token in source[0].tolist()],
+        output=[targets.piece(token) for token in wanted[0].tolist()],
         probabilities=probabilities[0, :, 0].tolist(),
-        start=tokenizer.piece(START),
+        start=targets.piece(ids.start),
     )
     return output, view
 
@@ -97,7 +98,8 @@ def _translated(translator: Translator, text: str) -> tuple[torch.Tensor, torch.
     if not text.strip():
         raise UsageError("The text is empty: give a sentence to look at.")
     ((best, *_),) = translator.translate([text])
-    (source,) = translator.tokenizer.encode([text])
+    (source,) = translator.tokenizers.source.encode([text])
     device = next(translator.model.parameters()).device
-    sources = pad([[*source, END]], PAD).to(device)
-    return sources, pad([[START, *best.tokens, END]], PAD).to(device), best.text
+    ids = special_ids(translator.model)
+    sources = pad([[*source, ids.end]], ids.pad).to(device)
+    return sources, pad([[ids.start, *best.tokens, ids.end]], ids.pad).to(device), best.text

@@ -18,10 +18,9 @@ from torch import nn
 from manyheads import __version__
 from manyheads.app.recipe import ClassifyRecipe, Recipe, TranslateRecipe, read_recipe
 from manyheads.data.images import Preprocessing
-from manyheads.data.tokenizer import Tokenizer
+from manyheads.data.tokenizer import Tokenizer, Tokenizers
 from manyheads.errors import FolderError
 from manyheads.models.build import build
-from manyheads.models.transformer import TransformerConfig
 from manyheads.train.checkpoint import restore, tensors
 
 FORMAT_VERSION = 1
@@ -93,22 +92,21 @@ class ModelFolder:
         restore(model, stored, self.path / "model.safetensors")
         return model.eval()
 
-    def tokenizer(self) -> Tokenizer:
-        """Load the tokenizer, and check that it is the one that the weights were trained with.
+    def tokenizers(self) -> Tokenizers:
+        """Load the tokenizers, and check that they are those that the weights were trained with.
 
         Raises:
             FolderError: its vocabulary is not the model's.
         """
         tokenizer = Tokenizer((self.path / "tokenizer.model").read_bytes())
-        config = self.recipe.config()
-        assert isinstance(config, TransformerConfig)
-        if len(tokenizer) != config.vocabulary:
+        vocabulary = getattr(self.recipe.config(), "vocabulary", len(tokenizer))
+        if len(tokenizer) != vocabulary:
             raise FolderError(
                 f"{self.path / 'tokenizer.model'} has {len(tokenizer)} tokens, the model "
-                f"{config.vocabulary}: it belongs to another model. "
+                f"{vocabulary}: it belongs to another model. "
                 "Copy the model's own folder again."
             )
-        return tokenizer
+        return Tokenizers(tokenizer, tokenizer)
 
     def preprocessing(self) -> Preprocessing:
         """Load what happens to a picture before the model sees it."""

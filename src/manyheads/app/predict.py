@@ -14,7 +14,7 @@ from manyheads.app.recipe import TranslateRecipe
 from manyheads.data.images import open_image
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.tasks.classify import classify
-from manyheads.tasks.translate import DecodeConfig, Translation, translate
+from manyheads.tasks.decoding import DecodeConfig, Translation, translate
 from manyheads.train.device import best_device
 
 Picture = str | Path | Image.Image
@@ -35,7 +35,7 @@ class Translator:
         assert isinstance(folder.recipe, TranslateRecipe)
         self.folder = folder
         self.decode = folder.recipe.decode
-        self.tokenizer = folder.tokenizer()
+        self.tokenizers = folder.tokenizers()
         self.model = folder.model().to(best_device())
 
     @overload
@@ -62,7 +62,7 @@ class Translator:
         if beams < 1 or n_best < 1:
             raise UsageError(f"beams is {beams} and n_best {n_best}: both must be at least 1.")
         decode = DecodeConfig(beams=beams, length_penalty=self.decode.length_penalty)
-        return translate(self.model, self.tokenizer, texts, decode, n_best=n_best)
+        return translate(self.model, self.tokenizers, texts, decode, n_best=n_best)
 
     def stream(
         self,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from manyheads.app.folder import write_inputs
 from manyheads.app.recipe import ClassifyRecipe, Recipe, TranslateRecipe
 from manyheads.app.sources import corpus_split, image_splits, refuse_test_splits
-from manyheads.data.tokenizer import Tokenizer
+from manyheads.data.tokenizer import Tokenizer, Tokenizers
 from manyheads.models.presets import Config
 from manyheads.tasks.classify import ClassifyTask
 from manyheads.tasks.metrics import TEXT_METRICS
@@ -50,7 +50,14 @@ def _prepare_text(recipe: TranslateRecipe, out: Path, say: Callable[[str], None]
     else:
         say(f"learning a vocabulary from {len(corpus):,} pairs")
         tokenizer = Tokenizer.train([*corpus.source, *corpus.target], recipe.tokenizer)
-    task = TranslateTask(corpus, valid, tokenizer, recipe.train, recipe.evaluate, seed=recipe.seed)
+    task = TranslateTask(
+        corpus,
+        valid,
+        Tokenizers(tokenizer, tokenizer),
+        recipe.train,
+        recipe.evaluate,
+        seed=recipe.seed,
+    )
     if task.left_out:
         say(
             f"left out {task.left_out:,} of {len(corpus):,} pairs, longer than train.max_length = "

@@ -20,7 +20,8 @@ from manyheads.errors import RecipeError, UsageError, nearest
 from manyheads.models.presets import PRESETS, Config, preset
 from manyheads.tasks.classify import METRICS as CLASSIFY_METRICS
 from manyheads.tasks.classify import ClassifyTrainConfig
-from manyheads.tasks.translate import DecodeConfig, EvaluateConfig, TranslateTrainConfig
+from manyheads.tasks.decoding import DecodeConfig
+from manyheads.tasks.translate import EvaluateConfig, TranslateTrainConfig
 
 
 class Table(BaseModel):

@@ -9,7 +9,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import sentencepiece
 from annotated_types import Ge, Le
@@ -129,3 +129,29 @@ class Tokenizer:
                 found["pieces"], found["ids"], found["offsets"], strict=True
             )
         ]
+
+
+class TextTokenizer(Protocol):
+    """What a translator needs of a tokenizer, whatever library is behind it."""
+
+    def __len__(self) -> int:
+        """Count the vocabulary, special tokens included."""
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Turn texts into token ids, without start and end."""
+
+    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+        """Turn token ids back into text; special tokens are silent."""
+
+    def piece(self, token: int) -> str:
+        """Show one token."""
+
+    def pieces(self, text: str) -> list[Piece]:
+        """Split a text and say which of its characters each token stands for."""
+
+
+class Tokenizers(NamedTuple):
+    """One tokenizer a side; the same object twice where the vocabulary is shared."""
+
+    source: TextTokenizer
+    target: TextTokenizer

@@ -5,24 +5,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from torch import nn
 
 from manyheads.data.batches import TextBatch, pad
 from manyheads.data.buckets import length_buckets
 from manyheads.data.text import Corpus
-from manyheads.data.tokenizer import END, PAD, START, Tokenizer
-from manyheads.decode.beam import beam_search
-from manyheads.decode.greedy import greedy_search
-from manyheads.decode.step import Hypothesis
+from manyheads.data.tokenizer import END, PAD, START, Tokenizers
 from manyheads.errors import DataError
-from manyheads.models.transformer import Transformer
+from manyheads.tasks.decoding import DecodeConfig, translate
 from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
 from manyheads.train.config import Count, TrainConfig
 from manyheads.train.losses import smoothed_cross_entropy
 from manyheads.train.task import Indices, Loss
-
-ROWS = 256  # sentences x beams decoded at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,16 +25,6 @@ class TranslateTrainConfig(TrainConfig):
 
     max_tokens: Count = 4096  # a batch and side, padding included
     max_length: Count = 256  # tokens; longer pairs are left out of training, and counted
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecodeConfig:
-    """The [decode] table: how a trained translator searches."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
-
-    beams: Count = 4  # 1 is greedy
-    length_penalty: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,17 +41,6 @@ class EvaluateConfig:
             raise ValueError(f"metrics is empty: name at least one of {', '.join(TEXT_METRICS)}")
 
 
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """One translation of one text, and the search's account of it."""
-
-    text: str
-    score: float  # log-probability / length ** length_penalty
-    log_probability: float
-    tokens: list[int]
-    finished: bool  # False: cut off at the length limit
-
-
 class TranslateTask:
     """A Task for the training loop."""
 
@@ -77,7 +50,7 @@ class TranslateTask:
         self,
         train: Corpus,
         valid: Corpus,
-        tokenizer: Tokenizer,
+        tokenizers: Tokenizers,
         config: TranslateTrainConfig,
         evaluate: EvaluateConfig,
         *,
@@ -89,13 +62,13 @@ class TranslateTask:
             DataError: no pair is short enough.
         """
         self.valid = valid
-        self.tokenizer = tokenizer
+        self.tokenizers = tokenizers
         self.config = config
         self.metrics = evaluate.metrics
         self.seed = seed
         self.train = train
-        source = [[*ids, END] for ids in tokenizer.encode(train.source)]
-        target = [[START, *ids, END] for ids in tokenizer.encode(train.target)]
+        source = [[*ids, END] for ids in tokenizers.source.encode(train.source)]
+        target = [[START, *ids, END] for ids in tokenizers.target.encode(train.target)]
         lengths = np.array([[len(s), len(t) - 1] for s, t in zip(source, target, strict=True)])
         self.kept = np.flatnonzero(lengths.max(axis=1) <= config.max_length)
         self.left_out = len(train) - len(self.kept)
@@ -137,61 +110,10 @@ class TranslateTask:
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Translate the validation sources greedily and score them."""
-        outputs = translate(model, self.tokenizer, self.valid.source, DecodeConfig(beams=1))
+        outputs = translate(model, self.tokenizers, self.valid.source, DecodeConfig(beams=1))
         texts = [best[0].text for best in outputs]
         return {name: TEXT_METRICS[name](texts, self.valid.target).value for name in self.metrics}
 
     def describe(self, batch: TextBatch) -> str:
         """Name the pairs by file and line."""
         return self.train.describe(batch.indices)
-
-
-@torch.inference_mode()
-def translate(
-    model: nn.Module,
-    tokenizer: Tokenizer,
-    texts: Sequence[str],
-    decode: DecodeConfig,
-    *,
-    n_best: int = 1,
-) -> list[list[Translation]]:
-    """Translate texts; return the n_best translations of each, in the order of the texts.
-
-    Texts of like length are decoded together; what a text becomes does not depend on the others.
-    An empty text stays empty.
-    """
-    assert isinstance(model, Transformer)
-    device = next(model.parameters()).device
-    sources = [[*ids, END] for ids in tokenizer.encode(texts)]
-    waiting = sorted(
-        (i for i, text in enumerate(texts) if text.strip()), key=lambda i: len(sources[i])
-    )
-    results = [[Translation("", 0.0, 0.0, [], True)] for _ in texts]
-    beams = max(decode.beams, n_best)
-    rows = max(1, ROWS // beams)
-    for first in range(0, len(waiting), rows):
-        chosen = waiting[first : first + rows]
-        batch = pad([sources[i] for i in chosen], PAD).to(device)
-        # A limit of the sentence alone, so that its output does not depend on its batch.
-        limits = [2 * len(sources[i]) + 16 for i in chosen]
-        found: list[list[Hypothesis]]
-        if beams == 1:
-            found = [[best] for best in greedy_search(model, batch, limits, start=START, end=END)]
-        else:
-            found = beam_search(
-                model,
-                batch,
-                limits,
-                beams=beams,
-                start=START,
-                end=END,
-                length_penalty=decode.length_penalty,
-                n_best=n_best,
-            )
-        for i, hypotheses in zip(chosen, found, strict=True):
-            decoded = tokenizer.decode([hypothesis.tokens for hypothesis in hypotheses])
-            results[i] = [
-                Translation(text, h.score, h.log_probability, h.tokens, h.finished)
-                for text, h in zip(decoded, hypotheses, strict=True)
-            ]
-    return results
