@@ -12,6 +12,7 @@ from torch import nn
 from manyheads.errors import FolderError
 from manyheads.models.transformer import Transformer
 from manyheads.train import checkpoint
+from manyheads.train.average import ExponentialAverage, Newest
 from manyheads.train.checkpoint import Progress
 from manyheads.train.optim import adamw
 from tests.small import TRANSFORMERS
@@ -31,10 +32,15 @@ def test_all_comes_back(tmp_path: Path) -> None:
     model = network()
     optimizer = trained(model)
     progress = Progress(step=3, epoch=1, index=2, seconds=1.5, best=0.25, stale=1)
-    checkpoint.save(tmp_path, model, optimizer, progress)
+    average = ExponentialAverage(0.9)
+    average.after_step(model, 1)
+    checkpoint.save(tmp_path, model, optimizer, average, progress)
     other = network()
     other_optimizer = adamw(other, config())
-    assert checkpoint.load(tmp_path, other, other_optimizer) == progress
+    other_average = ExponentialAverage(0.9)
+    assert checkpoint.load(tmp_path, other, other_optimizer, other_average) == progress
+    assert other_average.state.keys() == average.state.keys()
+    assert all(torch.equal(average.state[k], other_average.state[k]) for k in average.state)
     for one, two in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.equal(one, two)
         state = other_optimizer.state[two]
@@ -45,7 +51,7 @@ def test_all_comes_back(tmp_path: Path) -> None:
 def test_no_checkpoint_is_a_fresh_start(tmp_path: Path) -> None:
     """Not an error: a run may be cut off before its first."""
     model = network()
-    assert checkpoint.load(tmp_path / "state", model, adamw(model, config())) is None
+    assert checkpoint.load(tmp_path / "state", model, adamw(model, config()), Newest()) is None
 
 
 def test_tied_weights_are_stored_once() -> None:
@@ -73,14 +79,14 @@ def test_what_was_left_half_written_is_not_a_checkpoint(tmp_path: Path) -> None:
     """A kill leaves a partial folder behind; nobody reads it, and the next save clears it away."""
     model = network()
     optimizer = trained(model)
-    checkpoint.save(tmp_path, model, optimizer, Progress(step=1))
+    checkpoint.save(tmp_path, model, optimizer, Newest(), Progress(step=1))
     partial = tmp_path / "partial-4321"
     partial.mkdir()
     (partial / "model.safetensors").write_bytes(b"half of")
-    found = checkpoint.load(tmp_path, model, optimizer)
+    found = checkpoint.load(tmp_path, model, optimizer, Newest())
     assert found is not None
     assert found.step == 1
-    checkpoint.save(tmp_path, model, optimizer, Progress(step=2))
+    checkpoint.save(tmp_path, model, optimizer, Newest(), Progress(step=2))
     assert [path.name for path in sorted(tmp_path.iterdir())] == [
         "step-000000001",
         "step-000000002",
@@ -91,10 +97,10 @@ def test_a_save_that_fails_leaves_the_older_checkpoint(tmp_path: Path) -> None:
     """Whatever goes wrong while writing: the new folder gets its name last."""
     model = network()
     optimizer = trained(model)
-    checkpoint.save(tmp_path, model, optimizer, Progress(step=1))
+    checkpoint.save(tmp_path, model, optimizer, Newest(), Progress(step=1))
     optimizer.state[next(model.parameters())]["note"] = "cannot be stored as a tensor"
     with pytest.raises(ValueError, match="note"):
-        checkpoint.save(tmp_path, model, optimizer, Progress(step=2))
+        checkpoint.save(tmp_path, model, optimizer, Newest(), Progress(step=2))
     assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step-000000001"]
 
 
@@ -164,6 +170,7 @@ def test_a_checkpoint_is_plain_tensors_and_json(tmp_path: Path) -> None:
     run(tmp_path, Plane(), config(steps=4))
     (only,) = checkpoint.checkpoints(tmp_path / "state")
     assert sorted(path.name for path in only.iterdir()) == [
+        "average.safetensors",
         "model.safetensors",
         "optimizer.safetensors",
         "progress.json",

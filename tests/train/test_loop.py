@@ -376,3 +376,26 @@ def test_a_gradient_that_is_no_number_stops_too(tmp_path: Path) -> None:
     with pytest.raises(NonFiniteLossError, match=r"gradient is nan at step 1.*points \["):
         run(tmp_path, Root(), config())
     assert not checkpoint.checkpoints(tmp_path / "state")
+
+
+def test_tensorboard_gets_the_same_numbers(tmp_path: Path) -> None:
+    """Read back from the event file: every line of metrics.jsonl, value by value."""
+    proto = pytest.importorskip("tensorboardX.proto.event_pb2")
+    run(tmp_path, Plane(), config(tensorboard=True))
+    (file,) = (tmp_path / "events").iterdir()
+    data, found = file.read_bytes(), {}
+    while data:  # a record: its length in 8 bytes, 4 of checksum, the event, 4 of checksum
+        length = int.from_bytes(data[:8], "little")
+        event = proto.Event.FromString(data[12 : 12 + length])
+        data = data[16 + length :]
+        for value in event.summary.value:
+            found[event.step, value.tag] = value.simple_value
+    lines = metrics(tmp_path)
+    written = {
+        (line["step"], name): value
+        for line in lines
+        for name, value in line.items()
+        if name != "step"
+    }
+    assert found.keys() == written.keys()
+    assert found == pytest.approx(written)

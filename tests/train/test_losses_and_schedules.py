@@ -7,9 +7,11 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
+from manyheads.train import losses
 from manyheads.train.config import TrainConfig
-from manyheads.train.losses import smoothed_cross_entropy
+from manyheads.train.losses import projected_cross_entropy, smoothed_cross_entropy
 from manyheads.train.schedule import (
     SCHEDULES,
     constant,
@@ -54,6 +56,75 @@ def test_equals_torch(smoothing: float, scale: float) -> None:
     (our_grad,) = torch.autograd.grad(3 * ours, logits)  # 3: the incoming gradient must be used
     (their_grad,) = torch.autograd.grad(3 * theirs, logits)
     torch.testing.assert_close(our_grad, their_grad, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_fused_output_layer_is_the_layer_and_the_loss(
+    bias: bool, smoothing: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Value and all gradients, with rows in several parts and the last one short."""
+    monkeypatch.setattr(losses, "ROWS", 3)
+    torch.manual_seed(0)
+    layer = nn.Linear(5, 11, bias=bias).double()
+    x = torch.randn(7, 5, dtype=torch.double, requires_grad=True)
+    targets = torch.randint(11, (7,))
+    fused = projected_cross_entropy(layer, x, targets=targets, smoothing=smoothing)
+    plain = smoothed_cross_entropy(layer(x), targets, smoothing)
+    torch.testing.assert_close(fused, plain, check_dtype=False)
+    ours = torch.autograd.grad(3 * fused, [x, *layer.parameters()])
+    theirs = torch.autograd.grad(3 * plain, [x, *layer.parameters()])
+    for our, their in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(our, their, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [2, 6, 100])
+def test_r_drop_is_half_of_its_equation(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Liang et al. 2021, (4): both copies' cross-entropy + alpha / 2 (KL(p||q) + KL(q||p))."""
+    monkeypatch.setattr(losses, "ROWS", rows)
+    torch.manual_seed(0)
+    layer = nn.Linear(5, 11).double()
+    x = torch.randn(2 * 7, 5, dtype=torch.double, requires_grad=True)
+    targets = torch.randint(11, (7,))
+    fused = projected_cross_entropy(layer, x, targets=targets, smoothing=0.1, r_drop=5.0)
+    logits = layer(x)
+    both = F.cross_entropy(logits, targets.repeat(2), label_smoothing=0.1, reduction="sum")
+    p, q = logits.log_softmax(1).split(7)
+    divergence = (p.exp() * (p - q)).sum() + (q.exp() * (q - p)).sum()
+    plain = (both + 5.0 / 2 * divergence) / 2
+    torch.testing.assert_close(fused, plain)
+    ours = torch.autograd.grad(fused, [x, *layer.parameters()])
+    theirs = torch.autograd.grad(plain, [x, *layer.parameters()])
+    for our, their in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(our, their)
+
+
+def test_r_drop_of_equal_copies_is_the_plain_loss() -> None:
+    """Without dropout the copies agree: nothing to draw together."""
+    torch.manual_seed(0)
+    layer, x, targets = nn.Linear(5, 11), torch.randn(7, 5), torch.randint(11, (7,))
+    once = projected_cross_entropy(layer, x, targets=targets, smoothing=0.1)
+    twice = projected_cross_entropy(
+        layer, torch.cat((x, x)), targets=targets, smoothing=0.1, r_drop=5.0
+    )
+    torch.testing.assert_close(once, twice)
+
+
+def test_the_fused_output_layer_under_autocast() -> None:
+    """Products in bf16 as autocast does them, the loss itself in fp32."""
+    torch.manual_seed(0)
+    layer, x, targets = nn.Linear(16, 50), torch.randn(9, 16), torch.randint(50, (9,))
+    x.requires_grad_()
+    exact = smoothed_cross_entropy(layer(x), targets, 0.1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        fused = projected_cross_entropy(layer, x, targets=targets, smoothing=0.1)
+        plain = smoothed_cross_entropy(layer(x), targets, 0.1)
+    assert fused.dtype == torch.float32
+    torch.testing.assert_close(fused, plain, rtol=1e-5, atol=1e-5)
+    assert fused.item() != exact.item()
+    (ours,) = torch.autograd.grad(fused, x)
+    (theirs,) = torch.autograd.grad(exact, x)
+    torch.testing.assert_close(ours, theirs, atol=0.02, rtol=0.05)
 
 
 @pytest.mark.filterwarnings("ignore:Input #0 requires gradient and is not a double")

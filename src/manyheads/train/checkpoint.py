@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from manyheads.errors import FolderError
+from manyheads.train.average import Average
 
 KEPT = 2  # the newest, and one before it in case the newest is damaged from outside
 
@@ -65,7 +66,11 @@ def restore(model: nn.Module, stored: Mapping[str, Tensor], where: Path) -> None
 
 
 def save(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
+    folder: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    average: Average,
+    progress: Progress,
 ) -> None:
     """Write a checkpoint under folder, atomically: a kill at any moment leaves a usable one."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -77,6 +82,7 @@ def save(
     partial.mkdir()
     save_file(tensors(model), partial / "model.safetensors")
     save_file(_optimizer_tensors(model, optimizer), partial / "optimizer.safetensors")
+    save_file(average.state, partial / "average.safetensors")
     hashes = {path.name: _sha256(path) for path in sorted(partial.glob("*.safetensors"))}
     document = {"progress": asdict(progress), "sha256": hashes}
     (partial / "progress.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
@@ -95,7 +101,19 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*"))
 
 
-def load(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress | None:
+def newest(folder: Path) -> Progress | None:
+    """Read where the newest checkpoint under folder is; None if there is none, or it is damaged."""
+    found = checkpoints(folder)
+    try:
+        document = json.loads((found[-1] / "progress.json").read_text(encoding="utf-8"))
+        return Progress(**document["progress"])
+    except (IndexError, OSError, ValueError, KeyError, TypeError):
+        return None  # `load` will say what is wrong
+
+
+def load(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, average: Average
+) -> Progress | None:
     """Restore the newest checkpoint under folder; None if there is none.
 
     Raises:
@@ -113,6 +131,7 @@ def load(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Pr
                 raise FolderError(f"{newest / name} is not what was written (its sha256 differs)")
         model_tensors = load_file(newest / "model.safetensors")
         optimizer_tensors = load_file(newest / "optimizer.safetensors")
+        averages = load_file(newest / "average.safetensors")
     except (OSError, ValueError, KeyError, TypeError, FolderError) as error:
         older = (
             f"resume from {found[-2].name}" if len(found) > 1 else "start again from the beginning"
@@ -123,6 +142,8 @@ def load(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Pr
         ) from error
     restore(model, model_tensors, newest)
     _restore_optimizer(model, optimizer, optimizer_tensors)
+    device = next(model.parameters()).device
+    average.state = {name: tensor.to(device) for name, tensor in averages.items()}
     return progress
 
 

@@ -5,12 +5,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Lt
 
-Precision = Literal["fp32", "bf16"]
+Precision = Literal["fp32", "bf16", "auto"]
 ScheduleName = Literal["inverse-sqrt", "cosine", "linear", "constant"]
 
 
 Count = Annotated[int, Ge(1)]
 Share = Annotated[float, Ge(0), Lt(1)]
+NotNegative = Annotated[float, Ge(0)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,15 +35,26 @@ class TrainConfig:
     learning_rate: Annotated[float, Gt(0)] = 1e-3  # the peak
     schedule: ScheduleName = "cosine"
     warmup: Annotated[int, Ge(0)] = 100  # steps
-    weight_decay: Annotated[float, Ge(0)] = 0.0  # on matrices only
+    weight_decay: NotNegative = 0.0  # on matrices only
     beta1: Share = 0.9
     beta2: Share = 0.98
-    clip: Annotated[float, Ge(0)] = 1.0  # largest gradient norm; 0 leaves gradients alone
+    clip: NotNegative = 1.0  # largest gradient norm; 0 leaves gradients alone
     label_smoothing: Share = 0.0
-    precision: Precision = "fp32"
+    # The weights to use, and to validate: 0 the last ones, else their exponential moving average.
+    ema: Share = 0.0
+    average: Count = 1  # validations whose weights are averaged; 1 is the newest alone
+    precision: Precision = "fp32"  # "auto": the faster one, by measurement
+    tensorboard: bool = False  # the metrics as event files too
     threads: Annotated[int, Ge(0)] = 0  # 0 = all cores
     log_every: Count = 50
     validate_every: Count = 500
     save_every: Count = 500
     early_stop: EarlyStop | None = None
     store: Literal["float32", "float16"] = "float32"  # of model.safetensors
+
+    def __post_init__(self) -> None:
+        """Refuse two averages at once."""
+        if self.ema and self.average > 1:
+            raise ValueError(
+                f"ema is {self.ema} and average {self.average}: choose one, leave the other out"
+            )

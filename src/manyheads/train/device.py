@@ -20,7 +20,11 @@ def best_device() -> torch.device:
 
 
 def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[None]:
-    """Compute matrix products in bf16 if the recipe says so. Never fp16: a CPU is lost with it."""
+    """Compute matrix products in bf16 if the recipe says so. Never fp16: a CPU is lost with it.
+
+    "auto" has been decided before (`precision.py`).
+    """
     if precision == "fp32":
         return contextlib.nullcontext()
+    assert precision == "bf16"
     return torch.autocast(device.type, dtype=torch.bfloat16)

@@ -3,13 +3,23 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from manyheads.errors import MissingExtraError
 
 
 class MetricsLog:
-    """Appends to metrics.jsonl; a resumed run first drops the lines it is about to repeat."""
+    """Appends to metrics.jsonl; a resumed run first drops the lines it is about to repeat.
 
-    def __init__(self, path: Path, *, first_step: int) -> None:
+    With `events` a folder, TensorBoard's event files are written there as well.
+
+    Raises:
+        MissingExtraError: events are asked for, and the package that writes them is missing.
+    """
+
+    def __init__(self, path: Path, *, first_step: int, events: Path | None = None) -> None:
         self.path = path
+        self._events = None if events is None else _writer(events, first_step)
         if path.exists():
             kept = [line for line in _lines(path) if json.loads(line)["step"] <= first_step]
             temporary = path.with_name(path.name + ".tmp")
@@ -20,6 +30,23 @@ class MetricsLog:
         """Append one line."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(dict(line)) + "\n")
+        if self._events is not None:
+            step = int(line["step"])
+            for name in line.keys() - {"step"}:
+                self._events.add_scalar(name, line[name], step)
+
+    def close(self) -> None:
+        """Write out what the event file's writer still holds back."""
+        if self._events is not None:
+            self._events.close()
+
+
+def _writer(folder: Path, first_step: int) -> Any:
+    try:
+        from tensorboardX import SummaryWriter  # light; TensorBoard itself is only for looking
+    except ImportError:
+        raise MissingExtraError(package="tensorboardX", extra="tensorboard") from None
+    return SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)
 
 
 def _lines(path: Path) -> list[str]:

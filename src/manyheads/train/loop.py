@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +13,7 @@ from torch import nn
 
 from manyheads.errors import InterruptedRunError, NonFiniteLossError, TrainingError
 from manyheads.streams import stream
+from manyheads.train import average as averages
 from manyheads.train import checkpoint
 from manyheads.train.checkpoint import Progress
 from manyheads.train.config import TrainConfig
@@ -47,6 +49,8 @@ def fit(
 ) -> Progress:
     """Train until the last step or an early stop, going on from the newest checkpoint in folder.
 
+    Afterwards the model has the weights to use: the last ones, or their average.
+
     Args:
         model: on the device to train on, with its initial weights.
         task: what to learn.
@@ -63,13 +67,18 @@ def fit(
     """
     device = next(model.parameters()).device
     optimizer = adamw(model, config)
-    progress = checkpoint.load(folder / "state", model, optimizer) or Progress()
+    average = averages.average(config)
+    progress = checkpoint.load(folder / "state", model, optimizer, average) or Progress()
     _compare(progress.conditions, conditions)
     progress.conditions = conditions
-    log = MetricsLog(folder / "metrics.jsonl", first_step=progress.step)
+    log = MetricsLog(
+        folder / "metrics.jsonl",
+        first_step=progress.step,
+        events=folder / "events" if config.tensorboard else None,
+    )
     meter = Meter(task.unit, progress.seconds)
     line: dict[str, float] = {}
-    with stop_signals() as stop_asked:
+    with stop_signals() as stop_asked, closing(log):
         while progress.step < config.steps and not progress.stopped:
             plan = task.plan(progress.epoch)
             if not plan:
@@ -80,6 +89,7 @@ def fit(
                 # Reseeding by step makes dropout a pure function of (seed, step): nothing to store.
                 torch.manual_seed(stream(seed, "dropout", step))
                 loss, logs = update(model, task, window, config, optimizer, step, device)
+                average.after_step(model, step)
                 progress.step = step
                 progress.index += len(window)
                 meter.add(loss, logs, sum(batch.units for batch in window))
@@ -88,17 +98,19 @@ def fit(
                     log.write(line)
                 observer.progress(step, config.steps, line)
                 if step % config.validate_every == 0 or step == config.steps:
-                    metrics = _validate(model, task, config, device)
-                    log.write({"step": step, "epoch": progress.epoch} | metrics)
-                    observer.validated(step, metrics)
-                    if _improved(progress, metrics, config):
-                        keep(model)
+                    average.before_validation(model, step)
+                    with averages.averaged(average, model):
+                        metrics = _validate(model, task, config, device)
+                        log.write({"step": step, "epoch": progress.epoch} | metrics)
+                        observer.validated(step, metrics)
+                        if _improved(progress, metrics, config):
+                            keep(model)
                     meter.skip()
                 progress.seconds = meter.seconds
                 finished = progress.stopped or step == config.steps
                 interrupted = stop_asked()
                 if step % config.save_every == 0 or finished or interrupted:
-                    checkpoint.save(folder / "state", model, optimizer, progress)
+                    checkpoint.save(folder / "state", model, optimizer, average, progress)
                 if finished:
                     break
                 if interrupted:
@@ -106,6 +118,7 @@ def fit(
             else:
                 progress.epoch += 1
                 progress.index = 0
+    averages.apply(average, model)
     return progress
 
 

@@ -3,7 +3,9 @@
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+ROWS = 256  # of logits at a time: 10 MB in fp32 over a vocabulary of 10,000
 
 
 def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
@@ -40,3 +42,99 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         true = torch.full_like(targets, ctx.smoothing - 1, dtype=grad.dtype)
         grad.scatter_add_(1, targets[:, None], true[:, None])
         return grad.mul_(grads[0]), None, None
+
+
+def projected_cross_entropy(
+    layer: nn.Linear, x: Tensor, *, targets: Tensor, smoothing: float, r_drop: float = 0.0
+) -> Tensor:
+    """Sum `smoothed_cross_entropy(layer(x), targets, smoothing)` without ever holding all logits.
+
+    Over a vocabulary the logits and their gradient are by far the largest tensors of a small
+    model, and memory, not arithmetic, sets the time. So a few hundred rows at a time go through
+    the output layer, the loss and both of its gradients while they are in the cache.
+
+    With r_drop the same items come twice, under different dropout, and their two distributions are
+    drawn to each other: half of equation (4) of Liang et al. 2021, "R-Drop", so that the loss stays
+    that of one copy.
+
+    Args:
+        layer: the output layer, dim -> classes.
+        x: (items, dim) what it reads; (2 x items, dim) with r_drop, all items and then all again.
+        targets: (items,) class of each item.
+        smoothing: between 0 and 1.
+        r_drop: alpha, the weight of the divergence between the copies.
+    """
+    loss: Tensor = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+        x.view(-1, len(targets), x.shape[-1]), layer.weight, layer.bias, targets, smoothing, r_drop
+    )
+    return loss
+
+
+class _ProjectedCrossEntropy(torch.autograd.Function):
+    """Gradients are computed in the forward pass, where the logits are; backward scales them."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        r_drop: float,
+    ) -> Tensor:
+        device = x.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+        x_low, weight_low = x.detach().to(dtype), weight.detach().to(dtype)
+        wide = torch.promote_types(dtype, torch.float32)  # the loss, whatever the products are in
+        loss = torch.zeros((), device=x.device, dtype=wide)
+        grad_x = torch.empty_like(x)
+        grad_weight = torch.zeros_like(weight)
+        grad_bias = None if bias is None else torch.zeros_like(bias)
+        step = ROWS // len(x)
+        with torch.autocast(device, enabled=False):
+            for rows in (slice(i, i + step) for i in range(0, len(targets), step)):
+                logits = (x_low[:, rows] @ weight_low.T).to(wide)
+                log_p = (logits if bias is None else logits + bias).log_softmax(dim=2)
+                part, grad = _smoothed(log_p, targets[rows], smoothing)
+                if r_drop:
+                    divergence, grad_divergence = _divergence(log_p)
+                    part += r_drop * divergence
+                    grad.add_(grad_divergence, alpha=r_drop)
+                loss += part
+                if grad_bias is not None:
+                    grad_bias += grad.sum(dim=(0, 1))
+                grad = grad.to(dtype)
+                grad_x[:, rows] = (grad @ weight_low).to(grad_x.dtype)
+                grad_weight += grad.flatten(0, 1).T @ x_low[:, rows].flatten(0, 1)
+        ctx.save_for_backward(grad_x, grad_weight, grad_bias)
+        return loss
+
+    @staticmethod
+    def backward(
+        ctx: Any, *grads: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor | None, None, None, None]:
+        grad_x, grad_weight, grad_bias = ctx.saved_tensors
+        bias = None if grad_bias is None else grad_bias * grads[0]
+        return grad_x * grads[0], grad_weight * grads[0], bias, None, None, None
+
+
+def _smoothed(log_p: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """The smoothed cross-entropy of (copy, item, class), mean over copies, and its gradient."""
+    copies, _, classes = log_p.shape
+    true = targets[None, :, None].expand(copies, -1, 1)
+    wanted = (1 - smoothing) * log_p.gather(2, true).sum()
+    loss = -(wanted + smoothing * log_p.mean(dim=2).sum()) / copies
+    grad = log_p.exp().sub_(smoothing / classes)
+    grad.scatter_add_(2, true, grad.new_full(true.shape, smoothing - 1))
+    return loss, grad.div_(copies) if copies > 1 else grad
+
+
+def _divergence(log_p: Tensor) -> tuple[Tensor, Tensor]:
+    """(KL(p||q) + KL(q||p)) / 4 between two copies p and q, and its gradient by the logits."""
+    p, q = log_p.exp()
+    gap = log_p[0] - log_p[1]
+    forward, backward = (p * gap).sum(1, keepdim=True), (q * -gap).sum(1, keepdim=True)
+    grad_p = torch.addcmul(-q, p, gap + (1 - forward))
+    grad_q = torch.addcmul(-p, q, (1 - backward) - gap)
+    return (forward + backward).sum() / 4, torch.stack((grad_p, grad_q)).div_(4)

@@ -1,0 +1,56 @@
+"""Time the fused attention kernel against the formula: docs/decisions/fused-kernel.md."""
+
+import time
+from collections.abc import Callable
+from statistics import median
+
+import torch
+import torch.nn.functional as F
+
+from manyheads.nn.attention import attention_weights
+
+CASES = [  # batch, head, query, key, size, precision, gradients
+    (128, 4, 16, 16, 32, torch.bfloat16, True),
+    (16, 6, 197, 197, 64, torch.bfloat16, True),
+    (1, 8, 2048, 2048, 64, torch.bfloat16, True),
+    (8, 12, 197, 197, 64, torch.bfloat16, False),
+    (128, 8, 1, 25, 64, torch.bfloat16, False),
+    (128, 8, 1, 25, 64, torch.float32, False),
+]
+
+
+def milliseconds(work: Callable[[], torch.Tensor], *, gradients: bool) -> float:
+    """Take the median of five rounds after one to warm up."""
+    rounds = []
+    for _ in range(6):
+        started = time.perf_counter()
+        answer = work()
+        if gradients:
+            answer.sum().backward()
+        rounds.append(time.perf_counter() - started)
+    return 1000 * median(rounds[1:])
+
+
+def main() -> None:
+    """Print a line a case."""
+    torch.set_num_threads(1)
+    print("(batch, head, query, key, size)  precision, gradients: fused, formula in ms")
+    for batch, head, query, key, size, dtype, gradients in CASES:
+        q, k, v = (
+            torch.randn(batch, head, tokens, size, dtype=dtype, requires_grad=gradients)
+            for tokens in (query, key, key)
+        )
+        fused = milliseconds(
+            lambda q=q, k=k, v=v: F.scaled_dot_product_attention(q, k, v), gradients=gradients
+        )
+        formula = milliseconds(
+            lambda q=q, k=k, v=v: attention_weights(q, k) @ v, gradients=gradients
+        )
+        print(
+            f"{(batch, head, query, key, size)}  {str(dtype).removeprefix('torch.')}, "
+            f"{gradients}: {fused:.2f}, {formula:.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

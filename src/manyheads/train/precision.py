@@ -1,0 +1,53 @@
+"""precision = "auto": measure, do not guess.
+
+bf16 multiplies large matrices several times as fast as fp32 on a CPU that has instructions for it,
+gains nothing on small ones, and loses on a CPU that has none.
+"""
+
+import time
+from copy import deepcopy
+
+import torch
+from torch import nn
+
+from manyheads.errors import TrainingError
+from manyheads.train.config import Precision
+from manyheads.train.device import autocast
+from manyheads.train.task import B, Task
+
+CANDIDATES: tuple[Precision, ...] = ("fp32", "bf16")
+ROUNDS = 3
+
+
+def measure(model: nn.Module, task: Task[B]) -> dict[Precision, float]:
+    """Time forward and backward passes on a batch of the middle length; the model is not changed.
+
+    Returns:
+        For each precision the seconds a batch takes, the best of a few rounds taken in turns.
+
+    Raises:
+        TrainingError: there is no batch.
+    """
+    plan = task.plan(0)
+    if not plan:
+        raise TrainingError("There is nothing to train on: the training data is empty.")
+    (batch,) = task.load(0, [sorted(plan, key=len)[len(plan) // 2]])
+    device = next(model.parameters()).device
+    copy = deepcopy(model).train()  # a forward pass may count on (running means)
+    seconds: dict[Precision, list[float]] = {precision: [] for precision in CANDIDATES}
+    with torch.random.fork_rng():
+        for _ in range(1 + ROUNDS):  # the first is for warming up
+            for precision in CANDIDATES:
+                started = time.perf_counter()
+                with autocast(device, precision):
+                    loss = task.loss(copy, batch).sum
+                loss.backward()
+                loss.item()  # a GPU works on in the background
+                seconds[precision].append(time.perf_counter() - started)
+                copy.zero_grad(set_to_none=True)
+    return {precision: min(times[1:]) for precision, times in seconds.items()}
+
+
+def fastest(seconds: dict[Precision, float]) -> Precision:
+    """Choose bf16 only if it gains more than a tenth: fp32 is the more exact."""
+    return "bf16" if seconds["bf16"] < 0.9 * seconds["fp32"] else "fp32"

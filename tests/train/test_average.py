@@ -1,0 +1,143 @@
+"""Averaged weights: by hand, in the loop, and over an interruption."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from manyheads.train.average import (
+    CheckpointAverage,
+    ExponentialAverage,
+    Newest,
+    average,
+    averaged,
+)
+from manyheads.train.config import EarlyStop
+from tests.train.toy import Plane, Scripted, Unplugged, config, network, run
+
+
+def single(value: float) -> nn.Module:
+    layer = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(layer.weight, value)
+    return layer
+
+
+def test_moving_average_by_hand() -> None:
+    """At decay .5: 8, then (8 + 4) / 2, then (6 + 2) / 2."""
+    model, ema = single(8.0), ExponentialAverage(0.5)
+    seen = []
+    for step, value in enumerate((8.0, 4.0, 2.0), 100):  # late enough for the decay to be full
+        nn.init.constant_(model.weight, value)
+        ema.after_step(model, step)
+        seen.append(ema.weights()["weight"].item())
+    assert seen == [8.0, 6.0, 4.0]
+
+
+def test_the_first_steps_count_little() -> None:
+    """At step 1 the average keeps 1/11 of what was before, whatever its decay."""
+    model, ema = single(11.0), ExponentialAverage(0.999)
+    ema.after_step(model, 1)
+    nn.init.constant_(model.weight, 0.0)
+    ema.after_step(model, 1)
+    assert ema.weights()["weight"].item() == pytest.approx(1.0)
+
+
+def test_mean_of_the_last_validations_by_hand() -> None:
+    """Of 2: the oldest is forgotten."""
+    model, mean = single(0.0), CheckpointAverage(2)
+    seen = []
+    for step, value in ((5, 1.0), (10, 3.0), (15, 7.0)):
+        nn.init.constant_(model.weight, value)
+        mean.before_validation(model, step)
+        seen.append(mean.weights()["weight"].item())
+    assert seen == [1.0, 2.0, 5.0]
+
+
+def test_training_goes_on_from_its_own_weights() -> None:
+    """The average is only visited, even when validation fails."""
+    model, ema = single(1.0), ExponentialAverage(0.5)
+    ema.after_step(model, 100)
+    nn.init.constant_(model.weight, 5.0)
+    inside = []
+    with suppress(KeyboardInterrupt), averaged(ema, model):
+        inside.append(model.weight.item())
+        raise KeyboardInterrupt
+    assert inside == [1.0]
+    assert model.weight.item() == 5.0
+
+
+def test_tied_weights_stay_tied() -> None:
+    """One parameter under two names is averaged once."""
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    model[1].weight = model[0].weight
+    ema = ExponentialAverage(0.5)
+    ema.after_step(model, 100)
+    assert set(ema.weights()) == {"0.weight", "0.bias", "1.bias"}
+    with averaged(ema, model):
+        assert model[1].weight is model[0].weight
+
+
+def test_recipes_choose() -> None:
+    """None unless asked for."""
+    assert isinstance(average(config()), Newest)
+    assert isinstance(average(config(ema=0.9)), ExponentialAverage)
+    assert isinstance(average(config(average=3)), CheckpointAverage)
+    with pytest.raises(ValueError, match=r"ema is 0\.9 and average 3: choose one"):
+        config(ema=0.9, average=3)
+
+
+@pytest.mark.parametrize("how", [{"ema": 0.5}, {"average": 2}])
+def test_kept_and_validated_weights_are_the_averaged_ones(
+    how: dict[str, float], tmp_path: Path
+) -> None:
+    """What is validated is what is kept, and what the model has in the end."""
+    kept: list[torch.Tensor] = []
+    plain = run(tmp_path / "plain", Plane(), config())
+    model = run(
+        tmp_path / "averaged",
+        Plane(),
+        config(**how),
+        keep=lambda model: kept.append(model[0].weight.detach().clone()),
+    )
+    assert torch.equal(kept[-1], model[0].weight)
+    assert not torch.equal(model[0].weight, plain[0].weight)
+
+
+def test_the_mean_is_of_the_weights_that_were_validated(tmp_path: Path) -> None:
+    """Steps 5, 10 and 12 are validated: the mean of 2 is that of two plain runs ending there."""
+    ends = [run(tmp_path / str(n), Plane(), config(steps=n, schedule="constant")) for n in (10, 12)]
+    mean = run(tmp_path / "mean", Plane(), config(average=2, schedule="constant"))
+    torch.testing.assert_close(mean[0].weight, (ends[0][0].weight + ends[1][0].weight) / 2)
+
+
+@pytest.mark.parametrize("how", [{"ema": 0.9}, {"average": 2}])
+@pytest.mark.parametrize("cut", [5, 9])
+def test_resumed_bitwise(how: dict[str, float], cut: int, tmp_path: Path) -> None:
+    """The average is part of the state."""
+    whole = run(tmp_path / "whole", Plane(), config(**how))
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", Plane(), config(**how), observer=Unplugged(cut))
+    resumed = run(tmp_path / "cut", Plane(), config(**how))
+    again = run(tmp_path / "cut", Plane(), config(**how))  # finished: nothing is left to do
+    for one, two, three in zip(
+        whole.parameters(), resumed.parameters(), again.parameters(), strict=True
+    ):
+        assert torch.equal(one, two)
+        assert torch.equal(one, three)
+
+
+def test_early_stop_keeps_the_best_average(tmp_path: Path) -> None:
+    """The average at the best validation is kept, not the one at the end."""
+    kept: list[torch.Tensor] = []
+    stop = EarlyStop(metric="val_score", patience=1)
+    model = run(
+        tmp_path,
+        Scripted(2.0, 1.0),
+        config(ema=0.9, early_stop=stop),
+        keep=lambda model: kept.append(model[0].weight.detach().clone()),
+        model=network(),
+    )
+    assert len(kept) == 1
+    assert not torch.equal(kept[0], model[0].weight)

@@ -1,0 +1,37 @@
+"""precision = "auto": measured on the real thing, which stays as it was."""
+
+import pytest
+import torch
+
+from manyheads.errors import TrainingError
+from manyheads.train.precision import CANDIDATES, fastest, measure
+from tests.train.toy import Plane, network
+
+
+def test_bf16_must_gain_more_than_a_tenth() -> None:
+    """fp32 is the more exact, so it wins when the two are about level."""
+    assert fastest({"fp32": 1.0, "bf16": 0.5}) == "bf16"
+    assert fastest({"fp32": 1.0, "bf16": 0.95}) == "fp32"
+    assert fastest({"fp32": 1.0, "bf16": 4.0}) == "fp32"
+
+
+def test_measuring_changes_nothing() -> None:
+    """Neither weights nor gradients nor the random stream."""
+    model = network()
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    torch.manual_seed(0)
+    seconds = measure(model, Plane())
+    drawn = torch.rand(3)
+    torch.manual_seed(0)
+    assert torch.equal(drawn, torch.rand(3))
+    assert set(seconds) == set(CANDIDATES)
+    assert min(seconds.values()) > 0
+    for old, new in zip(before, model.parameters(), strict=True):
+        assert torch.equal(old, new)
+        assert new.grad is None
+
+
+def test_nothing_to_measure_on() -> None:
+    """Said before training says it."""
+    with pytest.raises(TrainingError, match="nothing to train on"):
+        measure(network(), Plane(points=0))
