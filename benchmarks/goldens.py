@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
+from benchmarks import marian
 from benchmarks.references import SEED, references
 from manyheads.errors import ManyheadsError
 
@@ -44,11 +45,17 @@ def main() -> int:
                     "config": json.dumps(dict(reference.config)),
                 },
             )
-            print(f"{path.relative_to(FOLDER.parents[1])}: {path.stat().st_size:,} bytes")
+            _report(path)
+        for path in marian.record(FOLDER):
+            _report(path)
     except ManyheadsError as error:
         print(error, file=sys.stderr)
         return error.exit_code
     return 0
+
+
+def _report(path: Path) -> None:
+    print(f"{path.relative_to(FOLDER.parents[1])}: {path.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

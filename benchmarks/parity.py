@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from benchmarks import marian
 from benchmarks.references import randomise, references
 from manyheads.errors import ManyheadsError
 from tests.torch_reference import decoder_of, encoder_of
@@ -33,6 +34,13 @@ def differences() -> Iterator[tuple[str, float]]:
     """Compare with every library in turn."""
     for name, build in references().items():
         yield name, build().difference()
+    for name, build_marian in marian.references().items():
+        reference = build_marian()
+        yield name, reference.difference()
+        yield f"{name}, there and back", float(reference.changed())
+    # Of searches and texts, the share that differs: none may.
+    yield from marian.searched().differences()
+    yield from marian.text_differences()
     for norm_first in (False, True):
         for activation in ("relu", "gelu"):
             order = "pre-norm" if norm_first else "post-norm"

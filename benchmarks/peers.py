@@ -3,22 +3,25 @@
 import functools
 import importlib
 import sys
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from manyheads.errors import UsageError
+from manyheads.models.convert import marian
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
 
-PEERS = ("timm", "transformers", "torchvision")  # named with their versions in every result
+# Named with their versions in every result.
+PEERS = ("timm", "transformers", "torchvision", "ctranslate2")
 
 
 def timm_vit(config: VitConfig, **arguments: Any) -> nn.Module:
     """Build timm's VisionTransformer with fresh weights."""
-    timm = _import("timm.models.vision_transformer")
+    timm = import_peer("timm.models.vision_transformer")
     return timm.VisionTransformer(**timm_arguments(config), **arguments)
 
 
@@ -43,7 +46,7 @@ def timm_arguments(config: VitConfig) -> dict[str, Any]:
 
 def hf_vit(config: VitConfig, **arguments: Any) -> nn.Module:
     """Build Hugging Face's ViTForImageClassification with fresh weights."""
-    transformers = _transformers()
+    transformers = transformers_library()
     shape = transformers.ViTConfig(
         image_size=(config.height, config.width),
         patch_size=config.patch,
@@ -58,39 +61,25 @@ def hf_vit(config: VitConfig, **arguments: Any) -> nn.Module:
     return transformers.ViTForImageClassification(shape)
 
 
-def hf_marian(config: TransformerConfig) -> nn.Module:
-    """Build Hugging Face's MarianMTModel with fresh weights; dropout where ours has it."""
-    transformers = _transformers()
-    shape = transformers.MarianConfig(
-        vocab_size=config.vocabulary,
-        d_model=config.dim,
-        encoder_layers=config.encoder_layers,
-        decoder_layers=config.decoder_layers,
-        encoder_attention_heads=config.heads,
-        decoder_attention_heads=config.heads,
-        encoder_ffn_dim=config.hidden,
-        decoder_ffn_dim=config.hidden,
-        activation_function=config.activation,
-        dropout=config.dropout,
-        activation_dropout=config.dropout,
-        attention_dropout=config.attention_dropout,
-        scale_embedding=True,
-        max_position_embeddings=config.max_length,
-        pad_token_id=config.pad,
-        eos_token_id=config.end,
-        decoder_start_token_id=config.pad,
-        forced_eos_token_id=None,
-    )
-    return transformers.MarianMTModel(shape)
+def hf_marian(config: TransformerConfig, state: Mapping[str, Tensor] | None = None) -> nn.Module:
+    """Build Hugging Face's MarianMTModel with fresh weights or ours; dropout where ours has it."""
+    transformers = transformers_library()
+    model = transformers.MarianMTModel(transformers.MarianConfig(**marian.settings(config)))
+    if state is not None:
+        _, tensors = marian.write(config, state)
+        # Tied matrices are stored once, positions not at all; nothing else may be missing.
+        model.load_state_dict(model.state_dict() | tensors)
+    return model
 
 
-def _transformers() -> ModuleType:
-    transformers = _import("transformers")
+def transformers_library() -> ModuleType:
+    """Import transformers, and keep it quiet."""
+    transformers = import_peer("transformers")
     transformers.utils.logging.disable_progress_bar()
     return transformers
 
 
-def _import(name: str) -> ModuleType:
+def import_peer(name: str) -> ModuleType:
     _declare_detection_operators()
     try:
         return importlib.import_module(name)

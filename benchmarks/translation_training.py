@@ -53,6 +53,7 @@ def _case(name: str, *, vocabulary: int, max_tokens: int, updates: int) -> Case:
     # A task without data: nothing but its loss is called.
     task = TranslateTask.__new__(TranslateTask)
     task.config = TranslateTrainConfig(label_smoothing=SMOOTHING)
+    task.ids = config
     sides: list[tuple[str, nn.Module, Callable[[nn.Module, Batch], Loss]]] = [
         ("manyheads", Transformer(config), lambda model, batch: task.loss(model, batch.ours)),
         ("Hugging Face", hf_marian(config), _hf_loss),

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.models.presets import PRESETS, Config
+from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
 
@@ -14,6 +15,7 @@ M = TypeVar("M", bound=nn.Module)
 
 TRANSFORMERS: dict[str, TransformerConfig] = {}
 VITS: dict[str, VitConfig] = {}
+SEQ2SEQS: dict[str, Seq2SeqConfig] = {}
 
 
 def shrink_transformer(config: TransformerConfig) -> TransformerConfig:
@@ -30,6 +32,11 @@ def shrink_transformer(config: TransformerConfig) -> TransformerConfig:
     )
 
 
+def shrink_seq2seq(config: Seq2SeqConfig) -> Seq2SeqConfig:
+    """Keep the parts; make everything else small, the states wider than the embeddings."""
+    return replace(config, vocabulary=11, dim=6, hidden=8)
+
+
 def shrink_vit(config: VitConfig) -> VitConfig:
     """Keep the parts; make everything else small, and the image not square."""
     return replace(
@@ -40,7 +47,9 @@ def shrink_vit(config: VitConfig) -> VitConfig:
 for _name, _config in PRESETS.items():
     if isinstance(_config, TransformerConfig):
         TRANSFORMERS[_name] = shrink_transformer(_config)
-    else:
+    elif isinstance(_config, Seq2SeqConfig):
+        SEQ2SEQS[_name] = shrink_seq2seq(_config)
+    elif isinstance(_config, VitConfig):
         VITS[_name] = shrink_vit(_config)
 
 # What no preset has selected, but a recipe may.
@@ -49,6 +58,26 @@ TRANSFORMERS["pre-norm gelu"] = replace(_base, norm="pre", activation="gelu")
 TRANSFORMERS["learned positions"] = replace(_base, positions="learned")
 TRANSFORMERS["no positions"] = replace(_base, positions="none")
 TRANSFORMERS["untied"] = replace(_base, tied=False)
+TRANSFORMERS["marian"] = replace(
+    _base,
+    activation="silu",
+    positions="sinusoidal-halves",
+    scale_embedding=False,
+    output_bias=True,
+    pad=10,  # the last, with which a target starts
+    start=10,
+    end=0,
+)
+TRANSFORMERS["rotary"] = replace(_base, positions="rotary")
+TRANSFORMERS["swiglu"] = replace(_base, activation="swiglu")
+_lstm = SEQ2SEQS["seq2seq-lstm-attention"]
+SEQ2SEQS["deep encoder"] = replace(_lstm, encoder_layers=3, bidirectional=False)
+SEQ2SEQS["deep decoder, additive"] = replace(_lstm, decoder_layers=2, attention="additive")
+SEQ2SEQS["dot, fed"] = replace(_lstm, attention="dot", input_feeding=True)
+SEQ2SEQS["additive, fed, deep"] = replace(
+    _lstm, attention="additive", input_feeding=True, encoder_layers=2, decoder_layers=2
+)
+SEQ2SEQS["untied"] = replace(_lstm, tied=False)
 VITS["post-norm relu"] = replace(_vit, norm="post", activation="relu")  # atlas V5
 VITS["mean pool, linear patches"] = replace(_vit, pool="mean", patches="linear")
 VITS["no positions"] = replace(_vit, positions="none")
@@ -73,6 +102,7 @@ def inputs(config: Config, seed: int = 0) -> tuple[Tensor, ...]:
     generator = torch.Generator().manual_seed(seed)
     if isinstance(config, VitConfig):
         return (torch.randn(2, config.channels, config.height, config.width, generator=generator),)
+    assert isinstance(config, TransformerConfig | Seq2SeqConfig)
     source = torch.randint(3, config.vocabulary, (2, 5), generator=generator)
     target = torch.randint(3, config.vocabulary, (2, 4), generator=generator)
     source[1, 3:] = config.pad

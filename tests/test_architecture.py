@@ -105,13 +105,19 @@ def test_never_imported(package: str) -> None:
     assert places == []
 
 
+# Older models of others are pickled; what is not a tensor is refused.
+FOREIGN = ("app/convert.py", "torch.load(pickled, map_location='cpu', weights_only=True)")
+
+
 def test_weights_are_never_pickled() -> None:
-    """Weights are safetensors: no torch.load, no torch.save, no numpy pickles."""
+    """Ours are safetensors: no torch.load, no torch.save, no numpy pickles."""
     places = []
     for file in FILES:
         for node in ast.walk(tree(file)):
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)
+                if (file, ast.unparse(node)) == FOREIGN:
+                    continue
                 if called in {
                     "torch.load",
                     "torch.save",

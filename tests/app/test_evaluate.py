@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from manyheads import load
-from manyheads.app.evaluate import _by_group, evaluate
+from manyheads.app.evaluate import evaluate
 from manyheads.app.folder import sha256
 from manyheads.app.info import describe
 from manyheads.app.predict import Classifier, Translator
 from manyheads.app.recipe import TranslateData, TranslateRecipe
 from manyheads.app.sources import read_corpus
+from manyheads.app.translations import Report, by_group, metrics, write_outputs
 from manyheads.data import splits
 from manyheads.data.splits import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
-from manyheads.tasks.metrics import bleu
+from manyheads.tasks.metrics import TEXT_METRICS, bleu
 from tests.made import CLASSES, half, numbers, read_jsonl, write_lines
 
 
@@ -77,6 +78,108 @@ def test_a_folder_that_cannot_be_written_to(translate: Translator) -> None:
     path.mkdir()
     with pytest.warns(UserWarning, match=r"not logged.*evaluations\.jsonl"):
         assert evaluate(translate)["pairs"] == 8
+
+
+def test_a_shipped_model_stays_as_it_is(tmp_path: Path) -> None:
+    """The package's folder is not its user's to write to: the result is an answer, no more."""
+    write_lines(tmp_path / "mine.tsv", ["November 20\t11월 20일", "2026-11-20\t2026년 11월 20일"])
+    translate = load("date-en-ko")
+    before = contents(translate.folder.path)
+    assert evaluate(translate, data=str(tmp_path / "mine.tsv"))["value"] == 100
+    assert contents(translate.folder.path) == before
+
+
+def contents(folder: Path) -> dict[str, tuple[int, str]]:
+    return {path.name: (path.stat().st_mtime_ns, sha256(path)) for path in folder.iterdir()}
+
+
+# --- Reports ------------------------------------------------------------------------------------
+
+
+def test_more_metrics(translate: Translator) -> None:
+    """Besides the recipe's, each once; the recipe's first stays the headline."""
+    report = Report(metrics=("chrf", "bleu", "ter", "bleu_lc_tok"))
+    line = evaluate(translate, report=report)
+    assert line["metric"] == "bleu"
+    assert list(line["all"]) == ["bleu", "chrf", "ter", "bleu_lc_tok"]
+    assert "norm:moses-de" in line["all"]["bleu_lc_tok"]["signature"]
+    assert set(describe(str(translate.folder.path))["measured"]) >= {
+        f"{line['data']} {metric}" for metric in line["all"]
+    }
+
+
+def test_by_length(translate: Translator, tmp_path: Path) -> None:
+    """Every sentence in one bin; each bin's score is that of its sentences alone."""
+    source, target = ["one", "two six", "one two three four five six seven"], ["eins"] * 3
+    rows = [f"{s}\t{t}" for s, t in zip(source, target, strict=True)]
+    write_lines(tmp_path / "mine.tsv", rows)
+    report = Report(metrics=("exact", "chrf"), by_length=True)
+    line = evaluate(translate, data=str(tmp_path / "mine.tsv"), report=report)
+    short, long = line["by_length"]["bins"]
+    assert line["by_length"]["unit"] == "words"
+    assert [(each["first"], each["last"], each["pairs"]) for each in (short, long)] == [
+        (1, 5, 2),
+        (6, 10, 1),
+    ]
+    assert short["pairs"] + long["pairs"] == line["pairs"]
+    exact = (2 * short["exact"] + long["exact"]) / 3
+    assert exact == pytest.approx(line["all"]["exact"]["value"])
+    assert long["chrf"] == TEXT_METRICS["chrf"]([translate(source[2])], ["eins"], "de").value
+    card = (translate.folder.path / "README.md").read_text(encoding="utf-8")
+    assert f"bleu by words of the source: 1-5 {short['bleu']:.2f}, 6-10" in card
+
+
+def test_outputs_and_time(translate: Translator, tmp_path: Path) -> None:
+    """What was scored, line by line; how long it took together and one at a time."""
+    report = Report(outputs=tmp_path / "outputs.txt", timing=True)
+    line = evaluate(translate, report=report)
+    source, _ = numbers(8, seed=1)
+    assert (tmp_path / "outputs.txt").read_text(encoding="utf-8").splitlines() == translate(source)
+    timing = line["timing"]
+    assert timing["alone"] == 8
+    assert 0 < timing["median_milliseconds"] <= timing["p95_milliseconds"]
+    assert timing["sentences_per_second"] > 0
+    assert timing["tokens_per_second"] > timing["sentences_per_second"]
+    card = (translate.folder.path / "README.md").read_text(encoding="utf-8")
+    assert "sentences/s together; alone a median of" in card
+
+
+def test_line_n_belongs_to_pair_n(tmp_path: Path) -> None:
+    """Even if a model puts out the end of a line."""
+    write_outputs(tmp_path / "out", ["a\nb", "", "c\r"])
+    assert (tmp_path / "out").read_bytes() == b"a b\n\nc \n"
+
+
+def test_outputs_to_nowhere(translate: Translator, tmp_path: Path) -> None:
+    """Found before anything is translated or logged."""
+    before = log(translate.folder.path)
+    with pytest.raises(UsageError, match=r"no folder .*missing to write out\.txt"):
+        evaluate(translate, report=Report(outputs=tmp_path / "missing" / "out.txt"))
+    assert log(translate.folder.path) == before
+
+
+def test_a_report_is_for_translators(classify: Classifier) -> None:
+    """Pictures have no length."""
+    with pytest.raises(UsageError, match="does not translate"):
+        evaluate(classify, report=Report(by_length=True))
+
+
+def test_metrics_by_name() -> None:
+    """A mistyped one is answered with the nearest."""
+    assert metrics(["ter", "bleu"]) == ("ter", "bleu")
+    with pytest.raises(UsageError, match=r"'blue': did you mean 'bleu'\? .*bleu_lc_tok"):
+        metrics(["blue"])
+
+
+def test_signs_of_trouble_are_said(translate: Translator, tmp_path: Path) -> None:
+    """A model on text that it was never trained on: in the log, in the card, in plain words."""
+    rows = [f"{number} cats\tкошки и собаки номер {number}" for number in range(100)]
+    write_lines(tmp_path / "mine.tsv", rows)
+    line = evaluate(translate, data=str(tmp_path / "mine.tsv"))
+    assert line["signs"]["wrong_script"] > 50
+    (remark,) = (each for each in line["remarks"] if "other letters" in each)
+    assert remark in (translate.folder.path / "README.md").read_text(encoding="utf-8")
+    assert "remarks" not in evaluate(translate)  # of 8 pairs no share says anything
 
 
 # --- Test splits --------------------------------------------------------------------------------
@@ -170,7 +273,7 @@ def test_generated_dates_are_reported_by_phrasing(translate: Translator) -> None
     recipe = translate.folder.recipe
     assert isinstance(recipe, TranslateRecipe)
     exact = recipe.model_copy(update={"evaluate": replace(recipe.evaluate, metrics=("exact",))})
-    groups = _by_group(corpus, corpus.target, exact)
+    groups = by_group(corpus, corpus.target, exact)
     assert set(groups) == set(corpus.groups)
     assert set(groups.values()) == {100.0}
 

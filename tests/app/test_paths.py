@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.paths import find_data, find_model, find_recipe, here, shipped
+from manyheads.app.paths import endings, find_data, find_model, find_recipe, here, shipped
 from manyheads.errors import NotFoundError
 from tests.made import write_lines
 
@@ -80,6 +80,32 @@ def test_missing_data_sets_we_know_are_named_with_their_home() -> None:
         find_data("multi30k/train", None, SUFFIXES)
     with pytest.raises(NotFoundError, match="uoft-cs/cifar10"):
         find_data("cifar10/train-*-of-4.parquet", None)
+
+
+def test_one_side_alone_is_not_a_corpus(tmp_path: Path) -> None:
+    """A lone train.en in the current folder does not hide the corpus under the data root."""
+    whole = corpus(tmp_path / "root" / "train")
+    write_lines(tmp_path / "current" / "train.en", ["one"])
+    assert here("train", SUFFIXES) == "train"
+    assert find_data("train", str(tmp_path / "root"), SUFFIXES) == [whole]
+    whole.with_name("train.de").unlink()
+    with pytest.raises(NotFoundError, match=r"with \.en and \.de, and there is no train\.de"):
+        find_data("train", str(tmp_path / "root"), SUFFIXES)
+
+
+def test_compressed_files_are_found_by_the_same_name(tmp_path: Path) -> None:
+    """Each side may be compressed or not."""
+    write_lines(tmp_path / "train.en.gz", ["the content does not matter here"])
+    write_lines(tmp_path / "train.de", ["eins"])
+    assert find_data("train", str(tmp_path), SUFFIXES) == [tmp_path / "train"]
+
+
+def test_one_file_needs_no_endings() -> None:
+    """A .tsv, .csv, .jsonl, .parquet or .tmx holds both sides, compressed or not."""
+    assert endings("a/b.tsv", "en", "de") == ("",)
+    assert endings("a/b.jsonl.gz", "en", "de") == ("",)
+    assert endings("news.2016", "en", "de") == (".en", ".de")
+    assert endings("halves", None, None) == ("",)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "none/", "*"])

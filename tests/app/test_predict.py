@@ -100,6 +100,27 @@ def test_no_beams_no_answers(translate: Translator, beams: int, n_best: int) -> 
         translate.translate(["one"], beams=beams, n_best=n_best)
 
 
+def test_options_are_checked(translate: Translator) -> None:
+    """The recipe's table with changes; mistakes are answered like those of a recipe."""
+    assert translate.options() == translate.decode
+    assert translate.options(beams=2, no_repeat_ngram=3).no_repeat_ngram == 3
+    with pytest.raises(UsageError, match=r"'temprature': did you mean 'temperature'"):
+        translate.options(temprature=0.5)
+    with pytest.raises(UsageError, match=r"beams = 0: input should be greater than or equal to 1"):
+        translate.options(beams=0)
+    with pytest.raises(UsageError, match="nothing is drawn: set sample = true"):
+        translate.options(temperature=0.5)
+
+
+def test_options_of_a_call(translate: Translator) -> None:
+    """Prefixes are texts; beams replace those of the options."""
+    (found,) = translate.translate(["one two"], prefixes=["acht"])
+    assert found[0].text.startswith("acht")
+    options = translate.options(length_penalty=0.0)
+    (narrow,) = translate.translate(["one two"], options=options, beams=1)
+    assert narrow == translate.translate(["one two"], beams=1)[0]
+
+
 def test_any_text_is_answered(translate: Translator) -> None:
     """Other scripts, emoji, control characters: bytes stand in for what was never seen."""
     texts = ["한국어 🙂", "\t", "a\x00b", "\u2028", "<s></s>", "▁", "x" * 300]

@@ -9,7 +9,20 @@ import pytest
 from manyheads import __version__
 from tests.cli.conftest import Call
 
-VERBS = ["train", "translate", "classify", "evaluate", "look", "info", "models"]
+VERBS = [
+    "train",
+    "translate",
+    "classify",
+    "generate",
+    "fill",
+    "tag",
+    "evaluate",
+    "compare",
+    "look",
+    "info",
+    "models",
+    "convert",
+]
 
 
 def test_help_lists_the_verbs(call: Call) -> None:
@@ -36,10 +49,15 @@ def test_the_options_of_the_contract(call: Call) -> None:
         "train": ["--out", "--resume"],
         "translate": ["--model", "--beam", "--json"],
         "classify": ["--model", "--top", "--json"],
+        "generate": ["--model", "--beam", "--sample", "--json"],
+        "fill": ["--model", "--top", "--json"],
+        "tag": ["--model", "--json"],
         "evaluate": ["--model", "--data", "--split", "--final", "--json"],
+        "compare": ["--data", "--split", "--final", "--json"],
         "look": ["--out", "--shapes", "--json"],
         "info": ["--json"],
         "models": ["--json"],
+        "convert": ["marian", "to-marian"],
     }
     assert list(promised) == VERBS
     for verb, options in promised.items():

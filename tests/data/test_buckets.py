@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.data.buckets import length_buckets, shuffled
+from manyheads.streams import generator
 
 PAIRS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=60)
 SEEDS = st.integers(0, 2**63 - 1)
@@ -57,6 +58,29 @@ def test_the_plan_is_a_pure_function(
     np.random.default_rng().random(7)
     again = length_buckets(source.copy(), target.copy(), max_tokens, seed=seed, epoch=epoch)
     assert [batch.tolist() for batch in plan] == [batch.tolist() for batch in again]
+
+
+@given(pairs=PAIRS, max_tokens=st.integers(1, 200), seed=SEEDS)
+@settings(deadline=None)
+def test_the_batches_are_those_of_the_plain_loop(
+    pairs: list[tuple[int, int]], max_tokens: int, seed: int
+) -> None:
+    """One pair after the other, a new batch where the next would not fit; whole runs rest on it."""
+    source, target = sides(pairs)
+    random = generator(seed, "order", 3)
+    longest = np.maximum(source, target)
+    order = np.lexsort((random.random(len(source)), source + target, longest))
+    expected: list[list[int]] = [[]]
+    for pair in order.tolist():
+        if expected[-1] and (len(expected[-1]) + 1) * longest[pair] > max_tokens:
+            expected.append([])
+        expected[-1].append(pair)
+    random.shuffle(expected)
+    for dtype in (np.int64, np.int32):
+        plan = length_buckets(
+            source.astype(dtype), target.astype(dtype), max_tokens, seed=seed, epoch=3
+        )
+        assert [batch.tolist() for batch in plan] == expected
 
 
 def test_little_padding() -> None:

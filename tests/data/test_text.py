@@ -121,18 +121,23 @@ def test_unequal_counts(tmp_path: Path) -> None:
     assert f"{tmp_path / 'train.de'} has 2" in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b" \r\n\n"])
-def test_an_empty_file(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [(b"", r"train\.en is empty"), (b"\n", r"train\.en, line 1: the source is empty")],
+)
+def test_an_empty_file(tmp_path: Path, content: bytes, complaint: str) -> None:
     """No text at all is not a corpus of nothing."""
-    with pytest.raises(DataError, match=r"train\.en is empty"):
-        read_lines(write(tmp_path, "train.en", content))
+    write(tmp_path, "train.en", content)
+    write(tmp_path, "train.de", b"eins\n")
+    with pytest.raises(DataError, match=complaint):
+        read_parallel(tmp_path / "train", "en", "de")
 
 
 def test_an_empty_side_of_a_pair(tmp_path: Path) -> None:
-    """The file, the first such line and how many more there are."""
+    """The file and the first such line; how to see all of them."""
     write(tmp_path, "train.en", b"one\n\nthree\n  \nfive\n\n")
     write(tmp_path, "train.de", b"eins\nzwei\ndrei\nvier\nfuenf\nsechs\n")
-    with pytest.raises(DataError, match=r"train\.en, line 2 \(and 2 more\): the line is empty"):
+    with pytest.raises(DataError, match=r"train\.en, line 2: the source is empty.*check-data"):
         read_parallel(tmp_path / "train", "en", "de")
 
 
@@ -163,6 +168,14 @@ def test_a_folder_is_not_a_text_file(tmp_path: Path) -> None:
     """What the system says about a file is passed on with its name."""
     with pytest.raises(DataError, match=f"{tmp_path} cannot be read"):
         read_lines(tmp_path)
+
+
+def test_pairs_are_named_by_where_they_stand(tmp_path: Path) -> None:
+    """A header and a line break within quotes: not every pair is one line."""
+    path = write(tmp_path, "a.csv", b'en,de\none,eins\n"two\ntwo",zwei\nthree,drei\n')
+    corpus = read_parallel(path, "en", "de")
+    assert corpus.source == ["one", "two\ntwo", "three"]
+    assert corpus.describe([0, 1, 2]) == f"{path}, lines 2, 3, 5"
 
 
 def test_pairs_are_named_as_the_user_knows_them() -> None:

@@ -77,6 +77,38 @@ def test_characters_never_seen_are_spelled_in_bytes(character: str, size: int) -
     assert tokenizer().decode([[piece.id for piece in pieces]]) == [character]
 
 
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+@given(text=TEXTS, alpha=st.floats(0, 1), seed=st.integers(0, 2**32 - 1))
+@settings(deadline=None)
+def test_sampled_pieces_spell_the_same_text(kind: str, text: str, alpha: float, seed: int) -> None:
+    """Emoji, unseen scripts and imitations of special tokens included; drawn again, the same."""
+    ids = tokenizer(kind).sample(text, alpha, seed)
+    assert not {PAD, START, END, UNKNOWN} & set(ids)
+    assert tokenizer(kind).decode([ids]) == [spaces_made_one(text)]
+    tokenizer(kind).sample("something else", alpha, seed + 1 & 0xFFFFFFFF)
+    assert tokenizer(kind).sample(text, alpha, seed) == ids
+
+
+def test_all_merges_dropped_leaves_characters() -> None:
+    """BPE-dropout at its ends: 0 is plain BPE, 1 is a token a character."""
+    text = "Der Hund"
+    assert tokenizer("bpe").sample(text, 0.0, 1) == tokenizer("bpe").encode([text])[0]
+    spelled = [tokenizer("bpe").piece(token) for token in tokenizer("bpe").sample(text, 1.0, 1)]
+    assert spelled == list("▁Der▁Hund")
+
+
+def test_a_small_alpha_levels_the_segmentations() -> None:
+    """Unigram: p ** alpha. By 1 the best is drawn most often, by 0 all are as likely."""
+    text = "The dog"
+    (best,) = tokenizer().encode([text])
+
+    def drawn(alpha: float) -> list[list[int]]:
+        return [tokenizer().sample(text, alpha, seed) for seed in range(300)]
+
+    assert drawn(1.0).count(best) > 200
+    assert drawn(0.0).count(best) < 30
+
+
 def test_special_tokens_are_silent() -> None:
     """Start, end and padding of a batch do not show in its text."""
     (ids,) = tokenizer().encode(["The dog"])

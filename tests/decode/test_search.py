@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -49,6 +50,7 @@ def beam(
     beams: int,
     length_penalty: float = 1.0,
     n_best: int = 1,
+    early_stopping: bool = False,
 ) -> list[list[Hypothesis]]:
     return beam_search(
         Tree(after),
@@ -59,6 +61,7 @@ def beam(
         end=END,
         length_penalty=length_penalty,
         n_best=n_best,
+        early_stopping=early_stopping,
     )
 
 
@@ -131,6 +134,14 @@ def test_length_penalty_by_hand(
     assert all(hypothesis.finished for hypothesis in found)
 
 
+def test_early_stopping_by_hand() -> None:
+    """Two outputs are enough: nothing, and a a; a a b, the best of all at 2.0, comes later."""
+    (patient,) = beam(SHORT_OR_LONG, [5], beams=2, length_penalty=2.0, n_best=2)
+    (hasty,) = beam(SHORT_OR_LONG, [5], beams=2, length_penalty=2.0, n_best=2, early_stopping=True)
+    assert [hypothesis.tokens for hypothesis in patient] == [[A, A, B], [A, A]]
+    assert [hypothesis.tokens for hypothesis in hasty] == [[A, A], []]
+
+
 def test_the_limit_cuts_off() -> None:
     """What has not ended at its limit is returned all the same, and says so."""
     endless = from_table({(A,) * n: {A: 1.0} for n in range(9)}, vocabulary=4)
@@ -190,15 +201,18 @@ def test_a_wide_beam_is_exhaustive(
     limits=st.lists(st.integers(1, 6), min_size=1, max_size=3),
     beams=st.integers(1, 4),
     penalty=penalties,
+    early=st.booleans(),
 )
 def test_a_narrow_beam_is_the_textbooks(
-    seed: int, limits: list[int], beams: int, penalty: float
+    seed: int, limits: list[int], beams: int, penalty: float, early: bool
 ) -> None:
     """With few beams: the same outputs as lists and loops, and it stops at the same moment."""
     after = random_tree(seed, 4)
-    results = beam(after, limits, beams=beams, length_penalty=penalty, n_best=beams)
+    results = beam(
+        after, limits, beams=beams, length_penalty=penalty, n_best=beams, early_stopping=early
+    )
     for source, (limit, found) in enumerate(zip(limits, results, strict=True)):
-        expected = textbook_beam(after, source, limit, beams, penalty)
+        expected = textbook_beam(after, source, limit, beams, penalty, early)
         assert len(found) == len(expected)
         for ours, theirs in zip(found, expected, strict=True):
             same(ours, theirs)
@@ -243,6 +257,8 @@ def test_what_beam_search_returns_is_what_it_says(
             total = log_probability(after, source, full)
             assert hypothesis.log_probability == pytest.approx(total, abs=1e-5)
             assert hypothesis.score == pytest.approx(total / len(full) ** penalty, abs=1e-5)
+            each = [after(source, tuple(full[:t]))[token] for t, token in enumerate(full)]
+            assert hypothesis.token_log_probabilities == pytest.approx(each, abs=1e-5)
         best = exhaustive(after, source, 4, limit, penalty)[0].score
         assert scores[0] <= best + 1e-5  # no search finds more than there is
 
@@ -260,6 +276,8 @@ def test_greedy_takes_the_likeliest_token(seed: int, limits: list[int]) -> None:
         assert found.tokens + [END] * found.finished == tokens
         total = log_probability(after, source, tokens)
         assert found.log_probability == pytest.approx(total, abs=1e-5)
+        assert found.log_probability == pytest.approx(sum(found.token_log_probabilities))
+        assert len(found.token_log_probabilities) == len(tokens)
         assert found.score == pytest.approx(total / len(tokens), abs=1e-5)
 
 
@@ -290,7 +308,7 @@ def test_batch_of_one_equals_batch_of_64() -> None:
     model, config = reverser.trained(), reverser.CONFIG
     rows = reverser.words(64, seed=12345)
     limits = [len(row) + 3 for row in rows]
-    ends = {"start": config.start, "end": config.end}
+    ends: dict[str, Any] = {"start": config.start, "end": config.end}
     found = greedy_search(model, reverser.padded(rows), limits, **ends)
     assert len({tuple(hypothesis.tokens) for hypothesis in found}) > 40  # it is worth comparing
     assert len({len(hypothesis.tokens) for hypothesis in found}) >= 6

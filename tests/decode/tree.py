@@ -118,8 +118,18 @@ def exhaustive(
     return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
 
 
+def changed(after: Next, change: Callable[[Prefix, list[float]], list[float]]) -> Next:
+    """Another model: what comes next is what `change` makes of it."""
+    return lambda source, prefix: change(prefix, after(source, prefix))
+
+
 def textbook_beam(
-    after: Next, source: int, longest: int, beams: int, length_penalty: float
+    after: Next,
+    source: int,
+    longest: int,
+    beams: int,
+    length_penalty: float,
+    early_stopping: bool = False,
 ) -> list[Hypothesis]:
     """Beam search for one sentence, with lists: the rules that `beam_search` documents."""
     living: list[tuple[float, list[int]]] = [(0.0, [])]
@@ -138,6 +148,6 @@ def textbook_beam(
         if length == longest:
             done += [Hypothesis(tokens, total, total / rank, False) for total, tokens in living]
         done = sorted(done, key=lambda hypothesis: -hypothesis.score)[:beams]
-        if len(done) == beams and living[0][0] / rank <= done[-1].score:
-            break  # no living beam, at its present length, would get in
+        if len(done) == beams and (early_stopping or living[0][0] / rank <= done[-1].score):
+            break  # enough, or no living beam, at its present length, would get in
     return done

@@ -18,7 +18,7 @@ def by_site(maps: list[MapView]) -> dict[str, MapView]:
 def test_a_text_view_survives_json() -> None:
     view = examples.small_text_view().to_json()
     assert view["kind"] == "text"
-    assert list(view) == ["kind", "source", "output", "probabilities", "maps"]
+    assert list(view) == ["kind", "source", "output", "probabilities", "maps", "gates"]
     assert json.loads(json.dumps(view)) == view
 
 

@@ -60,7 +60,9 @@ def test_converted_models_answer_the_same(name: str) -> None:
 
 
 def test_every_recorded_file_is_tested() -> None:
-    assert {path.stem for path in FOLDER.iterdir()} == set(NAMES)
+    """Those of Marian in test_marian.py."""
+    pictures = {path.stem for path in FOLDER.iterdir() if not path.stem.startswith("hf-marian")}
+    assert pictures == set(NAMES)
 
 
 def test_a_config_object_serves_as_well_as_json() -> None:

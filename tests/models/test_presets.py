@@ -1,11 +1,14 @@
 """Preset sizes, counted exactly, with the papers' own figures beside."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from manyheads.errors import UsageError
 from manyheads.models.build import build
 from manyheads.models.presets import PRESETS, preset
+from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vit import Vit, VitConfig
 
@@ -28,6 +31,19 @@ TABLE = [
     ("transformer-base", 63_082_496, "65M"),
     ("transformer-big", 214_245_376, "213M"),
     ("transformer-deep", 60_976_640, None),
+    ("seq2seq-rnn", 8_434_368, None),
+    ("seq2seq-lstm", 8_461_504, None),
+    ("seq2seq-gru", 8_447_040, None),
+    ("seq2seq-lstm-attention", 8_440_512, None),
+    ("seq2seq-gru-attention", 8_463_808, None),
+    ("gpt-tiny", 6_963_072, None),
+    ("bert-tiny", 4_436_992, None),
+    ("gpt2-small", 124_439_808, None),
+    ("bert-base", 108_888_576, "110M"),
+    ("tagger-rnn", 322_562, None),
+    ("tagger-gru", 454_658, None),
+    ("tagger-lstm", 520_706, None),
+    ("tagger-encoder", 521_474, None),
     ("vit-ti/16", 5_717_416, "5.7M"),
     ("vit-s/16", 22_050_664, "22.1M"),
     ("vit-b/16", 86_567_656, "86M"),
@@ -54,6 +70,36 @@ def test_every_preset_is_counted() -> None:
     assert {name.partition("/")[0] for name, *_ in TABLE} == set(PRESETS)
 
 
+def test_one_budget_from_the_rnn_to_the_transformer() -> None:
+    """T1-T4: with one vocabulary of 8,000, 2.875M parameters, within 2% of each other.
+
+    With d = 192, h = 320, and LSTM gates of 4 rows a unit, by hand:
+      embedding        8,000 d                                              1,536,000
+      encoder          two directions of h/2: 8 (h/2) (d + h/2 + 2)           453,120
+      decoder          4 h (d + h + 2)                                        657,920
+      attention        score h^2, combination 2h d + d                        225,472
+                                                                     sum 2,872,512
+    """
+    counts = {}
+    for name in (*(name for name in PRESETS if name.startswith("seq2seq-")), "transformer-tiny"):
+        config = PRESETS[name]
+        if isinstance(config, TransformerConfig):
+            config = replace(config, hidden=512)
+        assert isinstance(config, TransformerConfig | Seq2SeqConfig)
+        with torch.device("meta"):
+            model = build(replace(config, vocabulary=8000))
+        counts[name] = sum(parameter.numel() for parameter in model.parameters())
+    assert counts == {
+        "seq2seq-rnn": 2_866_368,
+        "seq2seq-lstm": 2_893_504,
+        "seq2seq-gru": 2_879_040,
+        "seq2seq-lstm-attention": 2_872_512,
+        "seq2seq-gru-attention": 2_895_808,
+        "transformer-tiny": 2_875_392,
+    }
+    assert max(counts.values()) / min(counts.values()) < 1.02
+
+
 def test_heads_do_not_change_the_count() -> None:
     """E9: equal width costs the same, whatever the number of heads."""
     counts = set()
@@ -66,7 +112,11 @@ def test_heads_do_not_change_the_count() -> None:
 
 def test_widths_of_the_papers() -> None:
     """T9, V4: every preset's heads are 64 wide but ViT-H's (80) and the tiny one's (32)."""
-    widths = {name: config.dim // config.heads for name, config in PRESETS.items()}
+    widths = {
+        name: config.dim // config.heads
+        for name, config in PRESETS.items()
+        if isinstance(config, TransformerConfig | VitConfig)
+    }
     assert widths.pop("vit-h") == 80
     assert widths.pop("transformer-tiny") == 32
     assert set(widths.values()) == {64}

@@ -147,7 +147,7 @@ def test_without_positions_both_sentences_are_one_set() -> None:
     close(*contextual(TRANSFORMERS["no positions"]))
 
 
-@pytest.mark.parametrize("name", ["transformer-base", "learned positions"])
+@pytest.mark.parametrize("name", ["transformer-base", "learned positions", "rotary"])
 def test_with_positions_the_sentences_differ(name: str) -> None:
     """T8: with positions, "not" and the verbs around it get other vectors."""
     left, right = contextual(TRANSFORMERS[name])

@@ -1,9 +1,12 @@
 """The feed-forward network."""
 
+import math
+
+import pytest
 import torch
 from torch import nn
 
-from manyheads.nn.feedforward import FeedForward
+from manyheads.nn.feedforward import FeedForward, GatedFeedForward
 from tests.small import randomise
 
 
@@ -21,9 +24,34 @@ def test_feedforward_by_hand() -> None:
     assert out.tolist() == [[2.5, 0.0], [10.5, 8.0]]
 
 
-def test_each_position_is_transformed_by_itself() -> None:
+def test_swiglu_by_hand() -> None:
+    """Shazeer 2020, equation 6: (swish(x W) * x V) W2 with swish(a) = a sigmoid(a), no biases."""
+    network = GatedFeedForward(2, 2, nn.SiLU())
+    with torch.no_grad():
+        network.gate.weight.copy_(torch.tensor([[1.0, 0], [0, 1]]))
+        network.expand.weight.copy_(torch.tensor([[3.0, 0], [0, 5]]))
+        network.contract.weight.copy_(torch.tensor([[1.0, 2], [0, 1]]))
+    # x = (2, -1): x W = (2, -1), x V = (6, -5)
+    left = 2 / (1 + math.exp(-2)) * 6
+    right = -1 / (1 + math.exp(1)) * -5
+    expected = torch.tensor([left + 2 * right, right])
+    torch.testing.assert_close(network(torch.tensor([2.0, -1])), expected)
+
+
+def test_swiglu_has_three_matrices() -> None:
+    """With two thirds of the width it has as many weights as the network with two matrices."""
+    gated, plain = GatedFeedForward(8, 32, nn.SiLU()), FeedForward(8, 48, nn.ReLU())
+    weights = [parameter.numel() for parameter in gated.parameters()]
+    assert weights == [8 * 32] * 3
+    assert sum(weights) == plain.expand.weight.numel() + plain.contract.weight.numel()
+
+
+@pytest.mark.parametrize("kind", [FeedForward, GatedFeedForward])
+def test_each_position_is_transformed_by_itself(
+    kind: type[FeedForward] | type[GatedFeedForward],
+) -> None:
     """T10: the feed-forward network mixes dimensions, never tokens."""
-    network = randomise(FeedForward(4, 8, nn.GELU()))
+    network = randomise(kind(4, 8, nn.GELU()))
     x = torch.randn(2, 5, 4)
     alone = torch.stack([network(x[:, token]) for token in range(5)], dim=1)
     torch.testing.assert_close(network(x), alone, atol=1e-6, rtol=0)

@@ -11,8 +11,10 @@ from manyheads.nn.positions import (
     LearnedPositions,
     NoGridPositions,
     NoPositions,
+    SinusoidalHalfPositions,
     SinusoidalPositions,
     resize_grid,
+    sinusoid_halves,
     sinusoids,
 )
 
@@ -38,6 +40,22 @@ def test_wavelength_grows_with_the_dimension() -> None:
     expected = [2 * 7000 / (2 * math.pi * divisor) for divisor in (1, 10, 100, 1000)]
     assert turns == pytest.approx(expected, abs=2)
     assert turns == sorted(turns, reverse=True)
+
+
+def test_halves_are_the_same_sinusoids_in_another_order() -> None:
+    """Marian's: all sines, then all cosines; an odd width has one sine more."""
+    table = sinusoids(3, 4)
+    assert torch.equal(sinusoid_halves(3, 4), table[:, [0, 2, 1, 3]])
+    assert torch.equal(sinusoid_halves(3, 5), sinusoids(3, 5)[:, [0, 2, 4, 1, 3]])
+
+
+@pytest.mark.parametrize("part", [SinusoidalPositions, SinusoidalHalfPositions])
+def test_sinusoids_reach_beyond_their_table(part: type[SinusoidalPositions]) -> None:
+    """The table is a formula, kept for speed; positions may start anywhere."""
+    x = torch.zeros(2, 6, 8)
+    short, long = part(4, 8), part(16, 8)
+    assert torch.equal(short(x, first=3), long(x, first=3))
+    assert torch.equal(long(x, first=3)[0], part.formula(16, 8)[3:9])
 
 
 @pytest.mark.parametrize("length", [5, 5000])

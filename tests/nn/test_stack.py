@@ -4,11 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from manyheads.nn.attention import MultiHeadAttention
+from manyheads.nn.attention import MultiHeadAttention, Rotate, unrotated
 from manyheads.nn.block import DecoderBlock, EncoderBlock
+from manyheads.nn.cache import KeyValueCache
 from manyheads.nn.feedforward import FeedForward
 from manyheads.nn.masks import causal_mask
 from manyheads.nn.residual import PreNorm
+from manyheads.nn.rotary import Rotary
 from manyheads.nn.stack import Encoder
 from manyheads.nn.trace import Site
 from tests import torch_reference
@@ -84,3 +86,28 @@ def test_sites_are_named_once() -> None:
         (Site("decoder", 0, "self"), Site("decoder", 0, "cross")),
         (Site("decoder", 1, "self"), Site("decoder", 1, "cross")),
     ]
+
+
+@pytest.mark.parametrize("rotate", [unrotated, Rotary(16, 4)], ids=["unrotated", "rotary"])
+def test_an_encoder_that_reads_and_steps(rotate: Rotate) -> None:
+    """T20: a beginning at once and then token by token is the whole under the causal mask."""
+    torch.manual_seed(0)
+    encoder = Encoder(
+        (
+            EncoderBlock(
+                MultiHeadAttention(8, 2, rotate=rotate),
+                FeedForward(8, 16, nn.GELU()),
+                lambda: PreNorm(8),
+            )
+            for _ in range(2)
+        ),
+        nn.LayerNorm(8),
+    ).eval()
+    x = torch.randn(3, 6, 8)
+    expected = encoder(x, causal_mask(6))
+    caches = [KeyValueCache.empty(3, 2, 4, 4, x) for _ in encoder.blocks]
+    found, caches = encoder.read(x[:, :4], caches)
+    torch.testing.assert_close(found, expected[:, :4], atol=1e-6, rtol=0)
+    for token in (4, 5):  # the second one after the room is full
+        found, caches = encoder.step(x[:, token, None], caches)
+        torch.testing.assert_close(found[:, 0], expected[:, token], atol=1e-6, rtol=0)

@@ -1,14 +1,26 @@
 """The translation task: what a batch is, what is learned from it, and how its result is used."""
 
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from manyheads.data.batches import TextBatch
 from manyheads.data.text import Corpus
-from manyheads.data.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig, Tokenizers
+from manyheads.data.token_store import encode_on_disk
+from manyheads.data.tokenizer import (
+    END,
+    PAD,
+    START,
+    SpecialTokens,
+    Tokenizer,
+    TokenizerConfig,
+    Tokenizers,
+)
 from manyheads.errors import DataError
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.tasks.decoding import DecodeConfig, translate
@@ -34,6 +46,7 @@ def task(
     source: list[str] = SOURCE,
     target: list[str] = TARGET,
     config: TranslateTrainConfig | None = None,
+    **options: Any,
 ) -> TranslateTask:
     corpus = Corpus(source, target, "numbers.tsv")
     return TranslateTask(
@@ -43,7 +56,16 @@ def task(
         config or TranslateTrainConfig(),
         EvaluateConfig(metrics=("exact", "bleu")),
         seed=1,
+        **options,
     )
+
+
+def contents(batches: Iterator[TextBatch]) -> list[tuple[Any, ...]]:
+    """All that a batch holds, to be compared."""
+    return [
+        (batch.source.tolist(), batch.target.tolist(), batch.indices.tolist(), batch.units)
+        for batch in batches
+    ]
 
 
 def model(dim: int = 16, *, tied: bool = True) -> Transformer:
@@ -95,6 +117,49 @@ def test_longer_pairs_are_left_out_and_counted() -> None:
     assert made.left_out > 0
     assert len(made.kept) == 4 - made.left_out
     assert sorted(np.concatenate(made.plan(0))) == made.kept.tolist()
+
+
+def test_a_corpus_on_disk_gives_the_same_batches(tmp_path: Path) -> None:
+    """Where token ids are kept is nobody's business: plan and tensors are the same."""
+    source, target = numbers(60, 3)
+    pairs = zip(source, target, strict=True)
+    store = encode_on_disk(pairs, tokenizers(), tmp_path / "cache", "key")
+    held = task(source, target, TranslateTrainConfig(max_tokens=64))
+    left = task(source, target, TranslateTrainConfig(max_tokens=64), store=store)
+    assert contents(held.load(0, held.plan(0))) == contents(left.load(0, left.plan(0)))
+
+
+def test_sampled_subwords_are_planned_by_the_best_ones() -> None:
+    """The plan is a pure function of seed, epoch and unsampled lengths; the texts stay."""
+    source, target = numbers(60, 3)
+    plain, sampled = task(source, target), task(source, target, sampling=0.1)
+    plan = sampled.plan(0)
+    assert [batch.tolist() for batch in plan] == [batch.tolist() for batch in plain.plan(0)]
+    (whole,) = sampled.load(0, [np.arange(60)])
+    assert whole.source.shape != next(plain.load(0, [np.arange(60)])).source.shape
+    assert tokenizer().decode(whole.source.tolist()) == source
+    assert tokenizer().decode(whole.target.tolist()) == target
+    assert whole.units == int((whole.source != PAD).sum() + (whole.target[:, 1:] != PAD).sum())
+
+
+def test_a_resumed_epoch_samples_the_same_subwords() -> None:
+    """The rest of an epoch does not depend on whether its beginning was just trained on."""
+    source, target = numbers(60, 3)
+    made = task(source, target, TranslateTrainConfig(max_tokens=64), sampling=0.1)
+    plan = made.plan(2)
+    assert contents(made.load(2, plan))[3:] == contents(made.load(2, plan[3:]))
+    assert contents(made.load(3, plan)) != contents(made.load(2, plan))
+
+
+def test_other_special_ids() -> None:
+    """A foreign model may start with its padding, and end with 0."""
+    made = task(ids=SpecialTokens(pad=500, start=500, end=0))
+    (batch,) = made.load(0, [np.array([1, 0])])
+    (one, two), (drei, _) = (tokenizer().encode(side[1::-1]) for side in (SOURCE, TARGET))
+    longest = max(len(one), len(two)) + 1
+    expected = [[*ids, 0] + [500] * (longest - len(ids) - 1) for ids in (one, two)]
+    assert batch.source.tolist() == expected
+    assert batch.target[0, : len(drei) + 2].tolist() == [500, *drei, 0]
 
 
 def test_no_pair_is_short_enough() -> None:
@@ -167,7 +232,9 @@ def test_overfits_one_batch(tmp_path: Path) -> None:
         keep=lambda model: None,
         observer=Silent(),
     )
-    assert made.evaluate(net.eval()) == {"exact": 100.0, "bleu": pytest.approx(100.0)}
+    measured = made.evaluate(net.eval())
+    assert (measured["exact"], measured["bleu"]) == (100.0, pytest.approx(100.0))
+    assert (measured["length_ratio"], measured["empty"]) == (1.0, 0.0)
     assert translate(net, tokenizers(), ["three"], DecodeConfig(beams=1))[0][0].finished
 
 

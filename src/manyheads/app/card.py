@@ -7,7 +7,7 @@ from typing import Any
 
 from manyheads.app.folder import ModelFolder, write_atomically
 from manyheads.app.info import count_parameters
-from manyheads.app.recipe import TranslateRecipe
+from manyheads.app.recipe import FillRecipe, GenerateRecipe, TagRecipe, TranslateRecipe
 
 
 def write_card(folder: ModelFolder) -> None:
@@ -22,11 +22,21 @@ def card(folder: ModelFolder) -> str:
     if isinstance(recipe, TranslateRecipe):
         what = f"Translates text from `{recipe.data.source}` to `{recipe.data.target}`."
         use = f'manyheads translate --model {folder.name} "..."'
+    elif isinstance(recipe, GenerateRecipe):
+        what = "Writes on: predicts the next token of a text from those before it."
+        use = f'manyheads generate --model {folder.name} "..."'
+    elif isinstance(recipe, FillRecipe):
+        what = "Fills blanks: predicts hidden tokens of a text from both sides of them."
+        use = f'manyheads fill --model {folder.name} "... <mask> ..."'
+    elif isinstance(recipe, TagRecipe):
+        what = "Spaces Korean text: says of each character whether a space follows it."
+        use = f'manyheads tag --model {folder.name} "..."'
     else:
         labels = folder.labels()
         named = ", ".join(labels[:20]) + (", ..." if len(labels) > 20 else "")
         what = f"Classifies pictures as one of {len(labels)} classes: {named}."
         use = f"manyheads classify --model {folder.name} picture.png"
+    limits = "Trained on the data named above and nothing else; expect little on input unlike it."
     rows = [
         ("preset", manifest["preset"]),
         ("parameters", f"{count_parameters(recipe.config()):,}"),
@@ -38,6 +48,14 @@ def card(folder: ModelFolder) -> str:
         ("versions", ", ".join(f"{name} {value}" for name, value in manifest["versions"].items())),
         ("threads", manifest["threads"]),
     ]
+    if isinstance(recipe, TranslateRecipe) and recipe.converted:
+        origin = recipe.converted
+        limits = f"Trained elsewhere; its makers' files are in `{origin.format}/`."
+        rows = [
+            ("parameters", f"{count_parameters(recipe.config()):,}"),
+            ("converted from", f"{origin.origin} ({origin.format})"),
+            ("licence", origin.license or "not stated: ask its makers"),
+        ]
     lines = [f"# {folder.name}", "", what, "", "```", use, "```", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in rows]
     lines += ["", "## Measured", ""]
@@ -46,7 +64,7 @@ def card(folder: ModelFolder) -> str:
         "",
         "## Limits",
         "",
-        "Trained on the data named above and nothing else; expect little on input unlike it. "
+        f"{limits} "
         "`recipe.toml` holds every setting, `evaluations.jsonl` every measurement.",
         "",
     ]
@@ -67,8 +85,26 @@ def last_step(path: Path) -> str:
 
 def _measured(line: Mapping[str, Any]) -> str:
     final = ", final" if line["final"] else ""
-    text = f"- {line['data']}: {line['metric']} {line['value']:.2f} ({line['signature']}{final})"
+    scores = (
+        f"{name} {score['value']:.2f} ({score['signature']}{final})"
+        for name, score in line["all"].items()
+    )
+    text = f"- {line['data']}: {'; '.join(scores)}"
     if line.get("groups"):
         worst = min(line["groups"], key=line["groups"].get)
         text += f"; lowest group: {worst} {line['groups'][worst]:.2f}"
-    return text
+    if "by_length" in line:
+        bins = ", ".join(
+            f"{each['first']}{'-' + str(each['last']) if each['last'] else ' and more'} "
+            f"{each[line['metric']]:.2f}"
+            for each in line["by_length"]["bins"]
+        )
+        text += f"\n  - {line['metric']} by {line['by_length']['unit']} of the source: {bins}"
+    if "timing" in line:
+        timing = line["timing"]
+        text += (
+            f"\n  - {timing['sentences_per_second']:,.0f} sentences/s together; alone a median of "
+            f"{timing['median_milliseconds']:.0f} ms ({line['beams']} beams, "
+            f"{timing['device']}, threads: {timing['threads']})"
+        )
+    return text + "".join(f"\n  - {remark}" for remark in line.get("remarks", []))

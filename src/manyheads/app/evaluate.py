@@ -6,29 +6,43 @@ from datetime import UTC, datetime
 from typing import Any
 
 from manyheads.app.card import write_card
-from manyheads.app.folder import append_evaluation
-from manyheads.app.paths import find_data, here
-from manyheads.app.predict import Classifier, Translator
+from manyheads.app.folder import ModelFolder, append_evaluation
+from manyheads.app.language import Filler, Generator
+from manyheads.app.paths import find_data, here, shipped
+from manyheads.app.predict import Classifier, Predictor, Translator
+from manyheads.app.prepare import language_examples
 from manyheads.app.recipe import (
     ClassifyData,
     ClassifyRecipe,
+    FillRecipe,
+    GenerateRecipe,
+    SentenceData,
+    TagRecipe,
     TranslateData,
     TranslateRecipe,
 )
+from manyheads.app.sentences import sentence_split, sentences
 from manyheads.app.sources import corpus_split, image_split, read_corpus, read_images
+from manyheads.app.tagging import Spacer
+from manyheads.app.translations import Report, measure
+from manyheads.data.monolingual import Sentences
 from manyheads.data.splits import registered
 from manyheads.data.text import Corpus
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.tasks.classify import Pixels, score
-from manyheads.tasks.metrics import TEXT_METRICS, Score
+from manyheads.tasks.metrics import Score
+from manyheads.tasks.tag import Spacing
+from manyheads.tasks.tag import measure as measure_spacing
+from manyheads.tasks.tokenwise import measure as measure_tokens
 
 
 def evaluate(
-    predictor: Translator | Classifier,
+    predictor: Predictor,
     *,
     data: str | None = None,
     split: str = "valid",
     final: bool = False,
+    report: Report | None = None,
 ) -> dict[str, Any]:
     """Measure a model on a split of its recipe or on other data, and log the result in its folder.
 
@@ -37,58 +51,80 @@ def evaluate(
         data: files instead of the recipe's own.
         split: "train", "valid" or "test" of the recipe.
         final: allow a test split, which is measured once, after everything was chosen.
+        report: of a translator: what to measure besides the recipe's metrics.
 
     Returns:
         The logged line: data, split, registered name, metric, value, signature, final, ...
 
     Raises:
-        UsageError: a test split without final.
+        UsageError: a test split without final; a report on a model that does not translate.
     """
     if isinstance(predictor, Translator):
-        line = _evaluate_text(predictor, data, split, final)
+        line = _evaluate_text(predictor, data, split, final, report or Report())
+    elif report is not None and report != Report():
+        raise UsageError(
+            f"{predictor.folder.name} does not translate: other metrics, lengths, outputs and "
+            "timing are measured of translators only."
+        )
+    elif isinstance(predictor, Generator | Filler):
+        line = _evaluate_language(predictor, data, split, final)
+    elif isinstance(predictor, Spacer):
+        line = _evaluate_spacing(predictor, data, split, final)
     else:
         line = _evaluate_images(predictor, data, split, final)
+    return log(predictor.folder, line)
+
+
+def log(folder: ModelFolder, line: dict[str, Any]) -> dict[str, Any]:
+    """Date a measurement and log it with the model; a shipped model's folder stays as it is."""
     line["date"] = datetime.now(UTC).isoformat(timespec="seconds")
-    try:
-        append_evaluation(predictor.folder.path, line)
-        write_card(predictor.folder)
-    except OSError as error:  # a shipped model may lie where users cannot write
-        warnings.warn(f"The result was not logged with the model: {error}", stacklevel=2)
+    if not is_shipped(folder):
+        try:
+            append_evaluation(folder.path, line)
+            write_card(folder)
+        except OSError as error:  # it may lie where users cannot write
+            warnings.warn(f"The result was not logged with the model: {error}", stacklevel=3)
     return line
 
 
+def is_shipped(folder: ModelFolder) -> bool:
+    """Say whether a model is the package's own, rather than its user's."""
+    own = (manifest.parent.resolve() for manifest in shipped("pretrained").values())
+    return folder.path.resolve() in own
+
+
 def _evaluate_text(
-    translator: Translator, data: str | None, split: str, final: bool
+    translator: Translator, data: str | None, split: str, final: bool, report: Report
 ) -> dict[str, Any]:
     recipe = translator.folder.recipe
     assert isinstance(recipe, TranslateRecipe)
+    corpus, head = pairs(recipe, data, split, final)
+    _, scores, more = measure(translator, corpus, report)
+    return head | scored(scores) | more
+
+
+def pairs(
+    recipe: TranslateRecipe,
+    data: str | None,
+    split: str,
+    final: bool,
+    *,
+    others: Sequence[TranslateRecipe] = (),
+) -> tuple[Corpus, dict[str, Any]]:
+    """Read a split of a recipe or other data, and the beginning of a line about them.
+
+    Raises:
+        UsageError: a test split, of the recipe or one of the others, without final.
+    """
     languages = ("", f".{recipe.data.source}", f".{recipe.data.target}")
     if data is None:
         corpus = corpus_split(split, recipe.data)
     else:
         corpus = read_corpus(here(data, languages), recipe.data)
-    test = corpus.test or _is_recipes_test(data, recipe.data, languages)
-    head = _heading(corpus.origin, corpus.hashes, data, split, final, test=test)
-    outputs = translator(corpus.source)
-    scores: dict[str, Score] = {
-        name: TEXT_METRICS[name](outputs, corpus.target) for name in recipe.evaluate.metrics
-    }
-    line = head | {"pairs": len(corpus), "beams": recipe.decode.beams} | _scores(scores)
-    if corpus.groups is not None:
-        line["groups"] = _by_group(corpus, outputs, recipe)
-    return line
-
-
-def _by_group(corpus: Corpus, outputs: Sequence[str], recipe: TranslateRecipe) -> dict[str, float]:
-    assert corpus.groups is not None
-    metric = TEXT_METRICS[recipe.evaluate.metrics[0]]
-    members: dict[str, list[int]] = {}
-    for index, group in enumerate(corpus.groups):
-        members.setdefault(group, []).append(index)
-    return {
-        group: metric([outputs[i] for i in chosen], [corpus.target[i] for i in chosen]).value
-        for group, chosen in members.items()
-    }
+    test = corpus.test or any(
+        _is_recipes_test(data, each.data, languages) for each in (recipe, *others)
+    )
+    return corpus, heading(corpus.origin, corpus.hashes, data, split, final, test=test)
 
 
 def _evaluate_images(
@@ -100,17 +136,60 @@ def _evaluate_images(
         image_split(split, recipe.data) if data is None else read_images(here(data), recipe.data)
     ).relabel(classifier.labels)
     test = _is_recipes_test(data, recipe.data)
-    head = _heading(images.origin, images.hashes, data, split, final, test=test)
+    head = heading(images.origin, images.hashes, data, split, final, test=test)
     measured = score(classifier.model, Pixels(images, classifier.preprocessing))
     scores = {
         "accuracy": Score(measured["accuracy"], "share of pictures whose likeliest class is right"),
         "loss": Score(measured["loss"], "mean cross-entropy, natural logarithm"),
     }
-    return head | {"pictures": len(images)} | _scores(scores)
+    return head | {"pictures": len(images)} | scored(scores)
+
+
+def _evaluate_language(
+    predictor: Generator | Filler, data: str | None, split: str, final: bool
+) -> dict[str, Any]:
+    recipe = predictor.folder.recipe
+    assert isinstance(recipe, GenerateRecipe | FillRecipe)
+    lines, head = _sentences(recipe.data, data, split, final)
+    examples = language_examples(recipe, lines, predictor.tokenizer)
+    measured = measure_tokens(predictor.model, examples, recipe.train.max_tokens)
+    each = f"per {'token' if isinstance(recipe, GenerateRecipe) else 'hidden token'}"
+    vocabulary = f"vocabulary {len(predictor.tokenizer):,}"
+    scores = {
+        "perplexity": Score(measured["perplexity"], f"{each}, {vocabulary}"),
+        "loss": Score(measured["loss"], f"mean cross-entropy {each}, natural logarithm"),
+        "accuracy": Score(measured["accuracy"], f"share right {each}"),
+    }
+    return head | {"lines": len(lines)} | scored(scores)
+
+
+def _evaluate_spacing(spacer: Spacer, data: str | None, split: str, final: bool) -> dict[str, Any]:
+    recipe = spacer.folder.recipe
+    assert isinstance(recipe, TagRecipe)
+    lines, head = _sentences(recipe.data, data, split, final)
+    examples = Spacing(lines, spacer.characters)
+    measured = measure_spacing(spacer.model, examples, recipe.train.max_tokens)
+    scores = {
+        "f1": Score(measured["f1"], "of the spaces, all lines together"),
+        "exact": Score(measured["exact"], "share of lines without a mistake"),
+        "accuracy": Score(measured["accuracy"], "share of characters"),
+        "loss": Score(measured["loss"], "mean cross-entropy per character, natural logarithm"),
+    }
+    return head | {"lines": len(lines)} | scored(scores)
+
+
+def _sentences(
+    named: SentenceData, data: str | None, split: str, final: bool
+) -> tuple[Sentences, dict[str, Any]]:
+    lines = sentence_split(split, named) if data is None else sentences(here(data), named)
+    test = _is_recipes_test(data, named)
+    return lines, heading(lines.origin, lines.hashes, data, split, final, test=test)
 
 
 def _is_recipes_test(
-    data: str | None, named: TranslateData | ClassifyData, suffixes: Sequence[str] = ("",)
+    data: str | None,
+    named: TranslateData | ClassifyData | SentenceData,
+    suffixes: Sequence[str] = ("",),
 ) -> bool:
     """Say whether other data are the recipe's own test split by another name."""
     if data is None or named.test is None:
@@ -125,7 +204,7 @@ def _is_recipes_test(
         return False
 
 
-def _heading(
+def heading(
     origin: str,
     hashes: Sequence[str],
     data: str | None,
@@ -134,6 +213,11 @@ def _heading(
     *,
     test: bool = False,
 ) -> dict[str, Any]:
+    """Say what is measured on, for the log.
+
+    Raises:
+        UsageError: a test split without final.
+    """
     known = registered(hashes)
     test = test or any(entry.test for entry in known) or (data is None and split == "test")
     if test and not final:
@@ -150,7 +234,8 @@ def _heading(
     }
 
 
-def _scores(scores: Mapping[str, Score]) -> dict[str, Any]:
+def scored(scores: Mapping[str, Score]) -> dict[str, Any]:
+    """Write scores for the log; the first is the headline."""
     (metric, first), *_ = scores.items()
     return {
         "metric": metric,

@@ -16,19 +16,34 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from manyheads import __version__
-from manyheads.app.recipe import ClassifyRecipe, Recipe, TranslateRecipe, read_recipe
+from manyheads.app.recipe import (
+    ClassifyRecipe,
+    Converted,
+    Recipe,
+    TranslateRecipe,
+    read_recipe,
+)
+from manyheads.app.vocabulary import Vocabularies, load_vocabularies, sizes, tokenizers
+from manyheads.data.characters import Characters
 from manyheads.data.images import Preprocessing
-from manyheads.data.tokenizer import Tokenizer, Tokenizers
+from manyheads.data.marian import read_marian
+from manyheads.data.tokenizer import Tokenizers
 from manyheads.errors import FolderError
 from manyheads.models.build import build
+from manyheads.models.transformer import TransformerConfig
 from manyheads.train.checkpoint import restore, tensors
+from manyheads.train.config import Precision
 
 FORMAT_VERSION = 1
+CACHE = "cache"  # what training made of a large corpus; gone when it has finished
 MANIFEST = {"format_version", "task", "preset", "versions", "precision", "threads", "sha256"}
 HASHED = (
     "recipe.toml",
     "model.safetensors",
     "tokenizer.model",
+    "source.model",
+    "target.model",
+    "characters.json",
     "preprocessing.json",
     "labels.json",
 )
@@ -52,7 +67,7 @@ class ModelFolder:
                 else "Give a folder that `manyheads train` wrote."
             )
             raise FolderError(f"{path} is not a model folder: it has no manyheads.json. {hint}")
-        self.manifest = _read_json(manifest)
+        self.manifest = read_json(manifest)
         version = self.manifest.get("format_version") if isinstance(self.manifest, dict) else None
         if not isinstance(version, int) or version > FORMAT_VERSION:
             raise FolderError(
@@ -96,29 +111,63 @@ class ModelFolder:
         """Load the tokenizers, and check that they are those that the weights were trained with.
 
         Raises:
-            FolderError: its vocabulary is not the model's.
+            FolderError: their vocabularies are not the model's.
         """
-        tokenizer = Tokenizer((self.path / "tokenizer.model").read_bytes())
-        vocabulary = getattr(self.recipe.config(), "vocabulary", len(tokenizer))
-        if len(tokenizer) != vocabulary:
+        if isinstance(self.recipe, TranslateRecipe) and self.recipe.converted:
+            return self._foreign_tokenizers(self.recipe.converted)
+        found = load_vocabularies(self.path)
+        if not found:
+            raise FolderError(f"{self.path} has no tokenizer.model. Copy the whole folder again.")
+        config = self.recipe.config()
+        for (name, tokenizer), key in zip(found.items(), sizes(found), strict=True):
+            expected = getattr(config, key, None)
+            if len(tokenizer) != expected:
+                raise FolderError(
+                    f"{self.path / name} has {len(tokenizer)} tokens, the model {expected}: it "
+                    "belongs to another model. Copy the model's own folder again."
+                )
+        return tokenizers(found)
+
+    def _foreign_tokenizers(self, origin: Converted) -> Tokenizers:
+        found = read_marian(self.path / origin.format, prefix=origin.prefix)
+        config = self.recipe.config()
+        assert isinstance(config, TransformerConfig)
+        target_size = config.target_vocabulary or config.vocabulary
+        for tokenizer, size in zip(found, (config.vocabulary, target_size), strict=True):
+            if len(tokenizer) > size:
+                raise FolderError(
+                    f"{self.path / origin.format} has {len(tokenizer)} tokens, the model {size}: "
+                    "it belongs to another model. Copy the model's own folder again."
+                )
+        return found
+
+    def characters(self) -> Characters:
+        """Load the characters that a tagger knows.
+
+        Raises:
+            FolderError: they are not the model's.
+        """
+        path = self.path / "characters.json"
+        characters = Characters(read_json(path))
+        vocabulary = getattr(self.recipe.config(), "vocabulary", None)
+        if len(characters) != vocabulary:
             raise FolderError(
-                f"{self.path / 'tokenizer.model'} has {len(tokenizer)} tokens, the model "
-                f"{vocabulary}: it belongs to another model. "
-                "Copy the model's own folder again."
+                f"{path} has {len(characters)} entries, the model {vocabulary}: it belongs to "
+                "another model. Copy the model's own folder again."
             )
-        return Tokenizers(tokenizer, tokenizer)
+        return characters
 
     def preprocessing(self) -> Preprocessing:
         """Load what happens to a picture before the model sees it."""
         path = self.path / "preprocessing.json"
         try:
-            return TypeAdapter(Preprocessing).validate_python(_read_json(path))
+            return TypeAdapter(Preprocessing).validate_python(read_json(path))
         except ValidationError as error:
             raise FolderError(f"{path} does not fit: {error}.") from None
 
     def labels(self) -> list[str]:
         """Load the names of the classes, in the order of the logits."""
-        labels: list[str] = _read_json(self.path / "labels.json")
+        labels: list[str] = read_json(self.path / "labels.json")
         classes = getattr(self.recipe.config(), "classes", len(labels))
         if len(labels) != classes:
             raise FolderError(
@@ -173,7 +222,7 @@ def remove_unfinished(folder: Path) -> None:
         path.unlink()
 
 
-def write_manifest(folder: Path, recipe: Recipe) -> None:
+def write_manifest(folder: Path, recipe: Recipe, precision: Precision | None = None) -> None:
     """Write manyheads.json: what the folder holds, and how it came to be."""
     write_json(
         folder / "manyheads.json",
@@ -182,23 +231,30 @@ def write_manifest(folder: Path, recipe: Recipe) -> None:
             "task": recipe.task,
             "preset": recipe.model["preset"],
             "versions": versions(),
-            "precision": recipe.train.precision,
+            "precision": precision or recipe.train.precision,
             "threads": torch.get_num_threads(),
             "seed": recipe.seed,
-            "sha256": {name: sha256(folder / name) for name in HASHED if (folder / name).exists()},
+            "sha256": {name: sha256(folder / name) for name in _hashed(folder)},
         },
     )
 
 
-def write_inputs(
-    folder: Path, recipe: Recipe, tokenizer: Tokenizer | None, labels: list[str] | None
-) -> None:
-    """Write what turns raw input into tensors: the tokenizer, or preprocessing and labels."""
-    if isinstance(recipe, TranslateRecipe) and tokenizer is not None:
-        write_atomically(folder / "tokenizer.model", tokenizer.model)
-    if isinstance(recipe, ClassifyRecipe) and labels is not None:
-        write_json(folder / "preprocessing.json", asdict(recipe.image))
-        write_json(folder / "labels.json", labels)
+def _hashed(folder: Path) -> list[str]:
+    """Name the files that make a model what it is."""
+    foreign = sorted(path.relative_to(folder).as_posix() for path in folder.glob("marian/*"))
+    return [name for name in HASHED if (folder / name).exists()] + foreign
+
+
+def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
+    """Write what turns text into token ids."""
+    for name, tokenizer in vocabularies.items():
+        write_atomically(folder / name, tokenizer.model)
+
+
+def write_labels(folder: Path, recipe: ClassifyRecipe, labels: list[str]) -> None:
+    """Write what turns pictures into tensors, and classes into words."""
+    write_json(folder / "preprocessing.json", asdict(recipe.image))
+    write_json(folder / "labels.json", labels)
 
 
 def append_evaluation(folder: Path, line: Mapping[str, Any]) -> None:
@@ -222,7 +278,12 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """Read a JSON file of a folder.
+
+    Raises:
+        FolderError: it is missing or damaged.
+    """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

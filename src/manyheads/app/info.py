@@ -7,6 +7,7 @@ import torch
 
 from manyheads.app.folder import ModelFolder
 from manyheads.app.paths import find_model
+from manyheads.app.recipe import Recipe, TranslateRecipe
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.models.build import build
 from manyheads.models.presets import Config, preset
@@ -16,6 +17,8 @@ from manyheads.train.checkpoint import tensors
 PAPER = {
     "transformer-base": "65M (Vaswani et al. 2017, table 3)",
     "transformer-big": "213M (Vaswani et al. 2017, table 3)",
+    "gpt2-small": "117M (Radford et al. 2019, table 2; its released weights are 124M)",
+    "bert-base": "110M (Devlin et al. 2019, section 3)",
     "vit-b": "86M (Dosovitskiy et al. 2021, table 1)",
     "vit-l": "307M (Dosovitskiy et al. 2021, table 1)",
     "vit-h": "632M (Dosovitskiy et al. 2021, table 1)",
@@ -47,7 +50,8 @@ def describe(name: str) -> dict[str, Any]:
         "parameters": count_parameters(config),
         "bytes": sum(path.stat().st_size for path in folder.path.iterdir() if path.is_file()),
         "config": asdict(config),
-        "trained": {
+        "trained": _origin(folder.recipe)
+        or {
             "data": folder.recipe.data.train,
             "steps": folder.recipe.train.steps,
             "seed": folder.recipe.seed,
@@ -56,10 +60,17 @@ def describe(name: str) -> dict[str, Any]:
             **folder.manifest["versions"],
         },
         "measured": {
-            f"{line['data']} {line['metric']}": round(line["value"], 2)
+            f"{line['data']} {metric}": round(score["value"], 2)
             for line in folder.evaluations()
+            for metric, score in line["all"].items()
         },
     }
+
+
+def _origin(recipe: Recipe) -> dict[str, Any]:
+    """Say where a converted model comes from; nothing of others."""
+    origin = recipe.converted if isinstance(recipe, TranslateRecipe) else None
+    return origin.model_dump(exclude_none=True) if origin else {}
 
 
 def count_parameters(config: Config) -> int:

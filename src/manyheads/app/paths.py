@@ -5,13 +5,9 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from manyheads.data.corpora import public_corpora
+from manyheads.data.formats import is_one_file
 from manyheads.errors import NotFoundError, nearest
-
-HOMES = {
-    "multi30k": "https://github.com/multi30k/dataset (files train.en, train.de, val.en, ...)",
-    "cifar10": "https://huggingface.co/datasets/uoft-cs/cifar10 (parquet files)",
-    "enko": "Tatoeba and the Korean Python documentation, as tab-separated pairs",
-}
 
 
 def data_root(root: str | None) -> Path:
@@ -25,13 +21,21 @@ def here(name: str, suffixes: Sequence[str] = ("",)) -> str:
     return str(path.absolute()) if _matches(path, suffixes) else name
 
 
+def endings(name: str, source: str | None, target: str | None) -> tuple[str, ...]:
+    """Say what is appended to a corpus's name: nothing for one file, its languages for two."""
+    if is_one_file(name) or source is None or target is None:
+        return ("",)
+    return (f".{source}", f".{target}")
+
+
 def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> list[Path]:
     """Find a data set's path, all paths of a pattern with *, relative to the data root.
 
     Args:
         name: a path or pattern, relative to the data root or absolute.
         root: the recipe's data.root.
-        suffixes: the path exists if any of these, appended, does: (".en", ".de").
+        suffixes: the path exists if all of these, appended, do: (".en", ".de"), compressed or
+            not. With "" among them the path itself is enough.
 
     Raises:
         NotFoundError: there is nothing there; names the places looked at and where to get the data.
@@ -41,21 +45,30 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
     found = _matches(path, suffixes)
     if found:
         return found
-    ending = f" with {' and '.join(suffixes)}" if any(suffixes) else ""
-    home = None if Path(name).is_absolute() else HOMES.get(name.partition("/")[0])
+    ending = f" with {' and '.join(filter(None, suffixes))}" if any(suffixes) else ""
+    missing = [suffix for suffix in suffixes if not _exists(path, suffix)]
+    if suffixes[0] and len(missing) < len(suffixes):
+        ending += f", and there is no {path.name}{missing[0]}"
+    public = None if Path(name).is_absolute() else public_corpora().get(name.partition("/")[0])
     local = Path(name).expanduser().absolute()
     also = f"; given on the command line, also for {local}" if local != path.absolute() else ""
     raise NotFoundError(
         f"There is no data {name!r}: looked for {path.absolute()}{ending}{also}. "
         "Name the folder that holds your data sets with data.root=FOLDER or MANYHEADS_DATA=FOLDER."
-        + (f" Its home: {home}." if home else "")
+        + (f" Its home: {public.home}; see `manyheads fetch {public.name}`." if public else "")
     )
 
 
 def _matches(path: Path, suffixes: Sequence[str]) -> list[Path]:
     if "*" in path.name:
         return sorted(path.parent.glob(path.name))
-    return [path] if any(Path(f"{path}{suffix}").exists() for suffix in suffixes) else []
+    appended = [suffix for suffix in suffixes if suffix]
+    whole = "" in suffixes and path.exists()
+    return [path] if whole or (appended and all(_exists(path, s) for s in appended)) else []
+
+
+def _exists(path: Path, suffix: str) -> bool:
+    return any(Path(f"{path}{suffix}{packed}").exists() for packed in ("", ".gz"))
 
 
 def shipped(kind: str) -> dict[str, Path]:

@@ -1,18 +1,22 @@
 """Predictors: a model folder, ready to be called with raw text or with pictures."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, fields
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import torch
 from PIL import Image
+from pydantic import TypeAdapter, ValidationError
 
 from manyheads.app.folder import ModelFolder
+from manyheads.app.language import Filler, Generator
 from manyheads.app.paths import find_model
-from manyheads.app.recipe import TranslateRecipe
+from manyheads.app.recipe import FillRecipe, GenerateRecipe, TagRecipe, TranslateRecipe
+from manyheads.app.tagging import Spacer
 from manyheads.data.images import open_image
-from manyheads.errors import ManyheadsError, UsageError
+from manyheads.errors import ManyheadsError, UsageError, nearest
 from manyheads.tasks.classify import classify
 from manyheads.tasks.decoding import DecodeConfig, Translation, translate
 from manyheads.train.device import best_device
@@ -48,21 +52,72 @@ class Translator:
             return self.translate([text])[0][0].text
         return [best.text for best, *_ in self.translate(text)]
 
+    def options(self, **changes: Any) -> DecodeConfig:
+        """Return the recipe's [decode] table with changes, for `translate`.
+
+        For example `options(sample=True, temperature=0.7)`.
+
+        Raises:
+            UsageError: an unknown key, a value out of its range, or keys that contradict.
+        """
+        allowed = [field.name for field in fields(DecodeConfig)]
+        for key in changes:
+            if key not in allowed:
+                raise UsageError(
+                    f"there is no option {key!r}: {nearest(key, allowed)}"
+                    f"Allowed: {', '.join(allowed)}."
+                )
+        try:
+            return TypeAdapter(DecodeConfig).validate_python(asdict(self.decode) | changes)
+        except ValidationError as error:
+            detail = error.errors()[0]
+            reason = detail["msg"].removeprefix("Value error, ")
+            given = f"{detail['loc'][0]} = {detail['input']!r}: " if detail["loc"] else ""
+            raise UsageError(f"{given}{reason[0].lower()}{reason[1:]}.") from None
+
     def translate(
-        self, texts: Sequence[str], *, beams: int | None = None, n_best: int = 1
+        self,
+        texts: Sequence[str],
+        *,
+        beams: int | None = None,
+        n_best: int = 1,
+        options: DecodeConfig | None = None,
+        prefixes: Sequence[str] | None = None,
+        constraints: Sequence[Sequence[Sequence[int]]] | None = None,
+        seed: int = 1,
+        details: bool = False,
+        align: bool = False,
     ) -> list[list[Translation]]:
         """Return the n_best translations of each text with their scores.
 
         Args:
             texts: raw texts.
-            beams: of the search, 1 is greedy; the recipe's number if None.
-            n_best: translations a text, at most `beams`.
+            beams: of the search, 1 is greedy; that of the options if None.
+            n_best: translations a text; more than `beams` widen the search.
+            options: how to search; the recipe's [decode] table if None.
+            prefixes: for each text what its translations begin with.
+            constraints: for each text sequences of target tokens that its translations contain.
+            seed: of sampling.
+            details: describe the tokens of each translation.
+            align: with the token of the text that each reads most.
         """
-        beams = self.decode.beams if beams is None else beams
-        if beams < 1 or n_best < 1:
+        options = self.decode if options is None else options
+        if (beams is not None and beams < 1) or n_best < 1:
             raise UsageError(f"beams is {beams} and n_best {n_best}: both must be at least 1.")
-        decode = DecodeConfig(beams=beams, length_penalty=self.decode.length_penalty)
-        return translate(self.model, self.tokenizers, texts, decode, n_best=n_best)
+        if beams is not None:
+            options = self.options(**asdict(options) | {"beams": beams})
+        return translate(
+            self.model,
+            self.tokenizers,
+            texts,
+            options,
+            n_best=n_best,
+            prefixes=None if prefixes is None else self.tokenizers.target.encode(prefixes),
+            constraints=constraints,
+            seed=seed,
+            details=details,
+            align=align,
+        )
 
     def stream(
         self,
@@ -70,9 +125,17 @@ class Translator:
         *,
         beams: int | None = None,
         n_best: int = 1,
+        options: DecodeConfig | None = None,
+        prefix: str = "",
+        seed: int = 1,
+        details: bool = False,
+        align: bool = False,
         lines: int = LINES,
     ) -> Iterator[list[Translation]]:
-        """Translate any number of texts, such as the lines of a file, `lines` at a time."""
+        """Translate any number of texts, such as the lines of a file, `lines` at a time.
+
+        The arguments are those of `translate`; every translation begins with the same prefix.
+        """
         waiting = iter(texts)
         failure: ManyheadsError | None = None
         while failure is None:
@@ -83,7 +146,16 @@ class Translator:
                 failure = error
             if not chunk:
                 break
-            yield from self.translate(chunk, beams=beams, n_best=n_best)
+            yield from self.translate(
+                chunk,
+                beams=beams,
+                n_best=n_best,
+                options=options,
+                prefixes=[prefix] * len(chunk),
+                seed=seed,
+                details=details,
+                align=align,
+            )
         if failure is not None:
             raise failure
 
@@ -125,7 +197,10 @@ class Classifier:
         return torch.from_numpy(self.preprocessing.pixels(image).copy())
 
 
-def load(model: str | Path) -> Translator | Classifier:
+Predictor = Translator | Classifier | Generator | Filler | Spacer
+
+
+def load(model: str | Path) -> Predictor:
     """Load a shipped model by name, or a model folder by path.
 
     Raises:
@@ -135,4 +210,10 @@ def load(model: str | Path) -> Translator | Classifier:
     folder = ModelFolder(find_model(str(model)))
     if isinstance(folder.recipe, TranslateRecipe):
         return Translator(folder)
+    if isinstance(folder.recipe, GenerateRecipe):
+        return Generator(folder)
+    if isinstance(folder.recipe, FillRecipe):
+        return Filler(folder)
+    if isinstance(folder.recipe, TagRecipe):
+        return Spacer(folder)
     return Classifier(folder)

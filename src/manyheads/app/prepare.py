@@ -1,17 +1,58 @@
 """From a recipe's names to data in memory: what a run needs before its model."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from manyheads.app.folder import write_inputs
-from manyheads.app.recipe import ClassifyRecipe, Recipe, TranslateRecipe
-from manyheads.app.sources import corpus_split, image_splits, refuse_test_splits
-from manyheads.data.tokenizer import Tokenizer, Tokenizers
+from manyheads.app.folder import (
+    CACHE,
+    read_json,
+    write_atomically,
+    write_json,
+    write_labels,
+    write_vocabularies,
+)
+from manyheads.app.recipe import (
+    ClassifyRecipe,
+    FillRecipe,
+    GenerateRecipe,
+    Recipe,
+    TagRecipe,
+    TranslateRecipe,
+)
+from manyheads.app.sentences import sentences, training_sentences
+from manyheads.app.sources import (
+    corpus_split,
+    image_splits,
+    refuse_test_splits,
+    training_corpus,
+)
+from manyheads.app.start import start_vocabularies
+from manyheads.app.vocabulary import (
+    Vocabularies,
+    learn_vocabularies,
+    load_vocabularies,
+    sizes,
+    tokenizers,
+)
+from manyheads.data.characters import Characters
+from manyheads.data.monolingual import Sentences
+from manyheads.data.spacing import without_spaces
+from manyheads.data.splits import refuse_test
+from manyheads.data.streamed import StreamedCorpus
+from manyheads.data.text import Corpus
+from manyheads.data.token_store import TokenStore, encode_on_disk
+from manyheads.data.tokenizer import TextTokenizer, Tokenizer
 from manyheads.models.presets import Config
 from manyheads.tasks.classify import ClassifyTask
+from manyheads.tasks.decoding import SpecialIds
+from manyheads.tasks.language import MaskedToken, NextToken
 from manyheads.tasks.metrics import TEXT_METRICS
+from manyheads.tasks.tag import Spacing
+from manyheads.tasks.tag import measure as measure_spacing
+from manyheads.tasks.tokenwise import Examples, TokenTask
+from manyheads.tasks.tokenwise import measure as measure_tokens
 from manyheads.tasks.translate import TranslateTask
 from manyheads.train.task import Task
 
@@ -36,40 +77,81 @@ def prepare(recipe: Recipe, out: Path, say: Callable[[str], None]) -> Prepared:
     say(f"reading {recipe.data.train}")
     if isinstance(recipe, TranslateRecipe):
         return _prepare_text(recipe, out, say)
+    if isinstance(recipe, GenerateRecipe | FillRecipe):
+        return _prepare_language(recipe, out, say)
+    if isinstance(recipe, TagRecipe):
+        return _prepare_tags(recipe, out, say)
     return _prepare_images(recipe, say)
 
 
 def _prepare_text(recipe: TranslateRecipe, out: Path, say: Callable[[str], None]) -> Prepared:
     for name in recipe.evaluate.metrics:
-        TEXT_METRICS[name](["text"], ["text"])  # a missing package is found before training
-    corpus, valid = corpus_split("train", recipe.data), corpus_split("valid", recipe.data)
+        # A missing package is found before training.
+        TEXT_METRICS[name](["text"], ["text"], recipe.data.target)
+    corpus, valid = training_corpus(recipe.data), corpus_split("valid", recipe.data)
     refuse_test_splits(corpus, valid)
-    stored = out / "tokenizer.model"
-    if stored.exists():
-        tokenizer = Tokenizer(stored.read_bytes())
-    else:
-        say(f"learning a vocabulary from {len(corpus):,} pairs")
-        tokenizer = Tokenizer.train([*corpus.source, *corpus.target], recipe.tokenizer)
+    found = load_vocabularies(out)
+    if not found:
+        sources, targets = corpus.sample(recipe.seed)
+        if recipe.start is not None:
+            say("taking over the vocabulary of the models to start from")
+            found = start_vocabularies(recipe, sources, targets)
+        else:
+            kind = "a vocabulary" if recipe.tokenizer.shared else "two vocabularies"
+            which = "" if isinstance(corpus, Corpus) else "a sample of "
+            say(f"learning {kind} from {which}{len(sources):,} pairs")
+            found = learn_vocabularies(sources, targets, recipe.tokenizer)
+    config = recipe.config(**sizes(found))
     task = TranslateTask(
         corpus,
         valid,
-        Tokenizers(tokenizer, tokenizer),
+        tokenizers(found),
         recipe.train,
         recipe.evaluate,
         seed=recipe.seed,
+        ids=cast(SpecialIds, config),
+        sampling=recipe.tokenizer.sampling,
+        store=_on_disk(corpus, found, recipe, out / CACHE, say),
+        language=recipe.data.target,
     )
     if task.left_out:
         say(
-            f"left out {task.left_out:,} of {len(corpus):,} pairs, longer than train.max_length = "
-            f"{recipe.train.max_length} tokens"
+            f"left out {task.left_out:,} of {len(task.store):,} pairs, longer than "
+            f"train.max_length = {recipe.train.max_length} tokens"
         )
-    config = recipe.config(vocabulary=len(tokenizer))
     return Prepared(
         task,
         config,
-        lambda folder: write_inputs(folder, recipe, tokenizer, None),
+        lambda folder: write_vocabularies(folder, found),
         _digest(*corpus.hashes, *valid.hashes),
     )
+
+
+def _on_disk(
+    corpus: Corpus | StreamedCorpus,
+    vocabularies: Vocabularies,
+    recipe: TranslateRecipe,
+    cache: Path,
+    say: Callable[[str], None],
+) -> TokenStore | None:
+    """Encode a large corpus into files, or find them; None for one that fits into memory."""
+    if isinstance(corpus, Corpus):
+        return None
+    say(f"encoding {corpus.origin} into {cache}")
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        for number, pair in enumerate(corpus.pairs(), 1):
+            yield pair
+            if number % 1_000_000 == 0:
+                say(f"encoded {number:,} pairs")
+
+    texts = recipe.tokenizer.sampling > 0
+    columns = recipe.data.model_dump_json(
+        include={"source", "target", "source_column", "target_column"}
+    )
+    models = [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in vocabularies.values()]
+    key = _digest(*corpus.hashes, *models, columns, f"texts={texts}")
+    return encode_on_disk(pairs(), tokenizers(vocabularies), cache, key, texts=texts)
 
 
 def _prepare_images(recipe: ClassifyRecipe, say: Callable[[str], None]) -> Prepared:
@@ -81,9 +163,91 @@ def _prepare_images(recipe: ClassifyRecipe, say: Callable[[str], None]) -> Prepa
     return Prepared(
         task,
         config,
-        lambda folder: write_inputs(folder, recipe, None, images.classes),
+        lambda folder: write_labels(folder, recipe, images.classes),
         _digest(*images.hashes, *valid.hashes),
     )
+
+
+def _prepare_language(
+    recipe: GenerateRecipe | FillRecipe, out: Path, say: Callable[[str], None]
+) -> Prepared:
+    train, valid = training_sentences(recipe.data)
+    stored = out / "tokenizer.model"
+    if stored.exists():
+        tokenizer = Tokenizer(stored.read_bytes())
+    else:
+        parts = [sentences(name, recipe.data) for name in recipe.data.vocabulary] or [train]
+        for part in parts:
+            refuse_test(part.hashes, part.origin)
+        say(f"learning a vocabulary from {sum(map(len, parts)):,} lines")
+        tokenizer = Tokenizer.train(
+            [line for part in parts for line in part.lines], recipe.tokenizer
+        )
+    examples: Examples
+    if isinstance(recipe, GenerateRecipe):
+        examples = NextToken(train, tokenizer, recipe.train.max_length)
+    else:
+        examples = MaskedToken(
+            train,
+            tokenizer,
+            recipe.train.max_length,
+            masked=recipe.train.masked,
+            seed=recipe.seed,
+        )
+    _say_left_out(examples, recipe.train.max_length, say)
+    task = TokenTask(
+        examples,
+        language_examples(recipe, valid, tokenizer),
+        recipe.train,
+        measure_tokens,
+        seed=recipe.seed,
+    )
+    config = recipe.config(vocabulary=len(tokenizer))
+    return Prepared(
+        task,
+        config,
+        lambda folder: write_atomically(folder / "tokenizer.model", tokenizer.model),
+        _digest(*train.hashes, *valid.hashes),
+    )
+
+
+def _prepare_tags(recipe: TagRecipe, out: Path, say: Callable[[str], None]) -> Prepared:
+    train, valid = training_sentences(recipe.data)
+    stored = out / "characters.json"
+    if stored.exists():
+        characters = Characters(read_json(stored))
+    else:
+        characters = Characters.learn(without_spaces(line)[0] for line in train.lines)
+    examples = Spacing(train, characters, recipe.train.max_length)
+    say(f"{len(train):,} lines, {len(characters):,} characters")
+    _say_left_out(examples, recipe.train.max_length, say)
+    task = TokenTask(
+        examples, Spacing(valid, characters), recipe.train, measure_spacing, seed=recipe.seed
+    )
+    config = recipe.config(vocabulary=len(characters))
+    return Prepared(
+        task,
+        config,
+        lambda folder: write_json(folder / "characters.json", characters.alphabet),
+        _digest(*train.hashes, *valid.hashes),
+    )
+
+
+def language_examples(
+    recipe: GenerateRecipe | FillRecipe, lines: Sentences, tokenizer: TextTokenizer
+) -> Examples:
+    """Make what a language model is measured on: the same hidden tokens at every measurement."""
+    if isinstance(recipe, GenerateRecipe):
+        return NextToken(lines, tokenizer)
+    return MaskedToken(lines, tokenizer, masked=recipe.train.masked)
+
+
+def _say_left_out(examples: Examples, max_length: int, say: Callable[[str], None]) -> None:
+    if examples.left_out:
+        say(
+            f"left out {examples.left_out:,} of {len(examples.sentences):,} lines, longer than "
+            f"train.max_length = {max_length} tokens"
+        )
 
 
 def _digest(*hashes: str) -> str:

@@ -9,18 +9,35 @@ from types import UnionType
 from typing import Annotated, Any, Literal, get_args
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
-from manyheads.app.paths import here
+from manyheads.app.paths import endings, here
 from manyheads.data.augment import Augmentation
+from manyheads.data.characters import PAD as CHARACTER_PAD
 from manyheads.data.images import Preprocessing
-from manyheads.data.tokenizer import END, PAD, START, TokenizerConfig
+from manyheads.data.spacing import TAGS
+from manyheads.data.tokenizer import END, PAD, START, PairTokenizerConfig, TokenizerConfig
 from manyheads.errors import RecipeError, UsageError, nearest
+from manyheads.models.causal_lm import CausalConfig
+from manyheads.models.language_model import LanguageModelConfig
+from manyheads.models.masked_lm import MaskedConfig
 from manyheads.models.presets import PRESETS, Config, preset
+from manyheads.models.tagger import TaggerConfig
 from manyheads.tasks.classify import METRICS as CLASSIFY_METRICS
 from manyheads.tasks.classify import ClassifyTrainConfig
 from manyheads.tasks.decoding import DecodeConfig
+from manyheads.tasks.language import MASK, FillTrainConfig
+from manyheads.tasks.tag import METRICS as TAG_METRICS
+from manyheads.tasks.tokenwise import METRICS as LANGUAGE_METRICS
+from manyheads.tasks.tokenwise import TokenTrainConfig
 from manyheads.tasks.translate import EvaluateConfig, TranslateTrainConfig
 
 
@@ -39,6 +56,8 @@ class TranslateData(Table):
     test: str | None = None
     source: str
     target: str
+    source_column: int | str | None = None  # of a table; None: named by the language, or the first
+    target_column: int | str | None = None
 
 
 class ClassifyData(Table):
@@ -52,6 +71,52 @@ class ClassifyData(Table):
     random_state: int = Field(default=0, ge=0)
     image: str = "image"  # column of a parquet file
     label: str = "label"
+
+
+class SentenceData(Table):
+    """The [data] table of what learns from single sentences: text files, one sentence a line."""
+
+    root: str | None = None
+    train: str
+    valid: str
+    test: str | None = None
+    column: int | None = Field(default=None, ge=1)  # of a .tsv file
+
+
+class LanguageData(SentenceData):
+    """The [data] table of a language model."""
+
+    # Files that the vocabulary is learned from; data.train if empty. A language model that is to
+    # start a translator with one vocabulary for both languages learns it from both.
+    vocabulary: tuple[str, ...] = ()
+
+
+class Start(Table):
+    """The [start] table of a translator: folders of language models whose weights it begins with.
+
+    The vocabulary comes from there, too (Ramachandran et al. 2017, Rothe et al. 2020).
+    """
+
+    encoder: str | None = None
+    decoder: str | None = None
+
+    @model_validator(mode="after")
+    def _names_one(self) -> "Start":
+        if self.encoder is None and self.decoder is None:
+            raise ValueError("name a language model as encoder, as decoder, or as both")
+        return self
+
+
+class Converted(Table):
+    """The [converted] table: where a model comes from that was not trained here."""
+
+    format: Literal["marian"]  # the folder of this name holds the other library's own files
+    origin: str
+    license: str | None = None
+    prefix: str = ""  # language code in front of texts that begin with none, such as ">>kor<<"
+
+
+CONVERTED = "converted:"  # in front of the origin, in place of the name of training data
 
 
 class _Recipe(Table, ABC):
@@ -70,10 +135,11 @@ class _Recipe(Table, ABC):
         base = preset(str(changes.pop("preset")))
         derived = self._from_data() | derived
         allowed = [field.name for field in fields(base)]
-        if not derived.keys() <= set(allowed):
+        if not derived.keys() <= set(allowed) or not self._fits(base):
             raise RecipeError(
                 f"model.preset {self.model['preset']!r} does not fit the task: "
-                "a transformer- preset translates, a vit- preset classifies."
+                "a transformer- preset translates, a vit- preset classifies, a gpt preset "
+                "generates, a bert- preset fills, a tagger- preset tags."
             )
         for key, value in changes.items():
             if key not in allowed:
@@ -92,6 +158,10 @@ class _Recipe(Table, ABC):
             raise RecipeError(_explain(error, {"model": self.model}, prefix=("model",))) from None
         return config
 
+    def _fits(self, base: Config) -> bool:
+        """Say whether a model of this kind can do the task."""
+        return not isinstance(base, LanguageModelConfig | TaggerConfig)
+
     @abstractmethod
     def _from_data(self) -> dict[str, int]:
         """Say what of the model's Config other tables fix."""
@@ -102,12 +172,16 @@ class TranslateRecipe(_Recipe):
 
     task: Literal["translate"]
     data: TranslateData
-    tokenizer: TokenizerConfig = TokenizerConfig()
+    start: Start | None = None
+    converted: Converted | None = None
+    tokenizer: PairTokenizerConfig = PairTokenizerConfig()
     train: TranslateTrainConfig = TranslateTrainConfig()
     decode: DecodeConfig = DecodeConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
 
     def _from_data(self) -> dict[str, int]:
+        if self.converted:  # the ids are those of its own vocabulary
+            return {key: self.model[key] for key in ("pad", "start", "end") if key in self.model}
         return {"pad": PAD, "start": START, "end": END}
 
 
@@ -128,10 +202,68 @@ class ClassifyRecipe(_Recipe):
         }
 
 
-Recipe = TranslateRecipe | ClassifyRecipe
+class GenerateRecipe(_Recipe):
+    """A recipe with task = "generate": a language model that predicts the next token."""
+
+    task: Literal["generate"]
+    data: LanguageData
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    train: TokenTrainConfig = TokenTrainConfig()
+
+    def _fits(self, base: Config) -> bool:
+        return isinstance(base, CausalConfig)
+
+    def _from_data(self) -> dict[str, int]:
+        return {"pad": PAD, "start": START, "end": END}
+
+
+class FillRecipe(_Recipe):
+    """A recipe with task = "fill": a language model that predicts hidden tokens."""
+
+    task: Literal["fill"]
+    data: LanguageData
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    train: FillTrainConfig = FillTrainConfig()
+
+    def _fits(self, base: Config) -> bool:
+        return isinstance(base, MaskedConfig)
+
+    def _from_data(self) -> dict[str, int]:
+        return {"pad": PAD, "start": START, "end": END, "mask": MASK}
+
+
+class TagRecipe(_Recipe):
+    """A recipe with task = "tag": word spacing, an answer a character."""
+
+    task: Literal["tag"]
+    data: SentenceData
+    train: TokenTrainConfig = TokenTrainConfig()
+
+    def _fits(self, base: Config) -> bool:
+        return isinstance(base, TaggerConfig)
+
+    def _from_data(self) -> dict[str, int]:
+        return {"pad": CHARACTER_PAD, "classes": len(TAGS)}
+
+
+Recipe = TranslateRecipe | ClassifyRecipe | GenerateRecipe | FillRecipe | TagRecipe
 PATHS = ("data.root=", "data.train=", "data.valid=", "data.test=")
 _ADAPTER: TypeAdapter[Recipe] = TypeAdapter(Annotated[Recipe, Field(discriminator="task")])
-_TASKS: dict[str, type[Recipe]] = {"translate": TranslateRecipe, "classify": ClassifyRecipe}
+_TASKS: dict[str, type[Recipe]] = {
+    "translate": TranslateRecipe,
+    "classify": ClassifyRecipe,
+    "generate": GenerateRecipe,
+    "fill": FillRecipe,
+    "tag": TagRecipe,
+}
+# What early stopping may go by besides a translator's own choice; a larger perplexity is worse,
+# and says nothing that the loss does not.
+_MEASURED = {
+    "classify": CLASSIFY_METRICS,
+    "generate": tuple(name for name in LANGUAGE_METRICS if name != "perplexity"),
+    "fill": tuple(name for name in LANGUAGE_METRICS if name != "perplexity"),
+    "tag": TAG_METRICS,
+}
 
 
 def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -162,7 +294,9 @@ def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
 def write_recipe(recipe: Recipe, config: Config) -> str:
     """Write a recipe as TOML with every default and the model's Config written out."""
     table = _without_none(recipe.model_dump(mode="python"))
-    table["model"] = {"preset": recipe.model["preset"]} | asdict(config)
+    table["model"] = _without_none({"preset": recipe.model["preset"]} | asdict(config))
+    if isinstance(recipe, TranslateRecipe) and recipe.converted:
+        del table["tokenizer"], table["train"]  # nobody knows
     return tomli_w.dumps(table)
 
 
@@ -182,7 +316,7 @@ def _apply(table: dict[str, Any], override: str) -> None:
         if not isinstance(table, dict):
             raise RecipeError(f"{override!r}: {name} is a value, not a table.")
     if override.startswith(PATHS) and isinstance(value, str):
-        value = here(value, ("", *(f".{table.get(side)}" for side in ("source", "target"))))
+        value = here(value, endings(value, table.get("source"), table.get("target")))
     table[last] = value
 
 
@@ -197,7 +331,9 @@ def _check_range(key: str, value: float, *, whole: bool) -> None:
 def _check_early_stop(recipe: Recipe) -> None:
     """Refuse to stop by what is not measured, before training rather than after."""
     stop = recipe.train.early_stop
-    names = recipe.evaluate.metrics if isinstance(recipe, TranslateRecipe) else CLASSIFY_METRICS
+    names = (
+        recipe.evaluate.metrics if isinstance(recipe, TranslateRecipe) else _MEASURED[recipe.task]
+    )
     measured = [f"val_{name}" for name in names]
     if stop is not None and stop.metric not in measured:
         raise RecipeError(

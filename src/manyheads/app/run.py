@@ -1,13 +1,16 @@
 """From a recipe to a trained model in a run folder."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import nn
 
 from manyheads.app.evaluate import evaluate
 from manyheads.app.folder import (
+    CACHE,
     remove_unfinished,
     versions,
     write_atomically,
@@ -17,11 +20,16 @@ from manyheads.app.folder import (
 from manyheads.app.predict import load
 from manyheads.app.prepare import prepare
 from manyheads.app.recipe import Recipe, write_recipe
+from manyheads.app.start import begin
 from manyheads.errors import InterruptedRunError, RecipeError, UsageError
 from manyheads.models.build import build
 from manyheads.streams import stream
+from manyheads.train import checkpoint
+from manyheads.train.config import Precision
 from manyheads.train.device import best_device, set_threads
 from manyheads.train.loop import Observer, fit
+from manyheads.train.precision import CANDIDATES, fastest, measure
+from manyheads.train.task import Task
 
 
 class RunObserver(Observer, Protocol):
@@ -50,7 +58,7 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
     """
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file. Choose a folder with --out.")
-    if out.exists() and any(out.iterdir()) and not resume:
+    if out.exists() and any(path.name != CACHE for path in out.iterdir()) and not resume:
         raise UsageError(
             f"{out} is not empty. Go on with the run in it with --resume, or choose another folder "
             "with --out."
@@ -63,25 +71,28 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
     remove_unfinished(out)
     _write_recipe(out, write_recipe(recipe, config))
     inputs(out)
+    begin(model, recipe, out, observer.say)
     observer.say(f"{sum(p.numel() for p in model.parameters()):,} parameters, {threads} threads")
     device = best_device()
 
     def keep(model: nn.Module) -> None:
         write_weights(out, model, recipe.train.store)
-        write_manifest(out, recipe)
+        write_manifest(out, recipe, precision)
 
+    model.to(device)
+    precision = _precision(recipe, model, task, out, observer)
     try:
         fit(
-            model.to(device),
+            model,
             task,
-            recipe.train,
+            replace(recipe.train, precision=precision),
             out,
             seed=recipe.seed,
             conditions=versions()
             | {
                 "threads": str(threads),
                 "device": device.type,
-                "precision": recipe.train.precision,
+                "precision": precision,
                 "data": data,
             },
             keep=keep,
@@ -91,9 +102,26 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
         raise InterruptedRunError(
             f"{error} The state is saved in {out}. Go on with the same command and --resume."
         ) from None
+    shutil.rmtree(out / CACHE, ignore_errors=True)
     if recipe.train.early_stop is None:
         keep(model)  # there already, unless a finished run's file was damaged and it is resumed
     return evaluate(load(out))
+
+
+def _precision(
+    recipe: Recipe, model: nn.Module, task: Task[Any], out: Path, observer: RunObserver
+) -> Precision:
+    """Decide on "auto" by measurement; a resumed run keeps what it began with."""
+    if recipe.train.precision != "auto":
+        return recipe.train.precision
+    before = checkpoint.newest(out / "state")
+    if before is not None and before.conditions.get("precision") in CANDIDATES:
+        return cast(Precision, before.conditions["precision"])
+    seconds = measure(model, task)
+    chosen = fastest(seconds)
+    times = ", ".join(f"{name} {time:.3g} s" for name, time in seconds.items())
+    observer.say(f"a batch takes {times}: precision {chosen}")
+    return chosen
 
 
 def _write_recipe(out: Path, text: str) -> None:

@@ -2,13 +2,15 @@
 
 import hashlib
 
-from manyheads.app.paths import find_data
-from manyheads.app.recipe import ClassifyData, TranslateData
+from manyheads.app.paths import endings, find_data
+from manyheads.app.recipe import CONVERTED, ClassifyData, TranslateData
 from manyheads.data.dates import SPLITS, generate
 from manyheads.data.digits import read_digits
+from manyheads.data.formats import FORMATS, HUB, read_pairs
 from manyheads.data.images import ImageSet, hold_out, read_folder, read_parquet
 from manyheads.data.splits import refuse_test
-from manyheads.data.text import Corpus, read_parallel
+from manyheads.data.streamed import StreamedCorpus, read_bounded
+from manyheads.data.text import Corpus, hashes, origin, read_parallel
 from manyheads.errors import RecipeError, UsageError, nearest
 
 DATES = {"train": 120_000, "valid": 3_300, "test": 3_300}  # pairs generated a split
@@ -18,14 +20,46 @@ def read_corpus(name: str, data: TranslateData) -> Corpus:
     """Read a parallel corpus: "dates:SPLIT" is generated, anything else is a path."""
     if name.startswith("dates:"):
         return _dates(name.removeprefix("dates:"))
+    path = find_corpus(name, data)
+    columns = (data.source_column, data.target_column)
+    return read_parallel(path, data.source, data.target, columns)
+
+
+def training_corpus(data: TranslateData) -> Corpus | StreamedCorpus:
+    """Read what is trained on; a large corpus stays on disk."""
+    if data.train.startswith("dates:"):
+        return read_corpus(data.train, data)
+    path = find_corpus(data.train, data)
+    sides = (data.source, data.target)
+    columns = (data.source_column, data.target_column)
+    return read_bounded(
+        lambda: read_pairs(path, *sides, columns=columns),
+        origin(path, *sides),
+        hashes(path, *sides),
+    )
+
+
+def find_corpus(name: str, data: TranslateData) -> str:
+    """Return what `read_pairs` reads: the path of a corpus, or its name on the hub.
+
+    Raises:
+        NotFoundError: there are no such files.
+        RecipeError: the name is a pattern.
+    """
     if "*" in name:
         raise RecipeError(
             f"{name!r} is a pattern: parallel text is one pair of files, named without their "
-            "endings, or one .tsv file."
+            f"endings, or one file ({', '.join(FORMATS)})."
         )
-    suffixes = ("",) if name.endswith(".tsv") else (f".{data.source}", f".{data.target}")
-    (path,) = find_data(name, data.root, suffixes)
-    return read_parallel(path, data.source, data.target)
+    if name.startswith(CONVERTED):
+        raise UsageError(
+            f"The data of this model are not here ({name}): it was trained elsewhere. "
+            "Name your own; to measure it, with --data."
+        )
+    if name.startswith(HUB):
+        return name
+    (path,) = find_data(name, data.root, endings(name, data.source, data.target))
+    return str(path)
 
 
 def _dates(split: str) -> Corpus:
@@ -98,7 +132,7 @@ def _named(split: str, data: TranslateData | ClassifyData) -> str:
     return name
 
 
-def refuse_test_splits(*data: Corpus | ImageSet) -> None:
+def refuse_test_splits(*data: Corpus | StreamedCorpus | ImageSet) -> None:
     """Refuse to train or validate on a registered test split."""
     for part in data:
         refuse_test(part.hashes, part.origin)

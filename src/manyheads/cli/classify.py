@@ -14,12 +14,12 @@ def run(
 ) -> None:
     """Classify pictures: the likeliest classes of each, with probabilities."""
     from manyheads.app.predict import Classifier, load
-    from manyheads.cli.show import print_json
+    from manyheads.cli.show import other_use, print_json
     from manyheads.errors import UsageError
 
     classifier = load(model)
     if not isinstance(classifier, Classifier):
-        raise UsageError(f"{model} translates text: use `manyheads translate`.")
+        raise UsageError(f"{model} does not classify pictures: {other_use(classifier)}")
     for path in _pictures(paths):
         (guesses,) = classifier.classify([path], top=top)
         if json:

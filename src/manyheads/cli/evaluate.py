@@ -1,5 +1,6 @@
 """manyheads evaluate."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,13 +20,32 @@ def run(
     final: Annotated[
         bool, typer.Option("--final", help="Measure a test split: once, after all choices.")
     ] = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="One more metric: bleu, chrf, ter, exact, bleu_lc_tok. Repeatable."),
+    ] = None,
+    by_length: Annotated[
+        bool, typer.Option("--by-length", help="Scores by the length of the source.")
+    ] = False,
+    timing: Annotated[
+        bool, typer.Option("--timing", help="Speed, all together and one at a time.")
+    ] = False,
+    outputs: Annotated[
+        Path | None, typer.Option(help="Write the translations to this file, one a line.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure a model and log the result in its folder."""
-    from manyheads.app.evaluate import evaluate
+    """Measure a model and log the result in its folder, unless the model came with the package."""
+    from manyheads.app.evaluate import evaluate, is_shipped
     from manyheads.app.predict import load
-    from manyheads.cli.show import print_evaluation
+    from manyheads.app.translations import Report, metrics
+    from manyheads.cli.show import print_evaluation, warn
 
+    report = Report(
+        metrics=metrics(metric or []), by_length=by_length, timing=timing, outputs=outputs
+    )
     predictor = load(model)
-    line = evaluate(predictor, data=data, split=split, final=final)
+    line = evaluate(predictor, data=data, split=split, final=final, report=report)
     print_evaluation(line, predictor.folder.path, as_json=json)
+    if is_shipped(predictor.folder):
+        warn(f"{predictor.folder.name} came with the package: nothing was written to its folder.")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from manyheads.app.predict import Classifier, Translator
+    from manyheads.app.explain_tokens import Reader
+    from manyheads.app.predict import Classifier, Predictor, Translator
 
 
 def run(
@@ -24,29 +25,34 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
 ) -> None:
     """Show what a model attends to: a PNG, and for text a map in the terminal."""
-    from manyheads.app.predict import Translator, load
+    from manyheads.app.predict import Classifier, Translator, load
 
     predictor = load(model)
     if shapes:
         _print_shapes(predictor, given, as_json=json)
     elif isinstance(predictor, Translator):
         _look_at_text(predictor, given, out, as_json=json)
-    else:
+    elif isinstance(predictor, Classifier):
         _look_at_image(predictor, Path(given), out, as_json=json)
+    else:
+        _look_at_tokens(predictor, given, out, as_json=json)
 
 
-def _print_shapes(predictor: "Translator | Classifier", given: str, *, as_json: bool) -> None:
+def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
     from dataclasses import asdict
 
     from manyheads.app.explain import shapes_of_image, shapes_of_text
-    from manyheads.app.predict import Translator
+    from manyheads.app.explain_tokens import shapes_of_tokens
+    from manyheads.app.predict import Classifier, Translator
     from manyheads.cli.show import print_json
     from manyheads.lens.shapes import render_shapes
 
     if isinstance(predictor, Translator):
         lines = shapes_of_text(predictor, given)
-    else:
+    elif isinstance(predictor, Classifier):
         lines = shapes_of_image(predictor, Path(given))
+    else:
+        lines = shapes_of_tokens(predictor, given)
     if as_json:
         print_json([asdict(line) for line in lines])
     else:
@@ -56,6 +62,7 @@ def _print_shapes(predictor: "Translator | Classifier", given: str, *, as_json: 
 def _look_at_text(translator: "Translator", text: str, out: Path | None, *, as_json: bool) -> None:
     from manyheads.app.explain import explain_text
     from manyheads.cli.show import print_json, warn
+    from manyheads.errors import UsageError
     from manyheads.lens.plot import plot_text
     from manyheads.lens.view import clearest
 
@@ -68,11 +75,50 @@ def _look_at_text(translator: "Translator", text: str, out: Path | None, *, as_j
         from manyheads.lens.terminal import render_map
 
         print(output)
-        found = clearest(each for each in view.maps if each.kind == "decoder cross")
-        Console().print(render_map(found.rows, found.columns, found.mean, found.legend))
-    if out is not None or not as_json:
+        looks = [each for each in view.maps if each.kind == "decoder cross"]
+        for found in [clearest(looks)] if looks else []:
+            Console().print(render_map(found.rows, found.columns, found.mean, found.legend))
+        for gates in view.gates:
+            Console().print(render_map(gates.tokens, gates.gates, gates.mean, gates.legend))
+    if not view.maps and (out is not None or not as_json):
+        reason = (
+            "There is no attention to draw: this model's decoder knows the source as one vector. "
+            'Train one with model.attention = "additive", "dot" or "general" to see where it looks.'
+        )
+        if out is not None:
+            raise UsageError(reason)
+        warn(reason)
+    elif out is not None or not as_json:
         target = out or Path("look.png")
         plot_text(view, target, title=f"{text}  →  {output}")
+        warn(f"wrote {target}")
+
+
+def _look_at_tokens(reader: "Reader", text: str, out: Path | None, *, as_json: bool) -> None:
+    from manyheads.app.explain_tokens import explain_tokens
+    from manyheads.cli.show import print_json, warn
+    from manyheads.errors import UsageError
+    from manyheads.lens.plot import plot_text
+    from manyheads.lens.view import clearest
+
+    answer, view = explain_tokens(reader, text)
+    if as_json:
+        print_json({"text": text, "answer": answer, **view.to_json()})
+    else:
+        from rich.console import Console
+
+        from manyheads.lens.terminal import render_map
+
+        print(answer)
+        for found in [clearest(view.maps)] if view.maps else []:
+            Console().print(render_map(found.rows, found.columns, found.mean, found.legend))
+        for gates in view.gates:
+            Console().print(render_map(gates.tokens, gates.gates, gates.mean, gates.legend))
+    if out is not None and not view.maps:
+        raise UsageError("There is no attention to draw: this model is recurrent. Leave --out out.")
+    if view.maps and (out is not None or not as_json):
+        target = out or Path("look.png")
+        plot_text(view, target, title=answer, kind="encoder self")
         warn(f"wrote {target}")
 
 

@@ -8,7 +8,22 @@ from typing import TextIO
 import typer
 
 from manyheads import __version__
-from manyheads.cli import classify, evaluate, info, look, models, train, translate
+from manyheads.cli import (
+    check_data,
+    classify,
+    compare,
+    convert,
+    evaluate,
+    fetch,
+    fill,
+    generate,
+    info,
+    look,
+    models,
+    tag,
+    train,
+    translate,
+)
 from manyheads.errors import ManyheadsError
 
 app = typer.Typer(
@@ -19,8 +34,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (train, translate, classify, evaluate, look, info, models):
-    app.command(name=verb.__name__.rpartition(".")[2])(verb.run)
+for verb in (
+    train,
+    translate,
+    classify,
+    generate,
+    fill,
+    tag,
+    evaluate,
+    compare,
+    look,
+    info,
+    models,
+    check_data,
+    fetch,
+):
+    app.command(name=verb.__name__.rpartition(".")[2].replace("_", "-"))(verb.run)
+app.add_typer(convert.app, name="convert")
 
 
 def _version(wanted: bool) -> None:

@@ -74,6 +74,9 @@ class ProgressBar:
         )
 
     def validated(self, step: int, metrics: dict[str, float]) -> None:
-        """Print a validation."""
-        numbers = "  ".join(f"{name} {value:.2f}" for name, value in metrics.items())
+        """Print a validation's scores; its signs of trouble are in the log, and warned of."""
+        from manyheads.tasks.watch import SIGNS
+
+        scores = {name: v for name, v in metrics.items() if name.removeprefix("val_") not in SIGNS}
+        numbers = "  ".join(f"{name} {value:.2f}" for name, value in scores.items())
         self.say(f"step {step}: {numbers}")

@@ -4,7 +4,10 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from manyheads.app.predict import Predictor
 
 
 def print_json(value: Any) -> None:
@@ -17,13 +20,46 @@ def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) ->
     if as_json:
         print_json({"model": str(folder), **line})
         return
-    count = f"{line['pairs']:,} pairs" if "pairs" in line else f"{line['pictures']:,} pictures"
+    counted = next(what for what in ("pairs", "pictures", "lines") if what in line)
+    count = f"{line[counted]:,} {counted}"
     print(f"{folder}: {line['data']}, {count}")
     for name, score in line["all"].items():
         print(f"  {name:<10} {score['value']:6.2f}   ({score['signature']})")
     groups = line.get("groups") or {}
     for name, value in sorted(groups.items(), key=lambda entry: entry[1]):
         print(f"  {value:6.2f}   {name}")
+    if "by_length" in line:
+        _print_bins(line["by_length"], list(line["all"]))
+    if "timing" in line:
+        _print_timing(line["timing"])
+    for remark in line.get("remarks", []):
+        warn(f"{line['data']}: {remark}")
+
+
+def _print_bins(table: Mapping[str, Any], metrics: list[str]) -> None:
+    print(f"  {table['unit'] + ' in':<12} {'pairs':>7}" + "".join(f"{n:>13}" for n in metrics))
+    for each in table["bins"]:
+        name = f"{each['first']}-{each['last']}" if each["last"] else f"{each['first']} or more"
+        values = "".join(f"{each[metric]:13.2f}" for metric in metrics)
+        print(f"  {name:<12} {each['pairs']:>7,}{values}")
+
+
+def _print_timing(timing: Mapping[str, Any]) -> None:
+    print(
+        f"  together: {timing['sentences_per_second']:,.0f} sentences/s, "
+        f"{timing['tokens_per_second']:,.0f} tokens/s out"
+    )
+    print(
+        f"  {timing['alone']} alone: median {timing['median_milliseconds']:.0f} ms, "
+        f"95% within {timing['p95_milliseconds']:.0f} ms "
+        f"({timing['device']}, threads: {timing['threads']})"
+    )
+
+
+def other_use(predictor: "Predictor") -> str:
+    """Say what a model does, to somebody who wanted something else of it."""
+    task = predictor.folder.recipe.task
+    return f"its task is {task!r}, so use `manyheads {task}`."
 
 
 def warn(message: str) -> None:

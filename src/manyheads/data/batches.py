@@ -23,6 +23,27 @@ class TextBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenBatch:
+    """Texts, padded, and what there is to say about some of their tokens."""
+
+    tokens: Tensor  # (text, token)
+    scored: Tensor  # (text, token): where there is something to say
+    wanted: Tensor  # (scored tokens,): the right answers, row by row
+    indices: np.ndarray
+    units: int  # tokens, without padding
+
+    def to(self, device: torch.device) -> "TokenBatch":
+        """Move the tensors to a device."""
+        return TokenBatch(
+            self.tokens.to(device),
+            self.scored.to(device),
+            self.wanted.to(device),
+            self.indices,
+            self.units,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ImageBatch:
     """Normalised images and their classes."""
 

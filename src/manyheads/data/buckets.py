@@ -29,13 +29,15 @@ def length_buckets(
     longest = np.maximum(source, target)
     # Ties in random order, so that batches differ from epoch to epoch.
     order = np.lexsort((random.random(len(source)), source + target, longest))
+    longest = longest[order]
     batches, first = [], 0
-    for last in range(len(order)):  # sorted, so the last pair is the longest of its batch
-        if (last - first + 1) * longest[order[last]] > max_tokens and last > first:
-            batches.append(order[first:last])
-            first = last
-    if first < len(order):
-        batches.append(order[first:])
+    while first < len(order):
+        # Sorted, so n pairs from the first on take n x the length of the n-th, and n + 1 take more.
+        candidates = longest[first : first + max_tokens // max(1, int(longest[first]))]
+        taken = np.arange(1, len(candidates) + 1) * candidates
+        last = first + max(1, int(np.searchsorted(taken, max_tokens, side="right")))
+        batches.append(order[first:last])
+        first = last
     random.shuffle(batches)
     return batches
 

@@ -1,16 +1,12 @@
-r"""A strict reader for parallel text: what it cannot read it names, and it changes nothing.
-
-Lines end at \n and nowhere else: texts contain other separators (U+2028, form feeds), and general
-CSV readers interpret quotes or "null" in them. Only a byte order mark in front and the \r of a
-Windows line end are not part of the text.
-"""
+"""Parallel text in memory."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from manyheads.errors import DataError, NotFoundError
+from manyheads.data.formats import HUB, Pair, corpus_files, read_pairs
+from manyheads.data.lines import content_hash, lines
 
 
 @dataclass(frozen=True)
@@ -24,16 +20,45 @@ class Corpus:
     groups: list[str] | None = None  # a kind for each pair, reported separately in evaluation
     hashes: tuple[str, ...] = ()  # sha256 of each file, for the register of splits
     test: bool = False  # generated for testing, so no file can be registered
+    lines: Sequence[int] = ()  # where each pair stands, if not one a line from first_line on
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], origin: str, hashes: tuple[str, ...]) -> "Corpus":
+        """Hold pairs as a reader yields them."""
+        numbers = [pair.line for pair in pairs]
+        return cls(
+            [pair.source for pair in pairs],
+            [pair.target for pair in pairs],
+            origin,
+            hashes=hashes,
+            lines=() if numbers == list(range(1, len(pairs) + 1)) else numbers,
+        )
 
     def __len__(self) -> int:
         """Count the pairs."""
         return len(self.source)
 
+    def sample(self, seed: int) -> tuple[list[str], list[str]]:
+        """Return what is to be learned from where not all may be needed: all of it."""
+        return self.source, self.target
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield all sources and targets, in order."""
+        return zip(self.source, self.target, strict=True)
+
     def describe(self, indices: Iterable[int]) -> str:
         """Name pairs as the user knows them: file and line numbers."""
-        lines = sorted(int(index) + self.first_line for index in indices)
-        shown = ", ".join(map(str, lines[:8])) + (", ..." if len(lines) > 8 else "")
-        return f"{self.origin}, {'line' if len(lines) == 1 else 'lines'} {shown}"
+        return name_lines(
+            self.origin,
+            (self.lines[i] if self.lines else int(i) + self.first_line for i in indices),
+        )
+
+
+def name_lines(origin: str, numbers: Iterable[int]) -> str:
+    """Name lines of a file, in order, and not hundreds of them."""
+    numbers = sorted(numbers)
+    shown = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
+    return f"{origin}, {'line' if len(numbers) == 1 else 'lines'} {shown}"
 
 
 def read_lines(path: Path) -> tuple[list[str], str]:
@@ -43,72 +68,33 @@ def read_lines(path: Path) -> tuple[list[str], str]:
         NotFoundError: no such file.
         DataError: it is empty or not UTF-8; the message names the line and byte.
     """
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise NotFoundError(f"There is no file {path}.") from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
-    if not content.strip():
-        raise DataError(f"{path} is empty: expected one sentence a line.")
-    try:
-        text = content.decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
-        raise DataError(
-            f"{path}, line {line}: byte {column} of the line, 0x{content[error.start]:02x}, is not "
-            "valid UTF-8. Convert the file (for example: iconv -f cp949 -t utf-8) or repair "
-            "the line."
-        ) from error
-    lines = text.removesuffix("\n").split("\n")
-    return [line.removesuffix("\r") for line in lines], hashlib.sha256(content).hexdigest()
+    return [text for _, text in lines(path) if text is not None], content_hash(path)
 
 
-def read_parallel(stem: Path, source: str, target: str) -> Corpus:
-    """Read sentence pairs from stem.SOURCE and stem.TARGET, or from one .tsv file.
+def read_parallel(
+    path: str | Path,
+    source: str,
+    target: str,
+    columns: tuple[str | int | None, str | int | None] = (None, None),
+) -> Corpus:
+    """Read sentence pairs from any of the forms that `read_pairs` knows, into memory.
 
     Raises:
         NotFoundError: a file is missing.
         DataError: empty, not UTF-8, unequal numbers of lines, an empty side, or a line without tab.
     """
-    if stem.suffix == ".tsv":
-        return _read_tsv(stem)
-    paths = [stem.with_name(f"{stem.name}.{language}") for language in (source, target)]
-    (sources, source_hash), (targets, target_hash) = map(read_lines, paths)
-    if len(sources) != len(targets):
-        raise DataError(
-            f"{paths[0]} has {len(sources)} lines, {paths[1]} has {len(targets)}: line N of one "
-            "must be the translation of line N of the other. Find where they part, or use "
-            "a .tsv file."
-        )
-    for path, lines in zip(paths, (sources, targets), strict=True):
-        _refuse_empty(path, lines, "the line")
-    return Corpus(
-        sources, targets, f"{stem}.{{{source},{target}}}", hashes=(source_hash, target_hash)
-    )
+    pairs = list(read_pairs(path, source, target, columns=columns))
+    return Corpus.of(pairs, origin(path, source, target), hashes(path, source, target))
 
 
-def _read_tsv(path: Path) -> Corpus:
-    lines, file_hash = read_lines(path)
-    pairs = [line.split("\t") for line in lines]
-    for number, pair in enumerate(pairs, 1):
-        if len(pair) < 2:
-            raise DataError(
-                f"{path}, line {number}: no tab. A line of a .tsv file is source, tab, target "
-                "(further columns are not read)."
-            )
-    sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    _refuse_empty(path, sources, "the source")
-    _refuse_empty(path, targets, "the target")
-    return Corpus(sources, targets, str(path), hashes=(file_hash,))
+def origin(path: str | Path, source: str, target: str) -> str:
+    """Name a corpus for people: stem.{en,de} for two files."""
+    two = len(corpus_files(path, source, target)) == 2
+    return f"{path}.{{{source},{target}}}" if two else str(path)
 
 
-def _refuse_empty(path: Path, lines: list[str], what: str) -> None:
-    empty = [number for number, line in enumerate(lines, 1) if not line.strip()]
-    if empty:
-        more = f" (and {len(empty) - 1} more)" if len(empty) > 1 else ""
-        raise DataError(
-            f"{path}, line {empty[0]}{more}: {what} is empty. Remove the pair from both sides, "
-            "or fill it in."
-        )
+def hashes(path: str | Path, source: str, target: str) -> tuple[str, ...]:
+    """Return the sha256 of the content of each file, for the register of splits."""
+    if str(path).startswith(HUB):  # no file of ours: its name has to do
+        return (hashlib.sha256(str(path).encode()).hexdigest(),)
+    return tuple(content_hash(file) for file in corpus_files(path, source, target))

@@ -1,11 +1,14 @@
 """Beam search: keep the best few prefixes instead of one (Vaswani et al. 2017, section 6.1)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from manyheads.decode.choice import LIKELIEST, Chooser
+from manyheads.decode.constraints import Rule
 from manyheads.decode.step import Hypothesis, State, Step
 
 
@@ -19,7 +22,11 @@ def beam_search(
     start: int,
     end: int,
     length_penalty: float = 1.0,
+    early_stopping: bool = False,
     n_best: int = 1,
+    rules: Sequence[Rule] = (),
+    choose: Chooser = LIKELIEST,
+    bonus: Callable[[State], Float[Tensor, "sentence beam"]] | None = None,
 ) -> list[list[Hypothesis]]:
     """Decode every sentence; return its n_best hypotheses, best score first.
 
@@ -35,69 +42,104 @@ def beam_search(
         start: the token a target begins with.
         end: the token a target ends with.
         length_penalty: score = log-probability / length ** length_penalty; more favours long ones.
+        early_stopping: a sentence is done as soon as it has `beams` finished hypotheses.
         n_best: hypotheses returned a sentence, at most `beams`.
+        rules: what may come next, applied to the log-probabilities in this order.
+        choose: which continuations go on; its groups are searches with ends of their own.
+        bonus: what is added to the score of an output that ends in a beam, at most 0.
     """
     count, device = len(source), source.device
-    pools = [_Pool(beams, length_penalty) for _ in range(count)]
+    size = beams // choose.groups
+    pools = [
+        [_Pool(size, length_penalty, early_stopping) for _ in range(choose.groups)]
+        for _ in range(count)
+    ]
     alive = list(range(count))  # rows of the batch -> sentences
     state = model.start(source, beams, max(max_lengths))
     tokens = torch.full((count, beams), start, device=device)
     prefixes = torch.empty((count, beams, 0), dtype=torch.long, device=device)
+    values = torch.empty((count, beams, 0), device=device)  # log-probabilities of their tokens
     # All beams are equal at first: let only one of them live, or they would find the same.
     scores = torch.full((count, beams), -torch.inf, device=device)
-    scores[:, 0] = 0.0
+    scores[:, ::size] = 0.0
     for length in range(1, max(max_lengths) + 1):
         log_probabilities, state = model.step(tokens, state)
-        vocabulary = log_probabilities.shape[-1]
-        # Of 2 * beams candidates at least `beams` do not end, whatever happens (one end a beam).
-        candidates, flat = (scores[..., None] + log_probabilities).flatten(1).topk(2 * beams)
-        origin, token = flat // vocabulary, flat % vocabulary
-        for row, candidate in (token[:, :beams] == end).nonzero().tolist():
-            prefix = prefixes[row, origin[row, candidate]].tolist()
-            pools[alive[row]].add(prefix, candidates[row, candidate].item(), length, finished=True)
-        ended = (token == end).to(torch.int8)
-        going_on = ended.argsort(dim=1, stable=True)[:, :beams]  # still in order of score
-        scores = candidates.gather(1, going_on)
-        origin = origin.gather(1, going_on)
-        tokens = token.gather(1, going_on)
-        prefixes = prefixes.gather(1, origin[..., None].expand(-1, -1, length - 1))
-        prefixes = torch.cat((prefixes, tokens[..., None]), dim=2)
+        for rule in rules:
+            log_probabilities = rule(log_probabilities, prefixes, alive)
+        totals = scores[..., None] + log_probabilities
+        choice = choose(totals, prefixes, alive, end=end)
+        extra = torch.zeros_like(scores) if bonus is None else bonus(state)
+        if choice.complete:
+            at = tuple(torch.tensor(choice.complete, device=device).T)  # rows, beams
+            last = log_probabilities[..., end][at]
+            grown = torch.cat((values[at], last[:, None]), dim=1)
+            parts = (prefixes[at], grown, totals[..., end][at], extra[at])
+            for (row, beam), *ended in zip(
+                choice.complete, *map(Tensor.tolist, parts), strict=True
+            ):
+                pools[alive[row]][beam // size].add(*ended, finished=True)
+        scores, vocabulary = choice.scores, totals.shape[-1]
+        origin, tokens = choice.living // vocabulary, choice.living % vocabulary
+        prefixes = _grow(prefixes, origin, tokens)
+        values = _grow(values, origin, log_probabilities.flatten(1).gather(1, choice.living))
         stay = []
-        best = scores[:, 0].tolist()
+        best = choice.best.tolist()
         for row, sentence in enumerate(alive):
             if length == max_lengths[sentence]:
-                for prefix, score in zip(prefixes[row].tolist(), scores[row].tolist(), strict=True):
-                    pools[sentence].add(prefix, score, length, finished=False)
-            elif not pools[sentence].closed_to(best[row], length):
+                parts = (prefixes[row], values[row], scores[row], extra[row, origin[row]])
+                for beam, cut in enumerate(zip(*map(Tensor.tolist, parts), strict=True)):
+                    pools[sentence][beam // size].add(*cut, finished=False)
+                continue
+            closed = [
+                pool.closed_to(score, length)
+                for pool, score in zip(pools[sentence], best[row], strict=True)
+            ]
+            if not all(closed):
                 stay.append(row)
+                for group, done in enumerate(closed):
+                    if done:  # its beams die, while other groups go on
+                        scores[row, group * size : (group + 1) * size] = -torch.inf
         rows = torch.tensor(stay, dtype=torch.long, device=device)
         if len(stay) < len(alive):  # finished sentences leave the batch
             alive = [alive[row] for row in stay]
             if not alive:
                 break
-            scores, origin, tokens, prefixes = (
-                part[rows] for part in (scores, origin, tokens, prefixes)
+            scores, origin, tokens, prefixes, values = (
+                part[rows] for part in (scores, origin, tokens, prefixes, values)
             )
             state = model.keep(state, rows)
         state = model.reorder(state, origin)
-    return [pool.best(n_best) for pool in pools]
+    return [_best(groups, n_best) for groups in pools]
+
+
+def _grow(history: Tensor, origin: Tensor, new: Tensor) -> Tensor:
+    """What each beam goes on from, with something new behind it."""
+    rows = origin[..., None].expand(-1, -1, history.shape[2])
+    return torch.cat((history.gather(1, rows), new[..., None]), dim=2)
 
 
 class _Pool:
-    """The best `size` hypotheses of one sentence."""
+    """The best `size` hypotheses of one sentence, or of one group of its beams."""
 
-    def __init__(self, size: int, length_penalty: float) -> None:
+    def __init__(self, size: int, length_penalty: float, early_stopping: bool) -> None:
         self.size = size
         self.length_penalty = length_penalty
+        self.early_stopping = early_stopping
         self.hypotheses: list[Hypothesis] = []
 
     def add(
-        self, tokens: list[int], log_probability: float, length: int, *, finished: bool
+        self,
+        tokens: list[int],
+        values: list[float],
+        log_probability: float,
+        bonus: float,
+        *,
+        finished: bool,
     ) -> None:
         if log_probability == -torch.inf:
             return  # a beam that never lived: fewer continuations than beams
-        score = log_probability / length**self.length_penalty
-        self.hypotheses.append(Hypothesis(tokens, log_probability, score, finished))
+        score = log_probability / len(values) ** self.length_penalty + bonus
+        self.hypotheses.append(Hypothesis(tokens, log_probability, score, finished, values))
         self.hypotheses.sort(key=lambda hypothesis: -hypothesis.score)  # stable: the first one wins
         del self.hypotheses[self.size :]
 
@@ -105,7 +147,14 @@ class _Pool:
         """Whether a living beam of this score can no longer get in."""
         if len(self.hypotheses) < self.size:
             return False
+        if self.early_stopping:
+            return True
         return log_probability / length**self.length_penalty <= self.hypotheses[-1].score
 
-    def best(self, count: int) -> list[Hypothesis]:
-        return self.hypotheses[:count]
+
+def _best(groups: list[_Pool], count: int) -> list[Hypothesis]:
+    """Take the best of each group, then the second of each...; every output once, in order."""
+    places = zip_longest(*(pool.hypotheses for pool in groups))
+    found = {(*each.tokens, each.finished): each for place in places for each in place if each}
+    # A dict keeps the place of the first and the value of the last: two of the same are alike.
+    return sorted(list(found.values())[:count], key=lambda hypothesis: -hypothesis.score)

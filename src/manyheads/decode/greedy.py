@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from manyheads.decode.constraints import Rule
 from manyheads.decode.step import Hypothesis, State, Step
 
 
@@ -17,10 +18,12 @@ def greedy_search(
     *,
     start: int,
     end: int,
+    rules: Sequence[Rule] = (),
 ) -> list[Hypothesis]:
     """Decode every sentence to its end token or its max_lengths tokens, whichever comes first."""
     count = len(source)
     outputs: list[list[int]] = [[] for _ in range(count)]
+    values: list[list[float]] = [[] for _ in range(count)]
     total = [0.0] * count
     finished = [False] * count
     alive = list(range(count))  # rows of the batch -> sentences
@@ -28,12 +31,17 @@ def greedy_search(
     tokens = torch.full((count, 1), start, device=source.device)
     while alive:
         log_probabilities, state = model.step(tokens, state)
+        if rules:
+            prefixes = torch.tensor([[outputs[sentence]] for sentence in alive], dtype=torch.long)
+            for rule in rules:
+                log_probabilities = rule(log_probabilities, prefixes.to(source.device), alive)
         best, tokens = log_probabilities.max(dim=-1)
         stay = []
         for row, (sentence, token, value) in enumerate(
             zip(alive, tokens[:, 0].tolist(), best[:, 0].tolist(), strict=True)
         ):
             total[sentence] += value
+            values[sentence].append(value)
             finished[sentence] = token == end
             if not finished[sentence]:
                 outputs[sentence].append(token)
@@ -46,6 +54,6 @@ def greedy_search(
             if alive:
                 state = model.keep(state, rows)
     return [
-        Hypothesis(tokens, log_probability, log_probability / max(len(tokens) + done, 1), done)
-        for tokens, log_probability, done in zip(outputs, total, finished, strict=True)
+        Hypothesis(output, total[n], total[n] / max(len(values[n]), 1), finished[n], values[n])
+        for n, output in enumerate(outputs)
     ]

@@ -1,6 +1,6 @@
 """What search needs of a model, and what it gives back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float, Int
@@ -22,7 +22,10 @@ class Step(Protocol[State]):
     def step(
         self, tokens: Int[Tensor, "sentence beam"], state: State
     ) -> tuple[Float[Tensor, "sentence beam vocabulary"], State]:
-        """Feed each beam its last token; return log-probabilities of the next and the new state."""
+        """Feed each beam its last token; return log-probabilities of the next and the new state.
+
+        The tensor of log-probabilities is the caller's, who may change it.
+        """
 
     def reorder(self, state: State, beams: Int[Tensor, "sentence beam"]) -> State:
         """Let beam b of a sentence go on from its beam beams[sentence, b]."""
@@ -37,10 +40,13 @@ class Hypothesis:
 
     `log_probability` is the sum over tokens, the end token included; `score` is what hypotheses
     are ranked by: that sum divided by length ** length_penalty. `finished` is False where the
-    length limit cut the output off.
+    length limit cut the output off. `token_log_probabilities` are the terms of the sum, the end
+    token's last if there is one. All are meant after the rules of the search: an end that was
+    forced costs nothing.
     """
 
     tokens: list[int]
     log_probability: float
     score: float
     finished: bool
+    token_log_probabilities: list[float] = field(default_factory=list)

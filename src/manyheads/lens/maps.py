@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.nn.attention import AttentionRecord
+from manyheads.nn.attention import AttentionRecord, ScoreRecord
 from manyheads.nn.trace import Site, Trace
 
 
@@ -37,7 +37,7 @@ def attention_maps(trace: Trace) -> list[AttentionMap]:
     """
     maps: dict[Site, AttentionMap] = {}
     for record in trace:
-        if not isinstance(record, AttentionRecord):
+        if not isinstance(record, AttentionRecord | ScoreRecord):
             continue
         weights = record.weights.cpu()
         if len(weights) != 1:

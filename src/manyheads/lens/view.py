@@ -4,7 +4,7 @@ Every surface - plot, terminal, page, report - draws these same numbers with the
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.errors import UsageError
+from manyheads.lens.gates import GateMap, gate_maps
 from manyheads.lens.maps import AttentionMap, attention_maps
 from manyheads.nn.trace import Trace
 
@@ -35,8 +36,21 @@ class MapView:
 
 
 @dataclass(frozen=True)
+class GateView:
+    """How far the gates of one direction of a recurrent layer are open at every token."""
+
+    site: str  # "encoder layer 1 backward"
+    kind: str  # "encoder forward", "encoder backward", "decoder forward"
+    layer: int  # from 1
+    legend: str
+    tokens: list[str]
+    gates: list[str]  # "input", "forget", "output"; "reset", "update"
+    mean: Matrix  # token, gate: the mean over units, 0 shut, 1 open
+
+
+@dataclass(frozen=True)
 class TextView:
-    """A text that became a text: tokens, probabilities and maps.
+    """A text that became a text: tokens, probabilities, maps, and gates of recurrent layers.
 
     Row t of a decoder's map is the step that produces output token t; the columns of its
     self-attention are what it has read by then: the start token and the output before t.
@@ -46,10 +60,16 @@ class TextView:
     output: list[str]
     probabilities: list[float]  # of each output token, given those before it
     maps: list[MapView]
+    gates: list[GateView] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Turn the view into what `json.dumps` takes."""
-        return {"kind": "text", **vars(self), "maps": [vars(found) for found in self.maps]}
+        return {
+            "kind": "text",
+            **vars(self),
+            "maps": [vars(found) for found in self.maps],
+            "gates": [vars(found) for found in self.gates],
+        }
 
 
 @dataclass(frozen=True)
@@ -135,6 +155,10 @@ def text_view(
         list(output),
         [round(p, 6) for p in probabilities],
         [_map_view(found, coordinates) for found in attention_maps(trace)],
+        [
+            _gate_view(found, read if found.site.stack == "decoder" else source)
+            for found in gate_maps(trace)
+        ],
     )
 
 
@@ -217,11 +241,12 @@ def _map_view(
     whole = bool((found.weights.sum(dim=-1) - 1).abs().max() < 1e-3)
     total = "every row sums to 1" if whole else "rows sum to 1, or to 0 with nothing to attend to"
     place = f"{site.stack} layer {site.layer + 1}"
+    mean = f"mean of {found.heads} heads, " if found.heads > 1 else ""
     return MapView(
         site=str(site),
         kind=kind,
         layer=site.layer + 1,
-        legend=f"{place}, mean of {found.heads} heads, attention {what}; {total}",
+        legend=f"{place}, {mean}attention {what}; {total}",
         head_legends=[
             f"{place}, head {head + 1}, attention {what}; {total}" for head in range(found.heads)
         ],
@@ -229,6 +254,26 @@ def _map_view(
         columns=list(columns),
         mean=_rounded(found.mean),
         weights=_rounded(found.weights),
+    )
+
+
+def _gate_view(found: GateMap, tokens: Sequence[str]) -> GateView:
+    site = found.site
+    units = {name: gate.shape[1] for name, gate in found.gates.items()}
+    if any(len(gate) != len(tokens) for gate in found.gates.values()):
+        raise UsageError(
+            f"The gates of {site} have {len(next(iter(found.gates.values())))} tokens, but "
+            f"{len(tokens)} labels were given: label every token of the recorded pass."
+        )
+    return GateView(
+        site=str(site),
+        kind=f"{site.stack} {site.kind}".strip(),
+        layer=site.layer + 1,
+        legend=f"{site}, gates as each token is read, mean of {max(units.values())} units; "
+        "0 is shut, 1 is open",
+        tokens=list(tokens),
+        gates=list(found.gates),
+        mean=_rounded(torch.stack([gate.mean(dim=1) for gate in found.gates.values()], dim=1)),
     )
 
 

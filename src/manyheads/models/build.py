@@ -1,12 +1,26 @@
 """From a Config to its model."""
 
+from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
+from manyheads.models.masked_lm import MaskedConfig, MaskedLanguageModel
 from manyheads.models.presets import Config
+from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig, Tagger
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vit import Vit
 
+Model = Transformer | Seq2Seq | Vit | CausalLanguageModel | MaskedLanguageModel | Tagger
 
-def build(config: Config) -> Transformer | Vit:
+
+def build(config: Config) -> Model:
     """Build the model that a Config describes, with fresh weights from torch's generator."""
     if isinstance(config, TransformerConfig):
         return Transformer(config)
+    if isinstance(config, Seq2SeqConfig):
+        return Seq2Seq(config)
+    if isinstance(config, CausalConfig):
+        return CausalLanguageModel(config)
+    if isinstance(config, MaskedConfig):
+        return MaskedLanguageModel(config)
+    if isinstance(config, RecurrentTaggerConfig | EncoderTaggerConfig):
+        return Tagger(config)
     return Vit(config)

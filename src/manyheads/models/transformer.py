@@ -9,20 +9,22 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from manyheads.models.parts import (
-    ACTIVATIONS,
     POSITIONS,
     RESIDUALS,
-    Activation,
+    FeedForwardName,
     Norm,
-    Positions,
+    TokenPositions,
+    feedforward,
     final_norm,
+    rotation,
 )
 from manyheads.nn.attention import KeyValue, MultiHeadAttention
 from manyheads.nn.block import DecoderBlock, EncoderBlock
 from manyheads.nn.cache import KeyValueCache
 from manyheads.nn.dropout import Dropout
-from manyheads.nn.feedforward import FeedForward
+from manyheads.nn.feedforward import FeedForward, GatedFeedForward
 from manyheads.nn.masks import padding_mask
+from manyheads.nn.readout import Readout, logits
 from manyheads.nn.residual import PostNorm, PreNorm
 from manyheads.nn.stack import Decoder, Encoder
 
@@ -32,6 +34,7 @@ class TransformerConfig:
     """Shape and parts of a Transformer; the defaults are the paper's base model (table 3)."""
 
     vocabulary: int = 37000
+    target_vocabulary: int | None = None  # a vocabulary of the target's own; None: one for both
     dim: int = 512
     heads: int = 8
     hidden: int = 2048
@@ -39,10 +42,14 @@ class TransformerConfig:
     decoder_layers: int = 6
     dropout: float = 0.1
     attention_dropout: float = 0.0  # more than 0 leaves the fast path of the fused kernel
-    tied: bool = True  # one matrix for both embeddings and the output layer (section 3.4)
+    # One matrix for both embeddings and the output layer (section 3.4); with a vocabulary of the
+    # target's own, one for its embedding and the output layer.
+    tied: bool = True
+    scale_embedding: bool = True  # by the root of dim (section 3.4)
+    output_bias: bool = False
     norm: Norm = "post"
-    activation: Activation = "relu"
-    positions: Positions = "sinusoidal"
+    activation: FeedForwardName = "relu"  # "swiglu" has three matrices of this width, not two
+    positions: TokenPositions = "sinusoidal"
     max_length: int = 512  # of learned positions; sinusoids reach beyond it
     norm_eps: float = 1e-5
     pad: int = 0
@@ -66,25 +73,27 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
+        targets = config.target_vocabulary or config.vocabulary
+        self.scale = math.sqrt(config.dim) if config.scale_embedding else 1.0
         self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
         self.target_embedding = (
             self.embedding
-            if config.tied
-            else nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
+            if config.tied and config.target_vocabulary is None
+            else nn.Embedding(targets, config.dim, padding_idx=config.pad)
         )
-        self.output = nn.Linear(config.dim, config.vocabulary, bias=False)
+        self.output = nn.Linear(config.dim, targets, bias=config.output_bias)
         if config.tied:
-            self.output.weight = self.embedding.weight
+            self.output.weight = self.target_embedding.weight
         self.positions = POSITIONS[config.positions](config.max_length, config.dim)
         self.dropout = Dropout(config.dropout)
         encoder_blocks = [
-            EncoderBlock(_attention(config), _feedforward(config), lambda: _residual(config))
+            EncoderBlock(_self(config), _feedforward(config), lambda: _residual(config))
             for _ in range(config.encoder_layers)
         ]
         decoder_blocks = [
             DecoderBlock(
-                _attention(config),
-                _attention(config),
+                _self(config),
+                _cross(config),
                 _feedforward(config),
                 lambda: _residual(config),
             )
@@ -113,7 +122,8 @@ class Transformer(nn.Module):
         source: Int[Tensor, "batch source"],
         target: Int[Tensor, "batch target"],
         scored: Bool[Tensor, "batch target"] | None = None,
-    ) -> Float[Tensor, "*positions vocabulary"]:
+        readout: Readout = logits,
+    ) -> Float[Tensor, "..."]:
         """Score every next token of a target that starts with the start token (teacher forcing).
 
         Args:
@@ -121,14 +131,17 @@ class Transformer(nn.Module):
             target: token ids, padded.
             scored: positions to score; the output layer, the largest product of a small model,
                 is spared the others. All if None.
+            readout: what to make of the decoder's answer and the output layer: the logits, or
+                a loss that need not hold them all.
 
         Returns:
-            Logits (batch, target, vocabulary), or (scored positions, vocabulary).
+            Logits (batch, target, vocabulary), or (scored positions, vocabulary); else whatever
+            readout returns.
         """
         memory = self.encode(source)
         x = self.dropout(self.positions(self._embed(self.target_embedding, target)))
         x = self.decoder(x, memory, padding_mask(source, self.config.pad))
-        return self.output(x if scored is None else x[scored])
+        return readout(self.output, x if scored is None else x[scored])
 
     def encode(self, source: Int[Tensor, "batch source"]) -> Float[Tensor, "batch source dim"]:
         """Give every source token a vector that knows its sentence."""
@@ -180,17 +193,22 @@ class Transformer(nn.Module):
     def _embed(
         self, embedding: nn.Embedding, tokens: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch token dim"]:
-        return embedding(tokens) * math.sqrt(self.config.dim)  # section 3.4
+        return embedding(tokens) * self.scale  # section 3.4
 
 
-def _attention(config: TransformerConfig) -> MultiHeadAttention:
+def _self(config: TransformerConfig) -> MultiHeadAttention:
+    rotate = rotation(config.positions, config.max_length, config.dim // config.heads)
+    return MultiHeadAttention(
+        config.dim, config.heads, dropout=config.attention_dropout, rotate=rotate
+    )
+
+
+def _cross(config: TransformerConfig) -> MultiHeadAttention:
     return MultiHeadAttention(config.dim, config.heads, dropout=config.attention_dropout)
 
 
-def _feedforward(config: TransformerConfig) -> FeedForward:
-    return FeedForward(
-        config.dim, config.hidden, ACTIVATIONS[config.activation](), dropout=config.dropout
-    )
+def _feedforward(config: TransformerConfig) -> FeedForward | GatedFeedForward:
+    return feedforward(config.activation, config.dim, config.hidden, dropout=config.dropout)
 
 
 def _residual(config: TransformerConfig) -> PostNorm | PreNorm:

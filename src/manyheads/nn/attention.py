@@ -5,6 +5,7 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2, equation 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -79,7 +80,7 @@ def attend(
     dropout: float = 0.0,
     site: Site = Site(),
 ) -> Float[Tensor, "batch head query value"]:
-    """Compute softmax(QK^T / sqrt(d_k)) V, equation (1), always with the fused kernel.
+    """Compute softmax(QK^T / sqrt(d_k)) V, equation (1), with the fused kernel where that is fast.
 
     An open recorder only keeps q and k, so looking never changes the answer.
 
@@ -92,10 +93,25 @@ def attend(
             _refuse_compiled()
         kept_bias = None if bias is None else bias.detach()
         trace.records.append(AttentionRecord(site, q.detach(), k.detach(), mask, kept_bias))
+    if dropout == 0.0 and _formula_is_faster(q, k):
+        return attention_weights(q, k, mask, bias) @ v
     allowed = mask
     if bias is not None:  # the kernel takes one mask: boolean, or float to be added
         allowed = bias if mask is None else bias.masked_fill(~mask, -math.inf)
     return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout)
+
+
+def _formula_is_faster(q: Tensor, k: Tensor) -> bool:
+    """Say whether the fused kernel loses to plain products: docs/decisions/fused-kernel.md.
+
+    On a CPU it does for the few queries of a decoding step, and by far for the gradients of bf16;
+    while the map, which it exists to avoid, is small.
+    """
+    queries, keys = q.shape[-2], k.shape[-2]
+    if q.device.type != "cpu" or queries * keys > 512 * 512:
+        return False
+    learning = q.requires_grad and torch.is_grad_enabled()
+    return queries <= 4 or (learning and q.dtype == torch.bfloat16)
 
 
 _RECORDER_UNDER_COMPILE = (
@@ -115,6 +131,49 @@ _refuse_compiled._torchdynamo_disable = True  # type: ignore[attr-defined]
 _refuse_compiled._torchdynamo_disable_msg = _RECORDER_UNDER_COMPILE  # type: ignore[attr-defined]
 
 
+@dataclass(frozen=True, slots=True)
+class ScoreRecord:
+    """What a recorder keeps of an attention whose scores are not QK^T: the scores."""
+
+    site: Site
+    scores: Float[Tensor, "batch head query key"]
+    mask: Bool[Tensor, "..."] | None
+
+    @property
+    def weights(self) -> Float[Tensor, "batch head query key"]:
+        """The attention map, in fp32."""
+        return normalise(self.scores.float(), self.mask)
+
+
+def keep_scores(
+    scores: Float[Tensor, "batch head query key"],
+    mask: Bool[Tensor, "..."] | None = None,
+    *,
+    site: Site,
+) -> None:
+    """Record scores of any origin (see `alignment.py`), if a recorder is open.
+
+    Raises:
+        UsageError: a recorder is open while torch.compile traces the model.
+    """
+    trace = active()
+    if trace is not None:
+        if torch.compiler.is_compiling():
+            _refuse_compiled()
+        trace.records.append(ScoreRecord(site, scores.detach(), mask))
+
+
+Rotate = Callable[[Tensor, int], Tensor]
+
+
+def unrotated(
+    x: Float[Tensor, "batch head token size"],
+    first: int,  # noqa: ARG001
+) -> Float[Tensor, "batch head token size"]:
+    """Return x: positions, if any, are in the token vectors already."""
+    return x
+
+
 class KeyValue(NamedTuple):
     """The keys and values of one source, split into heads: computed once, read by every query."""
 
@@ -128,9 +187,14 @@ class MultiHeadAttention(nn.Module):
     The 3h projections of the paper are the rows of one matrix; `per_head.py` has the paper's own
     form and a test that the two are equal. The same parameters serve self-attention (`forward`),
     attention over another sequence (`project` once, then `over`) and decoding (`step`).
+
+    `rotate` is given the queries and keys of self-attention and the position of the first of them
+    (see `rotary.py`). What is recorded is what was compared: rotated.
     """
 
-    def __init__(self, dim: int, heads: int, *, dropout: float = 0.0) -> None:
+    def __init__(
+        self, dim: int, heads: int, *, dropout: float = 0.0, rotate: Rotate = unrotated
+    ) -> None:
         super().__init__()
         if dim % heads:
             raise UsageError(
@@ -138,6 +202,7 @@ class MultiHeadAttention(nn.Module):
             )
         self.heads = heads
         self.dropout = dropout
+        self.rotate = rotate
         self.site = Site()  # set once by the stack, for recording
         self.qkv = nn.Linear(dim, 3 * dim)
         self.out = nn.Linear(dim, dim)
@@ -147,7 +212,18 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "batch token dim"]:
         """Self-attention: queries, keys and values all come from x."""
         q, k, v = (self._split(part) for part in self.qkv(x).chunk(3, dim=-1))
-        return self._attend(q, k, v, mask)
+        return self._attend(self.rotate(q, 0), self.rotate(k, 0), v, mask)
+
+    def read(
+        self,
+        x: Float[Tensor, "batch token dim"],
+        mask: Bool[Tensor, "..."],
+        cache: KeyValueCache,
+    ) -> tuple[Float[Tensor, "batch token dim"], KeyValueCache]:
+        """Self-attention over a beginning, whose keys and values fill an empty cache for `step`."""
+        q, k, v = (self._split(part) for part in self.qkv(x).chunk(3, dim=-1))
+        q, k = self.rotate(q, 0), self.rotate(k, 0)
+        return self._attend(q, k, v, mask), cache.append(k, v)
 
     def project(self, source: Float[Tensor, "batch key dim"]) -> KeyValue:
         """Compute the keys and values of a source, once for all queries and decoding steps."""
@@ -173,6 +249,7 @@ class MultiHeadAttention(nn.Module):
         """Causal self-attention for one new token a beam; the past comes from the cache."""
         new = self.qkv(x.flatten(0, 1).unsqueeze(1))  # every beam is a row with a past of its own
         q, k, v = (self._split(part) for part in new.chunk(3, dim=-1))
+        q, k = self.rotate(q, cache.length), self.rotate(k, cache.length)
         cache = cache.append(k, v)
         return self._attend(q, cache.keys, cache.values, None).view_as(x), cache
 

@@ -31,6 +31,37 @@ class EncoderBlock(nn.Module):
         x = self.around_attention(x, lambda y: self.attention(y, mask))
         return self.around_feedforward(x, self.feedforward)
 
+    def read(
+        self,
+        x: Float[Tensor, "batch token dim"],
+        mask: Bool[Tensor, "..."],
+        cache: KeyValueCache,
+    ) -> tuple[Float[Tensor, "batch token dim"], KeyValueCache]:
+        """Process a beginning at once, and keep its keys and values for `step`."""
+        grown = cache
+
+        def itself(y: Tensor) -> Tensor:
+            nonlocal grown
+            out, grown = self.attention.read(y, mask, cache)
+            return out
+
+        x = self.around_attention(x, itself)
+        return self.around_feedforward(x, self.feedforward), grown
+
+    def step(
+        self, x: Float[Tensor, "sentence beam dim"], cache: KeyValueCache
+    ) -> tuple[Float[Tensor, "sentence beam dim"], KeyValueCache]:
+        """Process one new token a beam; it sees the past in the cache, and itself."""
+        grown = cache
+
+        def past(y: Tensor) -> Tensor:
+            nonlocal grown
+            out, grown = self.attention.step(y, cache)
+            return out
+
+        x = self.around_attention(x, past)
+        return self.around_feedforward(x, self.feedforward), grown
+
 
 class DecoderBlock(nn.Module):
     """Masked self-attention, attention over the source, then feed-forward (section 3.1)."""

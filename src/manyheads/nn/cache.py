@@ -54,6 +54,13 @@ class KeyValueCache:
 
     def select(self, rows: Int[Tensor, " kept"]) -> "KeyValueCache":
         """Keep these rows, in this order; a row may be taken more than once."""
-        # Several times faster than indexing with a tensor, which reads value by value.
-        keys, values = self.key_storage, self.value_storage
-        return KeyValueCache(keys.index_select(0, rows), values.index_select(0, rows), self.length)
+        keys = _select(self.key_storage, rows, self.length)
+        return KeyValueCache(keys, _select(self.value_storage, rows, self.length), self.length)
+
+
+def _select(storage: Tensor, rows: Tensor, length: int) -> Tensor:
+    """Copy rows, and of them only what has been written."""
+    chosen = storage.new_empty((len(rows), *storage.shape[1:]))
+    # Several times faster than indexing with a tensor, which reads value by value.
+    torch.index_select(storage[:, :, :length], 0, rows, out=chosen[:, :, :length])
+    return chosen

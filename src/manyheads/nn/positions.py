@@ -20,22 +20,35 @@ def sinusoids(length: int, dim: int) -> Float[Tensor, "{length} {dim}"]:
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)[:, :dim].float()
 
 
+def sinusoid_halves(length: int, dim: int) -> Float[Tensor, "{length} {dim}"]:
+    """Put the sines of `sinusoids` in front and the cosines behind, as Marian does."""
+    table = sinusoids(length, dim)
+    return torch.cat((table[:, 0::2], table[:, 1::2]), dim=1)
+
+
 class SinusoidalPositions(nn.Module):
     """Add fixed sinusoids; any length, because the table is a formula."""
 
     table: Tensor
+    formula = staticmethod(sinusoids)
 
     def __init__(self, length: int, dim: int) -> None:
         super().__init__()
-        self.register_buffer("table", sinusoids(length, dim), persistent=False)
+        self.register_buffer("table", self.formula(length, dim), persistent=False)
 
     def forward(
         self, x: Float[Tensor, "batch token dim"], first: int = 0
     ) -> Float[Tensor, "batch token dim"]:
         """Add the positions first, first + 1, ... to the tokens of x."""
         last = first + x.shape[1]
-        table = self.table if last <= len(self.table) else sinusoids(last, x.shape[2]).to(x)
+        table = self.table if last <= len(self.table) else self.formula(last, x.shape[2]).to(x)
         return x + table[first:last].to(x.dtype)
+
+
+class SinusoidalHalfPositions(SinusoidalPositions):
+    """Add the same sinusoids in Marian's order; weights fit only the order they learned with."""
+
+    formula = staticmethod(sinusoid_halves)
 
 
 class LearnedPositions(nn.Module):

@@ -30,6 +30,27 @@ class Encoder(nn.Module):
             x = block(x, mask)
         return self.norm(x)
 
+    def read(
+        self, x: Float[Tensor, "batch token dim"], caches: Sequence[KeyValueCache]
+    ) -> tuple[Float[Tensor, "batch token dim"], list[KeyValueCache]]:
+        """Process a beginning under the causal mask, filling empty caches for `step`."""
+        mask = causal_mask(x.shape[1], x.device)
+        grown = []
+        for block, cache in zip(self.blocks, caches, strict=True):
+            x, cache = block.read(x, mask, cache)
+            grown.append(cache)
+        return self.norm(x), grown
+
+    def step(
+        self, x: Float[Tensor, "sentence beam dim"], caches: Sequence[KeyValueCache]
+    ) -> tuple[Float[Tensor, "sentence beam dim"], list[KeyValueCache]]:
+        """Process one new token a beam: with the causal mask, an encoder is a decoder alone."""
+        grown = []
+        for block, cache in zip(self.blocks, caches, strict=True):
+            x, cache = block.step(x, cache)
+            grown.append(cache)
+        return self.norm(x), grown
+
 
 class Decoder(nn.Module):
     """Decoder blocks in a row, over a whole target (`forward`) or one token at a time (`step`)."""
@@ -55,8 +76,12 @@ class Decoder(nn.Module):
         return self.norm(x)
 
     def project(self, memory: Float[Tensor, "batch key dim"]) -> list[KeyValue]:
-        """Compute each block's keys and values of the memory: once a sentence, not once a step."""
-        return [block.cross.project(memory) for block in self.blocks]
+        """Compute each block's keys and values of the memory: once a sentence, not once a step.
+
+        Each head's lie together, as every step reads them.
+        """
+        projected = [block.cross.project(memory) for block in self.blocks]
+        return [KeyValue(source.k.contiguous(), source.v.contiguous()) for source in projected]
 
     def step(
         self,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,13 +10,17 @@ from torch import nn
 
 from manyheads.data.batches import TextBatch, pad
 from manyheads.data.buckets import length_buckets
+from manyheads.data.streamed import StreamedCorpus
+from manyheads.data.subwords import SubwordSampler
 from manyheads.data.text import Corpus
-from manyheads.data.tokenizer import END, PAD, START, Tokenizers
+from manyheads.data.token_store import TokenStore, encode_in_memory
+from manyheads.data.tokenizer import OURS, Tokenizers
 from manyheads.errors import DataError
-from manyheads.tasks.decoding import DecodeConfig, translate
+from manyheads.tasks.decoding import DecodeConfig, SpecialIds, translate
 from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
-from manyheads.train.config import Count, TrainConfig
-from manyheads.train.losses import smoothed_cross_entropy
+from manyheads.tasks.watch import Watch
+from manyheads.train.config import Count, NotNegative, TrainConfig
+from manyheads.train.losses import projected_cross_entropy
 from manyheads.train.task import Indices, Loss
 
 
@@ -24,6 +29,7 @@ class TranslateTrainConfig(TrainConfig):
     """The [train] table of a translator."""
 
     max_tokens: Count = 4096  # a batch and side, padding included
+    r_drop: NotNegative = 0.0  # alpha of Liang et al. 2021; 5 suits small corpora; a pass more
     max_length: Count = 256  # tokens; longer pairs are left out of training, and counted
 
 
@@ -48,15 +54,31 @@ class TranslateTask:
 
     def __init__(
         self,
-        train: Corpus,
+        train: Corpus | StreamedCorpus,
         valid: Corpus,
         tokenizers: Tokenizers,
         config: TranslateTrainConfig,
         evaluate: EvaluateConfig,
         *,
         seed: int,
+        ids: SpecialIds = OURS,
+        sampling: float = 0.0,
+        store: TokenStore | None = None,
+        language: str = "",
     ) -> None:
         """Turn the corpus into token ids.
+
+        Args:
+            train: what is learned from.
+            valid: what is measured on.
+            tokenizers: of both sides.
+            config: the [train] table.
+            evaluate: the [evaluate] table.
+            seed: of all named random streams.
+            ids: what sentences are padded with, start with and end with; the model's config.
+            sampling: of segmentations, as in PairTokenizerConfig; the store has the texts then.
+            store: train as token ids; encoded here, in memory, if None.
+            language: of the target, for the metrics.
 
         Raises:
             DataError: no pair is short enough.
@@ -65,54 +87,82 @@ class TranslateTask:
         self.tokenizers = tokenizers
         self.config = config
         self.metrics = evaluate.metrics
+        self.language = language
+        self.watch = Watch(valid.source, valid.target)
         self.seed = seed
         self.train = train
-        source = [[*ids, END] for ids in tokenizers.source.encode(train.source)]
-        target = [[START, *ids, END] for ids in tokenizers.target.encode(train.target)]
-        lengths = np.array([[len(s), len(t) - 1] for s, t in zip(source, target, strict=True)])
-        self.kept = np.flatnonzero(lengths.max(axis=1) <= config.max_length)
-        self.left_out = len(train) - len(self.kept)
+        self.ids = ids
+        self.sampling = sampling
+        if store is None:
+            store = encode_in_memory(train.pairs(), tokenizers, texts=sampling > 0)
+        self.store = store
+        # With the end; the start comes in where the end is predicted, so it is not a token more.
+        source, target = (side.lengths.astype(np.int32) + 1 for side in store.ids)
+        self.kept = np.flatnonzero(np.maximum(source, target) <= config.max_length)
+        self.left_out = len(store) - len(self.kept)
         if not len(self.kept):
             raise DataError(
                 f"{train.origin}: no pair has at most {config.max_length} tokens a side. "
                 "Raise train.max_length, or give one sentence a line."
             )
-        self.source, self.target = source, target
-        self.lengths = lengths[self.kept]
+        self.lengths = source[self.kept], target[self.kept]
 
     def plan(self, epoch: int) -> list[Indices]:
-        """Bucket the pairs by length."""
+        """Bucket the pairs by length, that of their best segmentation."""
+        source, target = self.lengths
         buckets = length_buckets(
-            self.lengths[:, 0],
-            self.lengths[:, 1],
-            self.config.max_tokens,
-            seed=self.seed,
-            epoch=epoch,
+            source, target, self.config.max_tokens, seed=self.seed, epoch=epoch
         )
         return [self.kept[bucket] for bucket in buckets]
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[TextBatch]:
-        """Pad the planned batches."""
+        """Pad the planned batches, of segmentations drawn for this epoch if that is asked for."""
+        segment = self._sampler(epoch) if self.sampling else self.store.tokens
+        start, end, padding = self.ids.start, self.ids.end, self.ids.pad
         for indices in batches:
-            source = [self.source[index] for index in indices]
-            target = [self.target[index] for index in indices]
+            sources, targets = segment(indices)
+            source = [[*tokens, end] for tokens in sources]
+            target = [[start, *tokens, end] for tokens in targets]
             units = sum(map(len, source)) + sum(map(len, target)) - len(target)
-            yield TextBatch(pad(source, PAD), pad(target, PAD), indices, units)
+            yield TextBatch(pad(source, padding), pad(target, padding), indices, units)
+
+    def _sampler(self, epoch: int) -> SubwordSampler:
+        return SubwordSampler(
+            self.store,
+            self.tokenizers,
+            self.sampling,
+            longest=self.config.max_length - 1,
+            seed=self.seed,
+            epoch=epoch,
+        )
 
     def loss(self, model: nn.Module, batch: TextBatch) -> Loss:
         """Sum the label-smoothed cross-entropy over all target tokens (teacher forcing)."""
         batch = batch.to(next(model.parameters()).device)
         wanted = batch.target[:, 1:]
-        real = wanted != PAD
-        logits = model(batch.source, batch.target[:, :-1], real)  # input: shifted right by START
-        loss = smoothed_cross_entropy(logits, wanted[real], self.config.label_smoothing)
-        return Loss(loss, len(logits), {})
+        real = wanted != self.ids.pad
+        targets = wanted[real]
+        readout = partial(
+            projected_cross_entropy,
+            targets=targets,
+            smoothing=self.config.label_smoothing,
+            r_drop=self.config.r_drop,
+        )
+        source, shifted = batch.source, batch.target[:, :-1]
+        if self.config.r_drop:  # every pair twice, each time under dropout of its own
+            source, shifted, real = (part.repeat(2, 1) for part in (source, shifted, real))
+        loss = model(source, shifted, real, readout)
+        return Loss(loss, len(targets), {})
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
-        """Translate the validation sources greedily and score them."""
+        """Translate the validation sources greedily, score them and look for signs of trouble."""
         outputs = translate(model, self.tokenizers, self.valid.source, DecodeConfig(beams=1))
         texts = [best[0].text for best in outputs]
-        return {name: TEXT_METRICS[name](texts, self.valid.target).value for name in self.metrics}
+        scores = {
+            name: TEXT_METRICS[name](texts, self.valid.target, self.language).value
+            for name in self.metrics
+        }
+        return scores | self.watch(texts)
 
     def describe(self, batch: TextBatch) -> str:
         """Name the pairs by file and line."""

@@ -1,0 +1,210 @@
+"""Check and clean corpora named on the command line, or those of a recipe."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from manyheads.app.paths import endings, find_data, find_recipe, here, shipped
+from manyheads.app.recipe import TranslateData, TranslateRecipe, read_recipe
+from manyheads.app.sources import find_corpus, read_corpus
+from manyheads.data.checks import Checker, Finding, HeldOut
+from manyheads.data.clean import Cleaner
+from manyheads.data.formats import HUB, Pair, is_one_file, read_pairs
+from manyheads.data.lines import Problem, Report
+from manyheads.data.text import origin
+from manyheads.data.write import outputs, refuse_existing, writing
+from manyheads.errors import DataError, UsageError
+
+Column = str | int | None
+
+
+class Place(NamedTuple):
+    """A corpus that can be read again and again: a path, or the name of generated data."""
+
+    name: str
+    path: str
+    source: str | None  # languages; a .tsv can be read without them
+    target: str | None
+    columns: tuple[Column, Column] = (None, None)
+
+    def pairs(self, report: Report) -> Iterator[Pair]:
+        """Stream the pairs."""
+        source, target = self.source or "", self.target or ""
+        if self.path.startswith("dates:"):
+            data = TranslateData(train="", valid="", source=source, target=target)
+            corpus = read_corpus(self.path, data)
+            return map(Pair, range(1, len(corpus) + 1), corpus.source, corpus.target)
+        return read_pairs(self.path, source, target, columns=self.columns, report=report)
+
+    @property
+    def origin(self) -> str:
+        """The files, for people."""
+        return origin(self.path, self.source or "", self.target or "")
+
+
+class Checked(NamedTuple):
+    """What a check found in a corpus."""
+
+    place: Place
+    checker: Checker
+    findings: list[Finding]
+
+    @property
+    def errors(self) -> int:
+        """How many kinds of damage keep it from being trained on."""
+        return sum(finding.severity == "error" for finding in self.findings)
+
+
+class Cleaned(NamedTuple):
+    """What cleaning made."""
+
+    files: list[Path]
+    log: Path
+    kept: int
+    changed: int
+    dropped: int
+
+
+Plan = list[tuple[Place, dict[str, Place]]]  # corpora, each with what it must not overlap with
+
+
+def plan(
+    names: Iterable[str],
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    columns: tuple[Column, Column] = (None, None),
+    test: str | None = None,
+    valid: str | None = None,
+) -> Plan:
+    """Find corpora as named on the command line.
+
+    Raises:
+        NotFoundError: one is not there.
+        UsageError: the languages are needed to find or read it.
+    """
+    held_out = {
+        split: _find(name, source, target, columns)
+        for split, name in {"test": test, "valid": valid}.items()
+        if name is not None
+    }
+    return [(_find(name, source, target, columns), held_out) for name in names]
+
+
+def plan_recipe(name: str) -> Plan:
+    """Find the corpora of a recipe; test must not be in valid, nor either of them in train.
+
+    Raises:
+        NotFoundError: there is no such recipe, or its data are not there.
+        UsageError: it is not a translator's recipe.
+    """
+    recipe = read_recipe(find_recipe(name))
+    if not isinstance(recipe, TranslateRecipe):
+        raise UsageError(f"The recipe {name!r} does not train on parallel text.")
+    data = recipe.data
+    columns = (data.source_column, data.target_column)
+    splits: dict[str, Place] = {}
+    for split, corpus in (("test", data.test), ("valid", data.valid), ("train", data.train)):
+        if corpus is not None:
+            path = corpus if corpus.startswith("dates:") else find_corpus(corpus, data)
+            splits[split] = Place(corpus, path, data.source, data.target, columns)
+    names = list(splits)
+    return [
+        (splits[split], {other: splits[other] for other in names[:number]})
+        for number, split in reversed(list(enumerate(names)))
+    ]
+
+
+def is_recipe(name: str) -> bool:
+    """Say whether a name is that of a recipe rather than of a corpus."""
+    return name in shipped("recipes") or name.endswith(".toml")
+
+
+def _find(
+    name: str, source: str | None, target: str | None, columns: tuple[Column, Column]
+) -> Place:
+    if name.startswith((HUB, "dates:")):
+        return Place(name, name, source, target, columns)
+    if "*" in name:
+        raise UsageError(f"{name!r} is a pattern: give the names of the corpora one by one.")
+    tab_separated = name.removesuffix(".gz").endswith(".tsv")
+    if (source is None or target is None) and not tab_separated and None in columns:
+        raise UsageError(f"{_sides_of(name)}Say --source and --target, for example en and de.")
+    suffixes = endings(name, source, target)
+    one_side = not is_one_file(name) and Path(name).is_file()
+    if one_side and Path(name).suffix in suffixes:
+        raise UsageError(
+            f"{name} is one side of a corpus: name it without its ending, "
+            f"{name.removesuffix(Path(name).suffix)}."
+        )
+    (path,) = find_data(here(name, suffixes), None, suffixes)
+    return Place(name, str(path), source, target, columns)
+
+
+def _sides_of(name: str) -> str:
+    """Name the sides that lie beside each other."""
+    path = Path(name).expanduser()
+    sides = sorted(found.name for found in path.parent.glob(f"{path.name}.*")) if path.name else []
+    return f"There are {', '.join(sides[:10])}. " if sides and not is_one_file(name) else ""
+
+
+def check(place: Place, held_out: Mapping[str, Place]) -> Checked:
+    """Check a corpus, also against the splits that it must not overlap with."""
+    splits = {
+        split: HeldOut(other.pairs(_overlook)) for split, other in held_out.items()
+    }
+    checker = Checker(place.source, place.target, splits)
+    for pair in place.pairs(checker.report):
+        checker.add(pair)
+    return Checked(place, checker, checker.findings())
+
+
+def _overlook(_: Problem) -> None:
+    """Leave to a check of its own what is wrong with other data."""
+
+
+def clean(checked: Checked, out: Path) -> Cleaned:
+    """Write what is left of a checked corpus when it is mended, and a log of what was done.
+
+    Raises:
+        UsageError: the files to write are there already.
+        DataError: the sides have different numbers of lines, so that nobody knows what to drop.
+    """
+    source, target = checked.place.source or "source", checked.place.target or "target"
+    log = out.with_name(f"{out.name}.log.jsonl")
+    files = outputs(out, source, target)
+    refuse_existing([*files, log])
+    if any(finding.kind == "unequal-counts" for finding in checked.findings):
+        raise DataError(
+            f"{checked.place.origin}: the sides have different numbers of lines, so which lines "
+            "belong together is not known and nothing is written. Insert or remove the line "
+            "where they part first."
+        )
+    cleaner = Cleaner(checked.checker, checked.place.source, checked.place.target)
+    counts = {"kept": 0, "changed": 0, "dropped": 0}
+    part = log.with_name(f"{log.name}.part")
+    try:
+        with ExitStack() as stack:
+            write = stack.enter_context(writing(out, source, target))
+            entries = stack.enter_context(part.open("w", encoding="utf-8"))
+
+            def drain() -> None:
+                for entry in cleaner.log:
+                    counts[entry.action] += 1
+                    line = {key: value for key, value in entry._asdict().items() if value}
+                    entries.write(f"{json.dumps(line, ensure_ascii=False)}\n")
+                cleaner.log.clear()
+
+            for pair in checked.place.pairs(cleaner.report):
+                kept = cleaner(pair)
+                drain()
+                if kept is not None:
+                    write(kept)
+                    counts["kept"] += 1
+            drain()
+        part.rename(log)
+    finally:
+        part.unlink(missing_ok=True)
+    return Cleaned(files, log, **counts)

@@ -1,0 +1,94 @@
+"""Look inside what reads one text: language models and taggers."""
+
+import torch
+
+from manyheads.app.language import Filler, Generator
+from manyheads.app.tagging import Spacer
+from manyheads.data.spacing import TAGS, without_spaces
+from manyheads.data.tokenizer import END, START
+from manyheads.errors import UsageError
+from manyheads.lens.shapes import ShapeLine, walk
+from manyheads.lens.view import TextView, text_view
+from manyheads.nn.trace import record
+from manyheads.tasks.language import BLANK, MASK, blanked
+
+Reader = Generator | Filler | Spacer
+
+
+def explain_tokens(reader: Reader, text: str) -> tuple[str, TextView]:
+    """Run a model over a text with a recorder open.
+
+    Returns:
+        The model's answer, and what there is to see. A generator's output is the text itself, and
+        what is likeliest behind it; its probabilities are those of each token after those before.
+        A filler's output is what it finds likeliest in each place, a tagger's its tags.
+
+    Raises:
+        UsageError: the text is empty, or the model has neither attention nor gates.
+    """
+    tokens = _tokens(reader, text)
+    with record() as trace, torch.inference_mode():
+        logits = reader.model(tokens)
+    log_probabilities = logits[0].float().log_softmax(dim=-1)
+    best = log_probabilities.argmax(dim=-1).tolist()
+    if isinstance(reader, Generator):
+        output = [*tokens[0, 1:].tolist(), best[-1]]
+        answer = reader(text)
+    else:
+        output = best
+        answer = reader(text) if isinstance(reader, Spacer) else _filled(reader, tokens, best)
+    chances = [
+        row[token].exp().item() for row, token in zip(log_probabilities, output, strict=True)
+    ]
+    view = text_view(
+        trace,
+        source=_pieces(reader, tokens[0].tolist(), text),
+        output=_said(reader, output),
+        probabilities=chances,
+    )
+    if not view.maps and not view.gates:
+        raise UsageError(
+            f"{reader.folder.name} is a plain RNN, with neither attention nor gates to look at. "
+            "Add --shapes to see what walks through it."
+        )
+    return answer, view
+
+
+def shapes_of_tokens(reader: Reader, text: str) -> list[ShapeLine]:
+    """Walk through one pass over a text."""
+    tokens = _tokens(reader, text)
+    with torch.inference_mode():
+        return walk(reader.model, lambda: reader.model(tokens))
+
+
+def _tokens(reader: Reader, text: str) -> torch.Tensor:
+    if not text.strip():
+        raise UsageError("The text is empty: give a sentence to look at.")
+    if isinstance(reader, Generator):
+        ids = [START, *reader.tokenizer.encode([text])[0]]
+    elif isinstance(reader, Filler):
+        ids = [*blanked(reader.tokenizer, text), END]
+    else:
+        ids = reader.characters.encode(without_spaces(text)[0])
+    return torch.tensor([ids], device=next(reader.model.parameters()).device)
+
+
+def _pieces(reader: Reader, ids: list[int], text: str) -> list[str]:
+    if isinstance(reader, Spacer):
+        return list(without_spaces(text)[0])
+    pieces = [reader.tokenizer.piece(token) for token in ids]
+    return [BLANK if token == MASK else piece for token, piece in zip(ids, pieces, strict=True)]
+
+
+def _said(reader: Reader, output: list[int]) -> list[str]:
+    if isinstance(reader, Spacer):
+        return [TAGS[tag] for tag in output]
+    return [reader.tokenizer.piece(token) for token in output]
+
+
+def _filled(reader: Filler, tokens: torch.Tensor, best: list[int]) -> str:
+    ids = [
+        found if token == MASK else token
+        for token, found in zip(tokens[0].tolist(), best, strict=True)
+    ]
+    return reader.tokenizer.decode([ids])[0]

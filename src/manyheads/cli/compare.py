@@ -1,0 +1,66 @@
+"""manyheads compare."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+
+def run(
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="A model, or a file of translations, one a line.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="Likewise.")],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Other data than the first model's recipe names; for two files, the references."
+        ),
+    ] = None,
+    split: Annotated[str, typer.Option(help="Split of the recipe: train, valid, test.")] = "valid",
+    final: Annotated[
+        bool, typer.Option("--final", help="Measure a test split: once, after all choices.")
+    ] = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="One more metric: bleu, chrf, ter, exact, bleu_lc_tok. Repeatable."),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=100, help="Samples of the sentences.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the samples.")] = 12345,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare two translators on the same sentences: is one better, or was it luck?"""
+    from manyheads.app.compare import compare
+    from manyheads.app.translations import metrics
+    from manyheads.cli.show import print_json
+
+    found = compare(
+        a,
+        b,
+        data=data,
+        split=split,
+        final=final,
+        metrics=metrics(metric or []),
+        samples=samples,
+        seed=seed,
+    )
+    if json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+def _print(found: Mapping[str, Any]) -> None:
+    print(f"A  {found['a']}\nB  {found['b']}")
+    print(f"{found['data']}, {found['pairs']:,} pairs, {found['samples']:,} samples")
+    for name, each in found["all"].items():
+        print(f"{name}   ({each['signature']})")
+        for what in ("a", "b", "difference"):
+            value, low, high = (each[what][part] for part in ("value", "low", "high"))
+            label, sign = ("B - A", "+") if what == "difference" else (what.upper(), "")
+            print(f"  {label:<5} {value:{sign}8.2f}   95%: {low:{sign}.2f} to {high:{sign}.2f}")
+        print(
+            f"  p = {each['p_bootstrap']:.3f} (paired bootstrap), "
+            f"{each['p_randomisation']:.3f} (approximate randomisation): "
+            + (f"{each['better'].upper()} is better" if each["better"] else "no clear difference")
+        )

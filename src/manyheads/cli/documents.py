@@ -1,0 +1,93 @@
+"""The part of manyheads translate that keeps structure: --file and --glossary."""
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from manyheads.app.documents import Document, Line
+    from manyheads.app.predict import Translator
+    from manyheads.tasks.decoding import DecodeConfig
+
+
+def document(
+    translator: "Translator",
+    file: Path,
+    *,
+    out: Path | None,
+    glossary: Path | None,
+    options: "DecodeConfig",
+    json: bool,
+) -> None:
+    """Translate a document; "-" is the standard input. The answer goes to stdout or to a file."""
+    from manyheads.app.documents import read_document, translate_document
+    from manyheads.app.folder import write_atomically
+    from manyheads.data.glossary import Glossary
+    from manyheads.errors import UsageError
+
+    if out is not None and out.exists() and file.exists() and out.samefile(file):
+        raise UsageError(f"--out {out} is the file to translate: choose another name.")
+    terms = None if glossary is None else Glossary.read(glossary)
+    text = read_document(None if str(file) == "-" else file)
+    translated = translate_document(translator, text, glossary=terms, options=options)
+    content = (_json(translated) if json else translated.text).encode()
+    if out is None:
+        typer.echo(content, nl=False)  # as bytes, so that line ends stay what they are
+    else:
+        write_atomically(out, content)
+    _warn(translated)
+
+
+def lines(
+    translator: "Translator",
+    texts: Iterator[str],
+    *,
+    glossary: Path,
+    options: "DecodeConfig",
+    json: bool,
+    at_a_time: int,
+) -> None:
+    """Translate texts with a glossary: one answer a line, in order."""
+    from manyheads.app.documents import translate_lines
+    from manyheads.data.glossary import Glossary
+
+    terms = Glossary.read(glossary)
+    first = 0
+    while chunk := list(islice(texts, at_a_time)):
+        translated = translate_lines(translator, chunk, glossary=terms, options=options)
+        typer.echo(_json(translated, first) if json else translated.text, nl=False)
+        sys.stdout.flush()
+        _warn(translated)
+        first += len(chunk)
+
+
+def _json(document: "Document", first: int = 0) -> str:
+    import json
+
+    numbered = enumerate(document.lines, first + 1)
+    return "".join(
+        json.dumps({"line": number, **_account(line)}, ensure_ascii=False) + "\n"
+        for number, line in numbered
+    )
+
+
+def _account(line: "Line") -> dict[str, Any]:
+    """What JSON says of a line."""
+    from dataclasses import asdict
+
+    return {
+        "source": line.source,
+        "translation": line.translation,
+        "sentences": [asdict(sentence) for sentence in line.sentences],
+    }
+
+
+def _warn(document: "Document") -> None:
+    from manyheads.cli.show import warn
+
+    for note in document.notes:
+        warn(note)

@@ -1,0 +1,152 @@
+"""The tokenizer of Hugging Face's Marian models: two sentencepiece models and a vocabulary.
+
+Sentencepiece only cuts the text here; which number a piece has is said by vocab.json, which both
+languages share, or by target_vocab.json for the target. Text is text: where Hugging Face's
+tokenizer reads a literal "</s>" in a sentence as its end, this one reads four characters.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+
+from manyheads.data.tokenizer import Piece, Tokenizers
+from manyheads.errors import FolderError, UsageError, nearest
+
+PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"
+CODE = re.compile(r">>.*?<<", re.DOTALL)  # the language to translate into, in front of a text
+
+
+class MarianTokenizer:
+    """One language's side: a sentencepiece model, and numbers for its pieces."""
+
+    def __init__(self, model: bytes, vocabulary: Mapping[str, int], *, prefix: str = "") -> None:
+        """Load a serialised sentencepiece model.
+
+        Args:
+            model: the content of source.spm or target.spm.
+            vocabulary: the content of vocab.json or target_vocab.json.
+            prefix: the language code, such as ">>kor<<", of texts that do not begin with one.
+
+        Raises:
+            FolderError: not a sentencepiece model, or a vocabulary without the special tokens.
+            UsageError: the vocabulary does not have this prefix.
+        """
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+        except RuntimeError as error:
+            raise FolderError(
+                f"{len(model)} bytes of a .spm file are not a sentencepiece model, or a damaged "
+                "one. Get the model again."
+            ) from error
+        missing = [token for token in (END, UNKNOWN, PAD) if token not in vocabulary]
+        if missing:
+            raise FolderError(
+                f"The vocabulary has no {' and no '.join(missing)}: it is not that of a Marian "
+                "model, or damaged. Get the model again."
+            )
+        self.codes = [piece for piece in vocabulary if CODE.fullmatch(piece)]
+        if prefix and prefix not in self.codes:
+            known = ", ".join(self.codes[:20]) + (", ..." if len(self.codes) > 20 else "")
+            raise UsageError(
+                f"The vocabulary has no language code {prefix!r}: {nearest(prefix, self.codes)}"
+                f"It has {known or 'none'}."
+            )
+        self.prefix = prefix
+        self.vocabulary = vocabulary
+        self._pieces = {number: piece for piece, number in vocabulary.items()}
+        self._silent = {vocabulary[token] for token in (END, UNKNOWN, PAD)}
+
+    def __len__(self) -> int:
+        """Return one more than the largest number: numbers may have holes."""
+        return max(self._pieces) + 1
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Turn texts into token ids, without the end."""
+        split = [self._split(text) for text in texts]
+        cut = self._processor.EncodeAsPieces([text for _, text in split])
+        return [
+            [self._number(piece) for piece in ([code] if code else []) + pieces]
+            for (code, _), pieces in zip(split, cut, strict=True)
+        ]
+
+    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+        """Turn token ids back into text; special tokens are silent."""
+        pieces = [
+            [self.piece(token) for token in sequence if token not in self._silent]
+            for sequence in sequences
+        ]
+        # Pieces that only the other language's model knows come back as they are.
+        return [self._processor.DecodePieces(each).replace("▁", " ").strip() for each in pieces]
+
+    def piece(self, token: int) -> str:
+        """Show one token; sentencepiece writes the space in front of a word as U+2581."""
+        return self._pieces.get(token, UNKNOWN)
+
+    def pieces(self, text: str) -> list[Piece]:
+        """Split a text and say which of its characters each token stands for."""
+        code, rest = self._split(text)
+        first = len(text) - len(rest)
+        found = self._processor.EncodeAsOffsetMapping(rest)
+        front = [Piece(code, self._number(code), 0, first)] if code else []
+        return front + [
+            Piece(piece, self._number(piece), first + begin, first + end)
+            for piece, (begin, end) in zip(found["pieces"], found["offsets"], strict=True)
+        ]
+
+    def _split(self, text: str) -> tuple[str, str]:
+        """Take the language code off the front of a text."""
+        code = CODE.match(text)
+        return (code[0], text[code.end() :]) if code else (self.prefix, text)
+
+    def _number(self, piece: str) -> int:
+        return self.vocabulary.get(piece, self.vocabulary[UNKNOWN])
+
+
+def read_marian(folder: Path, *, prefix: str = "") -> Tokenizers:
+    """Read both sides from the files of a Hugging Face folder.
+
+    Raises:
+        FolderError: a file is missing or damaged.
+        UsageError: the vocabulary does not have this prefix.
+    """
+    settings = folder / "tokenizer_config.json"
+    separate = settings.exists() and _read_json(settings).get("separate_vocabs", False)
+    source = _vocabulary(folder / "vocab.json")
+    target = _vocabulary(folder / "target_vocab.json") if separate else source
+    return Tokenizers(
+        MarianTokenizer(_read(folder / "source.spm"), source, prefix=prefix),
+        MarianTokenizer(_read(folder / "target.spm"), target),
+    )
+
+
+def _vocabulary(path: Path) -> dict[str, int]:
+    vocabulary = _read_json(path)
+    numbers = vocabulary.values()
+    if not all(isinstance(number, int) and number >= 0 for number in numbers) or not vocabulary:
+        raise FolderError(f"{path} is not a table of pieces and their numbers. Get it again.")
+    return vocabulary
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FolderError(
+            f"{path} cannot be read ({error.strerror}): a Marian model has source.spm, target.spm "
+            "and vocab.json. Get the whole folder again."
+        ) from error
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(_read(path))
+    except ValueError as error:
+        raise FolderError(f"{path} is not JSON: {error}. Get it again.") from error
+    if not isinstance(value, dict):
+        raise FolderError(f"{path} is not a table of keys and values. Get it again.")
+    return value

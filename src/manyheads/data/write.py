@@ -1,0 +1,106 @@
+"""Write parallel text in the forms that are read again: whole, or not at all."""
+
+import csv
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from manyheads.data.formats import Pair
+from manyheads.errors import DataError, UsageError
+
+FORMS = (".tsv", ".csv", ".jsonl")  # or two files, each also compressed
+
+
+def outputs(out: Path, source: str, target: str) -> list[Path]:
+    """Name the files that writing to `out` makes.
+
+    Raises:
+        UsageError: it is a form that is only read.
+    """
+    suffix = Path(str(out).removesuffix(".gz")).suffix
+    if suffix in (".parquet", ".tmx"):
+        raise UsageError(
+            f"{out}: {suffix} is not written. Written are {', '.join(FORMS)}, or two files when "
+            "the name has none of these endings."
+        )
+    if suffix in FORMS:
+        return [out]
+    packed = ".gz" if out.suffix == ".gz" else ""
+    return [Path(f"{str(out).removesuffix('.gz')}.{side}{packed}") for side in (source, target)]
+
+
+def refuse_existing(paths: list[Path]) -> None:
+    """Refuse to write over files.
+
+    Raises:
+        UsageError: one is there.
+    """
+    for path in paths:
+        if path.exists():
+            raise UsageError(f"{path} exists and is not written over: choose another name.")
+
+
+@contextmanager
+def writing(out: Path, source: str, target: str) -> Iterator[Callable[[Pair], None]]:
+    """Give a function that writes pairs; the files get their names when all is written.
+
+    Raises:
+        UsageError: the files exist, or the form is only read.
+        DataError: a text has a line break or tab that the form cannot hold.
+    """
+    paths = outputs(out, source, target)
+    refuse_existing(paths)
+    parts = [path.with_name(f"{path.name}.part") for path in paths]
+    try:
+        with ExitStack() as stack:
+            files = [
+                stack.enter_context(_create(part, packed=path.suffix == ".gz"))
+                for part, path in zip(parts, paths, strict=True)
+            ]
+            yield _writer(files, Path(str(out).removesuffix(".gz")).suffix, source, target)
+        for part, path in zip(parts, paths, strict=True):
+            part.rename(path)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+
+def _create(path: Path, *, packed: bool) -> IO[str]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if packed:
+        return cast(IO[str], gzip.open(path, "wt", encoding="utf-8", newline=""))
+    return path.open("w", encoding="utf-8", newline="")
+
+
+def _writer(files: list[IO[str]], suffix: str, source: str, target: str) -> Callable[[Pair], None]:
+    if suffix == ".csv":
+        records = csv.writer(files[0])
+        records.writerow([source, target])
+        return lambda pair: records.writerow([pair.source, pair.target])
+    if suffix == ".jsonl":
+
+        def write_json(pair: Pair) -> None:
+            row = {source: pair.source, target: pair.target}
+            files[0].write(f"{json.dumps(row, ensure_ascii=False)}\n")
+
+        return write_json
+
+    forbidden = "\n\t" if suffix == ".tsv" else "\n"
+
+    def write_lines(pair: Pair) -> None:
+        for text in pair[1:]:
+            if text.endswith("\r") or any(character in text for character in forbidden):
+                raise DataError(
+                    f"line {pair.line}: a text with a line break or tab in it, {text[:60]!r}, "
+                    f"cannot be written to {files[0].name}. Write a .csv or .jsonl file."
+                )
+        if len(files) == 1:
+            files[0].write(f"{pair.source}\t{pair.target}\n")
+        else:
+            files[0].write(f"{pair.source}\n")
+            files[1].write(f"{pair.target}\n")
+
+    return write_lines

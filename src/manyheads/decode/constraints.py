@@ -1,0 +1,117 @@
+"""Rules of a search: what may come next, whatever the model thinks of it.
+
+A rule is called at every step, between the model and the choice of the next tokens. Rules are
+applied in the order in which they are given.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+Scores = Float[Tensor, "sentence beam vocabulary"]
+Prefixes = Int[Tensor, "sentence beam length"]
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """Changes the log-probabilities of the next tokens."""
+
+    def __call__(self, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]) -> Scores:
+        """Return log-probabilities after the rule; it may write into those it is given.
+
+        Args:
+            scores: log-probabilities of the next token.
+            prefixes: the output so far, without the start token.
+            sentences: of which sentence of the batch each row is.
+        """
+
+
+class Banned:
+    """These tokens never occur, such as the padding token of Marian's models."""
+
+    def __init__(self, tokens: Sequence[int]) -> None:
+        self.tokens = list(tokens)
+
+    def __call__(self, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]) -> Scores:
+        """Leave them no probability."""
+        scores[..., self.tokens] = -torch.inf
+        return scores
+
+
+class Renormalise:
+    """After tokens were banned, the probabilities of the others sum to 1 again."""
+
+    def __call__(self, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]) -> Scores:
+        """Divide by their sum."""
+        return scores.log_softmax(dim=-1)
+
+
+class MinLength:
+    """No end before this many tokens."""
+
+    def __init__(self, length: int, *, end: int) -> None:
+        self.length = length
+        self.end = end
+
+    def __call__(self, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]) -> Scores:
+        """Ban the end token while the output is too short."""
+        if prefixes.shape[2] < self.length:
+            scores[..., self.end] = -torch.inf
+        return scores
+
+
+class NoRepeatNgram:
+    """No n tokens in a row occur twice (Paulus et al. 2018, section 2.5, with n = 3)."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __call__(self, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]) -> Scores:
+        """Ban every token that would complete an n-gram for the second time."""
+        length = prefixes.shape[2]
+        if length < self.size:
+            return scores
+        ngrams = prefixes.unfold(2, self.size, 1)  # sentence beam place size
+        last = prefixes[:, :, None, length - self.size + 1 :]  # what the next token would complete
+        row, beam, place = (ngrams[..., :-1] == last).all(dim=-1).nonzero(as_tuple=True)
+        scores[row, beam, ngrams[row, beam, place, -1]] = -torch.inf
+        return scores
+
+
+class ForcedPrefix:
+    """Every output begins with given tokens; the other rules apply behind them only."""
+
+    def __init__(self, prefixes: Sequence[Sequence[int]], rules: Sequence[Rule] = ()) -> None:
+        self.prefixes = prefixes
+        self.rules = rules
+
+    def __call__(self, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]) -> Scores:
+        """Ban all but the given token; its probability stays what the model gives it."""
+        length = prefixes.shape[2]
+        forced = [row for row, n in enumerate(sentences) if length < len(self.prefixes[n])]
+        tokens = [self.prefixes[sentences[row]][length] for row in forced]
+        kept = scores[forced, :, tokens]
+        for rule in self.rules:
+            scores = rule(scores, prefixes, sentences)
+        scores[forced] = -torch.inf
+        scores[forced, :, tokens] = kept
+        return scores
+
+
+class ForcedEnd:
+    """What has not ended at its limit ends there, at no cost (as Marian's models expect)."""
+
+    def __init__(self, max_lengths: Sequence[int], *, end: int) -> None:
+        self.max_lengths = max_lengths
+        self.end = end
+
+    def __call__(self, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]) -> Scores:
+        """Let the last token that fits be the end token, with certainty."""
+        length = prefixes.shape[2] + 1  # with the next token
+        last = [row for row, n in enumerate(sentences) if length == self.max_lengths[n]]
+        scores[last] = -torch.inf
+        scores[last, :, self.end] = 0.0
+        return scores

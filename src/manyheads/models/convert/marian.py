@@ -1,0 +1,350 @@
+"""Hugging Face's MarianMTModel, the form of the OPUS-MT models, to our Transformer and back.
+
+Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++"; Tiedemann and
+Thottingal 2020, "OPUS-MT". What differs from the paper's Transformer: the sinusoids stand in
+halves, the feed-forward bends with swish (SiLU), and the logits get a bias.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manyheads.errors import UsageError, nearest
+from manyheads.models.convert.foreign import ForeignTensors
+from manyheads.models.parts import Activation
+from manyheads.models.transformer import TransformerConfig
+from manyheads.nn.positions import sinusoid_halves
+
+# What Hugging Face leaves out of a config.json where it is the default.
+DEFAULTS: dict[str, Any] = {
+    "activation_function": "gelu",
+    "attention_dropout": 0.0,
+    "d_model": 1024,
+    "decoder_attention_heads": 16,
+    "decoder_ffn_dim": 4096,
+    "decoder_layers": 12,
+    "decoder_start_token_id": 58100,
+    "decoder_vocab_size": None,
+    "dropout": 0.1,
+    "encoder_attention_heads": 16,
+    "encoder_ffn_dim": 4096,
+    "encoder_layers": 12,
+    "eos_token_id": 0,
+    "max_position_embeddings": 1024,
+    "pad_token_id": 58100,
+    "scale_embedding": False,
+    "share_encoder_decoder_embeddings": True,
+    "tie_word_embeddings": True,
+    "vocab_size": 58101,
+}
+ACTIVATIONS: dict[str, Activation] = {
+    "swish": "silu",
+    "silu": "silu",
+    "relu": "relu",
+    "gelu": "gelu",
+}
+# Kinds of Marian models that Hugging Face's class does not cover; old configurations name them.
+FIXED = {
+    "add_final_layer_norm": False,
+    "normalize_before": False,
+    "normalize_embedding": False,
+    "static_position_embeddings": True,
+}
+# Modules of a layer, theirs and ours, by side; queries, keys and values are packed separately.
+ENCODER = {
+    "self_attn.out_proj": "attention.out",
+    "self_attn_layer_norm": "around_attention.norm",
+    "fc1": "feedforward.expand",
+    "fc2": "feedforward.contract",
+    "final_layer_norm": "around_feedforward.norm",
+}
+CROSS = {"encoder_attn.out_proj": "cross.out", "encoder_attn_layer_norm": "around_cross.norm"}
+MODULES = {"encoder": ENCODER, "decoder": ENCODER | CROSS}
+ATTENTIONS = {
+    "encoder": {"self_attn": "attention"},
+    "decoder": {"self_attn": "attention", "encoder_attn": "cross"},
+}
+# Keys of our Config that Marian's configuration can say, whatever their value.
+FREE = (
+    "vocabulary",
+    "target_vocabulary",
+    "dim",
+    "heads",
+    "hidden",
+    "encoder_layers",
+    "decoder_layers",
+    "dropout",
+    "attention_dropout",
+    "tied",
+    "scale_embedding",
+    "output_bias",
+    "max_length",
+    "pad",
+    "start",
+    "end",
+)
+IDS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
+NORM_EPS = 1e-5  # fixed in their model
+
+State = dict[str, Tensor]
+
+
+def read(
+    config: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> tuple[TransformerConfig, State]:
+    """Map a MarianMTModel to our Transformer; what it drops in training is not told apart.
+
+    Args:
+        config: the content of config.json.
+        tensors: the content of model.safetensors or pytorch_model.bin.
+
+    Returns:
+        The Config of our Transformer, and its state dict with tied matrices once.
+
+    Raises:
+        UsageError: not a Marian model; it has something that ours has not, or lacks something.
+    """
+    about = DEFAULTS | dict(config)
+    _check(about)
+    given = ForeignTensors(tensors, "Hugging Face Marian")
+    state: State = {}
+    tied = about["tie_word_embeddings"]
+    shared = about["share_encoder_decoder_embeddings"]
+    source = ["model.shared.weight", "model.encoder.embed_tokens.weight"]
+    target = ["model.decoder.embed_tokens.weight"]
+    output = ["lm_head.weight"]
+    if tied and shared:
+        state["embedding.weight"] = _one_of(given, [*source, *target, *output])
+    else:
+        state["embedding.weight"] = _one_of(given, source[1:])
+        state["target_embedding.weight"] = _one_of(given, [*target, *(output if tied else [])])
+        if not tied:
+            state["output.weight"] = _one_of(given, output)
+    bias = given.take("final_logits_bias")[0] if "final_logits_bias" in given else None
+    if bias is not None and bias.any():
+        state["output.bias"] = bias
+    for side in ("encoder", "decoder"):
+        _check_positions(given, f"model.{side}.embed_positions.weight", about["d_model"])
+    for theirs, ours in _pairs(about, MODULES):
+        state |= given.module(theirs, ours)
+    for theirs, ours in _pairs(about, ATTENTIONS):
+        for part in ("weight", "bias"):
+            packed = [given.take(f"{theirs}.{x}_proj.{part}") for x in "qkv"]
+            state[f"{ours}.qkv.{part}"] = torch.cat(packed)
+    given.finish()
+    targets = len(state.get("target_embedding.weight", state["embedding.weight"]))
+    smaller = min(len(state["embedding.weight"]), targets)
+    for key in IDS:
+        if not 0 <= about[key] < smaller:
+            raise UsageError(
+                f"This Hugging Face Marian model has {key} {about[key]}, but only {smaller} "
+                "tokens: its configuration and its tensors do not belong together."
+            )
+    return TransformerConfig(
+        vocabulary=len(state["embedding.weight"]),
+        target_vocabulary=None if shared else targets,
+        dim=about["d_model"],
+        heads=about["encoder_attention_heads"],
+        hidden=about["encoder_ffn_dim"],
+        encoder_layers=about["encoder_layers"],
+        decoder_layers=about["decoder_layers"],
+        dropout=about["dropout"],
+        attention_dropout=about["attention_dropout"],
+        tied=tied,
+        scale_embedding=about["scale_embedding"],
+        output_bias="output.bias" in state,
+        activation=ACTIVATIONS[about["activation_function"]],
+        positions="sinusoidal-halves",
+        max_length=about["max_position_embeddings"],
+        norm_eps=NORM_EPS,
+        pad=about["pad_token_id"],
+        start=about["decoder_start_token_id"],
+        end=about["eos_token_id"],
+    ), state
+
+
+def write(
+    config: TransformerConfig, state: Mapping[str, Tensor]
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Map our Transformer to a MarianMTModel.
+
+    Sinusoids of the paper's order become halves: every matrix that touches the width of the model
+    has its rows or columns put in that order too, so that the answers stay the same.
+
+    Args:
+        config: of our Transformer.
+        state: its state dict; a tied matrix once or at each of its names.
+
+    Returns:
+        The content of config.json, and of model.safetensors by the names that Hugging Face stores.
+
+    Raises:
+        UsageError: the model has a part that Marian has not.
+    """
+    about = settings(config)
+    if config.positions == "sinusoidal":
+        state = _in_halves(state, config.dim)
+    tensors: dict[str, Tensor] = {}
+    if about["share_encoder_decoder_embeddings"]:
+        tensors["model.shared.weight"] = state["embedding.weight"]
+    else:
+        tensors["model.encoder.embed_tokens.weight"] = state["embedding.weight"]
+        tensors["model.decoder.embed_tokens.weight"] = state["target_embedding.weight"]
+        if not config.tied:
+            tensors["lm_head.weight"] = state["output.weight"]
+    zeros = state["embedding.weight"].new_zeros(about["decoder_vocab_size"])
+    tensors["final_logits_bias"] = state.get("output.bias", zeros)[None]
+    for part in ("weight", "bias"):
+        for theirs, ours in _pairs(about, MODULES):
+            tensors[f"{theirs}.{part}"] = state[f"{ours}.{part}"]
+        for theirs, ours in _pairs(about, ATTENTIONS):
+            for x, tensor in zip("qkv", state[f"{ours}.qkv.{part}"].chunk(3), strict=True):
+                tensors[f"{theirs}.{x}_proj.{part}"] = tensor.clone()
+    return about, {name: tensor.contiguous() for name, tensor in tensors.items()}
+
+
+def settings(config: TransformerConfig) -> dict[str, Any]:
+    """Write our Config as the content of config.json.
+
+    Raises:
+        UsageError: the model has a part that Marian has not.
+    """
+    _check_ours(config)
+    return {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "is_encoder_decoder": True,
+        "dtype": "float32",  # to compute in, however the weights are stored
+        "vocab_size": config.vocabulary,
+        "decoder_vocab_size": config.target_vocabulary or config.vocabulary,
+        "d_model": config.dim,
+        "encoder_layers": config.encoder_layers,
+        "decoder_layers": config.decoder_layers,
+        "encoder_attention_heads": config.heads,
+        "decoder_attention_heads": config.heads,
+        "encoder_ffn_dim": config.hidden,
+        "decoder_ffn_dim": config.hidden,
+        "activation_function": "swish" if config.activation == "silu" else config.activation,
+        "dropout": config.dropout,
+        "activation_dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "scale_embedding": config.scale_embedding,
+        "share_encoder_decoder_embeddings": config.tied and config.target_vocabulary is None,
+        "tie_word_embeddings": config.tied,
+        "max_position_embeddings": config.max_length,
+        "pad_token_id": config.pad,
+        "bos_token_id": None,
+        "eos_token_id": config.end,
+        "decoder_start_token_id": config.start,
+        "forced_eos_token_id": None,  # a matter of search, but theirs is 0 if nothing is said
+    }
+
+
+def _pairs(
+    about: Mapping[str, Any], modules: Mapping[str, Mapping[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """Name these modules of every layer, in their model and in ours."""
+    for side, names in modules.items():
+        for layer in range(about[f"{side}_layers"]):
+            for theirs, ours in names.items():
+                yield f"model.{side}.layers.{layer}.{theirs}", f"{side}.blocks.{layer}.{ours}"
+
+
+def _check(about: Mapping[str, Any]) -> None:
+    """Refuse what our Transformer cannot be built as."""
+    kind = about.get("model_type")
+    if kind != "marian":
+        raise UsageError(
+            f"The configuration has model_type {kind!r}, not 'marian': only translation models of "
+            "Hugging Face's Marian kind (such as Helsinki-NLP/opus-mt-*) can be converted."
+        )
+    activation = about["activation_function"]
+    if activation not in ACTIVATIONS:
+        raise UsageError(
+            f"This Hugging Face Marian model has activation_function {activation!r}: "
+            f"{nearest(activation, ACTIVATIONS)}Ours knows {', '.join(ACTIVATIONS)}."
+        )
+    strange = [key for key, value in FIXED.items() if about.get(key, value) != value]
+    if strange:
+        raise UsageError(
+            f"This Hugging Face Marian model sets {', '.join(strange)} in another way than the "
+            "Transformer of OPUS-MT (norms behind the residuals, sinusoidal positions)."
+        )
+    for key in ("attention_heads", "ffn_dim"):
+        encoder, decoder = about[f"encoder_{key}"], about[f"decoder_{key}"]
+        if encoder != decoder:
+            raise UsageError(
+                f"This Hugging Face Marian model has encoder_{key} {encoder} and decoder_{key} "
+                f"{decoder}; in ours the two are the same."
+            )
+    for key in IDS:
+        if not isinstance(about[key], int):
+            raise UsageError(
+                f"This Hugging Face Marian model has {key} {about[key]!r}; it must be one number."
+            )
+    if about["share_encoder_decoder_embeddings"] and not about["tie_word_embeddings"]:
+        raise UsageError(
+            "This Hugging Face Marian model shares its embeddings "
+            "(share_encoder_decoder_embeddings) without tying them (tie_word_embeddings): "
+            "versions of transformers read this differently, so it cannot be converted."
+        )
+
+
+def _one_of(given: ForeignTensors, names: list[str]) -> Tensor:
+    """Take a matrix that files hold under one of several names, or under more, equal."""
+    present = [name for name in names if name in given] or names[:1]
+    first, *others = [given.take(name) for name in present]
+    for name, other in zip(present[1:], others, strict=True):
+        if not torch.equal(first, other):
+            raise UsageError(
+                f"This Hugging Face Marian model ties {present[0]} and {name} in its "
+                "configuration, but its file holds different values for them."
+            )
+    return first
+
+
+def _check_positions(given: ForeignTensors, name: str, dim: int) -> None:
+    """Some files hold the table of positions, which must be that of the formula."""
+    if name not in given:
+        return
+    table = given.take(name)
+    if not torch.allclose(table.float(), sinusoid_halves(len(table), dim), atol=1e-3):  # of fp16
+        raise UsageError(
+            f"This Hugging Face Marian model has its own positions in {name}; ours computes them "
+            "by the formula of sinusoids, so it cannot be converted."
+        )
+
+
+def _check_ours(config: TransformerConfig) -> None:
+    """Refuse what Marian cannot be built as: every part but those of this table at its default."""
+    allowed: dict[str, tuple[Any, ...]] = {
+        "norm": ("post",),
+        "positions": ("sinusoidal", "sinusoidal-halves"),
+        "activation": tuple(ACTIVATIONS.values()),
+        "norm_eps": (NORM_EPS,),
+    }
+    for field in fields(config):
+        value = getattr(config, field.name)
+        possible = allowed.get(field.name, (field.default,))
+        if field.name not in FREE and value not in possible:
+            raise UsageError(
+                f"model.{field.name} is {value!r}; Marian's format has only "
+                f"{' or '.join(map(repr, dict.fromkeys(possible)))}. "
+                "Train with that to publish a model in this format."
+            )
+
+
+def _in_halves(state: Mapping[str, Tensor], dim: int) -> State:
+    """Put the width of the model in the order of `sinusoid_halves`."""
+    order = torch.cat((torch.arange(0, dim, 2), torch.arange(1, dim, 2)))
+    result = {}
+    for name, tensor in state.items():
+        module = name.split(".")[-2]
+        if module in ("embedding", "target_embedding", "expand", "qkv", "output"):  # read the width
+            result[name] = tensor[:, order] if tensor.ndim == 2 else tensor
+        else:  # out, contract, norm: write it
+            result[name] = tensor[order]
+    return result

@@ -1,0 +1,311 @@
+"""The recurrent encoder-decoder, with attention or without: what the Transformer came after.
+
+Sutskever et al. 2014 and Cho et al. 2014: the source becomes one vector, from which the target is
+unrolled (atlas T3). Bahdanau et al. 2015 and Luong et al. 2015: the decoder looks at the source
+again at every step (atlas T4). The place of attention is Luong's, after the decoder's state is
+known, whatever the score: so a whole target can be read at once.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from manyheads.errors import UsageError
+from manyheads.models.parts import CELLS, SCORES, CellName, ScoreName
+from manyheads.nn.alignment import GlobalAttention, NoAttention, Source
+from manyheads.nn.attention import keep_scores
+from manyheads.nn.dropout import Dropout
+from manyheads.nn.masks import padding_mask
+from manyheads.nn.readout import Readout, logits
+from manyheads.nn.recurrent import Recurrent, RecurrentStack, State
+from manyheads.nn.trace import Site
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seq2SeqConfig:
+    """Shape and parts of a recurrent encoder-decoder."""
+
+    vocabulary: int = 37000
+    target_vocabulary: int | None = None  # a vocabulary of the target's own; None: one for both
+    dim: int = 512  # of an embedding
+    hidden: int = 512  # of a state; each direction of a bidirectional encoder has half of it
+    cell: CellName = "lstm"
+    encoder_layers: int = 1
+    decoder_layers: int = 1
+    bidirectional: bool = True
+    attention: ScoreName = "additive"
+    input_feeding: bool = False  # a step reads what the last one saw; so steps cannot be parallel
+    dropout: float = 0.1
+    # One matrix for both embeddings and the output layer; with a vocabulary of the target's own,
+    # one for its embedding and the output layer.
+    tied: bool = True
+    pad: int = 0
+    start: int = 1
+    end: int = 2
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be built.
+
+        Raises:
+            UsageError: an odd width for two directions, or nothing to feed.
+        """
+        if self.bidirectional and self.hidden % 2:
+            raise UsageError(
+                f"hidden is {self.hidden}, but each direction of a bidirectional encoder has half "
+                "of it: choose an even number, or bidirectional = false."
+            )
+        if self.input_feeding and self.attention == "none":
+            raise UsageError(
+                "input_feeding feeds what attention saw to the next step, but attention is "
+                '"none": choose "additive", "dot" or "general", or input_feeding = false.'
+            )
+
+
+@dataclass(frozen=True)
+class Memory:
+    """All that decoding carries from step to step; every tensor begins with the sentence."""
+
+    source: Source
+    states: list[State]  # of each layer, (sentence, beam, hidden)
+    seen: Tensor  # (sentence, beam, dim): the attentional vector of the last step
+
+
+class Seq2Seq(nn.Module):
+    """Token ids in, logits over the vocabulary out; decodes through the Step protocol."""
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__()
+        self.config = config
+        targets = config.target_vocabulary or config.vocabulary
+        self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
+        self.target_embedding = (
+            self.embedding
+            if config.tied and config.target_vocabulary is None
+            else nn.Embedding(targets, config.dim, padding_idx=config.pad)
+        )
+        self.output = nn.Linear(config.dim, targets, bias=False)
+        if config.tied:
+            self.output.weight = self.target_embedding.weight
+        self.dropout = Dropout(config.dropout)
+        self.encoder = RecurrentStack(
+            "encoder",
+            _layers(config, config.encoder_layers, config.dim, config.bidirectional),
+            dropout=config.dropout,
+        )
+        self.decoder = FedDecoder(config) if config.input_feeding else StateDecoder(config)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw initial weights: see `Recurrent`; Xavier elsewhere, N(0, 1/dim) for embeddings."""
+        for module in self.modules():
+            if isinstance(module, Recurrent):
+                module.reset_parameters()
+            elif isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        # After the loop: a tied output layer shares this matrix.
+        for module in self.modules():
+            if isinstance(module, nn.Embedding):
+                nn.init.normal_(module.weight, std=self.config.dim**-0.5)
+                with torch.no_grad():
+                    module.weight[self.config.pad].zero_()
+
+    def forward(
+        self,
+        source: Int[Tensor, "batch source"],
+        target: Int[Tensor, "batch target"],
+        scored: Bool[Tensor, "batch target"] | None = None,
+        readout: Readout = logits,
+    ) -> Float[Tensor, "..."]:
+        """Score every next token of a target that starts with the start token (teacher forcing).
+
+        Args:
+            source: token ids, padded.
+            target: token ids, padded.
+            scored: positions to score; the output layer, the largest product of a small model,
+                is spared the others. All if None.
+            readout: what to make of the decoder's answer and the output layer: the logits, or
+                a loss that need not hold them all.
+
+        Returns:
+            Logits (batch, target, vocabulary), or (scored positions, vocabulary); else whatever
+            readout returns.
+        """
+        memory, states = self.encode(source)
+        given = self.decoder.attention.project(memory, padding_mask(source, self.config.pad))
+        x = self.dropout(self._embed(self.target_embedding, target))
+        x = self.dropout(self.decoder(x, self._initial(states), given))
+        return readout(self.output, x if scored is None else x[scored])
+
+    def encode(
+        self, source: Int[Tensor, "batch source"]
+    ) -> tuple[Float[Tensor, "batch source hidden"], list[State]]:
+        """Return the top layer's states at every source token, and each layer's last state."""
+        x = self.dropout(self._embed(self.embedding, source))
+        return self.encoder(x, lengths=(source != self.config.pad).sum(dim=1))
+
+    def start(self, source: Int[Tensor, "sentence source"], beams: int, max_length: int) -> Memory:
+        """Encode the sentences once; every beam begins with the same state."""
+        memory, last = self.encode(source)
+        states = [
+            tuple(each[:, None].expand(-1, beams, -1) for each in state)
+            for state in self._initial(last)
+        ]
+        return Memory(
+            self.decoder.attention.project(memory, padding_mask(source, self.config.pad)),
+            states,
+            memory.new_zeros(len(source), beams, self.config.dim),
+        )
+
+    def step(
+        self, tokens: Int[Tensor, "sentence beam"], state: Memory
+    ) -> tuple[Float[Tensor, "sentence beam vocabulary"], Memory]:
+        """Feed one token a beam; return log-probabilities of the next, and the new state."""
+        x = self.dropout(self._embed(self.target_embedding, tokens))
+        seen, states = self.decoder.step(x, state.seen, state.states, state.source)
+        scores = self.output(self.dropout(seen)).float()
+        return F.log_softmax(scores, dim=-1), replace(state, states=states, seen=seen)
+
+    def reorder(self, state: Memory, beams: Int[Tensor, "sentence beam"]) -> Memory:
+        """Let beam b of a sentence go on from its beam `beams[sentence, b]`."""
+        sentence = torch.arange(len(beams), device=beams.device)[:, None]
+        states = [tuple(each[sentence, beams] for each in layer) for layer in state.states]
+        return Memory(state.source, states, state.seen[sentence, beams])
+
+    def keep(self, state: Memory, sentences: Int[Tensor, " kept"]) -> Memory:
+        """Drop all sentences but these, with their beams."""
+        return Memory(
+            Source(*(each[sentences] for each in state.source)),
+            [tuple(each[sentences] for each in layer) for layer in state.states],
+            state.seen[sentences],
+        )
+
+    def _embed(
+        self, embedding: nn.Embedding, tokens: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch token dim"]:
+        # As in a Transformer: tokens enter with unit variance, while the output layer, which is
+        # the same matrix, begins with small logits. Unscaled, the gates hardly hear them at first.
+        return embedding(tokens) * math.sqrt(self.config.dim)
+
+    def _initial(self, last: list[State]) -> list[State]:
+        """Begin each decoder layer with the last state of an encoder layer, the top with the top.
+
+        Nothing is learned in between: the states are equally wide (Sutskever et al. 2014).
+        """
+        missing = self.config.decoder_layers - len(last)
+        return [last[0]] * missing + last[max(-missing, 0) :]
+
+
+class StateDecoder(nn.Module):
+    """The whole target in one call of the kernel, then attention for all of its states at once."""
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__()
+        self.stack = _decoder_stack(config, config.dim)
+        self.attention = _attention(config)
+
+    def forward(
+        self, x: Float[Tensor, "batch target dim"], states: list[State], source: Source
+    ) -> Float[Tensor, "batch target dim"]:
+        """Read a whole target; return its attentional vectors."""
+        hidden, _ = self.stack(x, states)
+        return self.attention(hidden, source)
+
+    def step(
+        self,
+        x: Float[Tensor, "sentence beam dim"],
+        seen: Float[Tensor, "sentence beam dim"],
+        states: list[State],
+        source: Source,
+    ) -> tuple[Float[Tensor, "sentence beam dim"], list[State]]:
+        """Read one token a beam; return its attentional vector and the new states."""
+        hidden, states = _step(self.stack, x, states)
+        return self.attention(hidden, source), states
+
+
+class FedDecoder(nn.Module):
+    """Input feeding: a step also reads the attentional vector of the last (Luong et al. 2015, 3.3).
+
+    So the decoder knows what it has attended to; and a target is read one token after another.
+    """
+
+    attention: GlobalAttention
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__()
+        self.stack = _decoder_stack(config, 2 * config.dim)
+        self.attention = _global_attention(config)
+
+    def forward(
+        self, x: Float[Tensor, "batch target dim"], states: list[State], source: Source
+    ) -> Float[Tensor, "batch target dim"]:
+        """Read a target step by step; return its attentional vectors."""
+        seen, vectors, scores = torch.zeros_like(x[:, 0]), [], []
+        for token in x.unbind(dim=1):
+            hidden, states = self.stack.step(torch.cat((token, seen), dim=-1), states)
+            scores.append(self.attention.scores(hidden[:, None], source))
+            seen = self.attention.answer(hidden[:, None], scores[-1], source)[:, 0]
+            vectors.append(seen)
+        # One record for the whole target, as other attentions have.
+        keep_scores(torch.cat(scores, dim=2), source.mask, site=self.attention.site)
+        return torch.stack(vectors, dim=1)
+
+    def step(
+        self,
+        x: Float[Tensor, "sentence beam dim"],
+        seen: Float[Tensor, "sentence beam dim"],
+        states: list[State],
+        source: Source,
+    ) -> tuple[Float[Tensor, "sentence beam dim"], list[State]]:
+        """Read one token a beam; return its attentional vector and the new states."""
+        hidden, states = _step(self.stack, torch.cat((x, seen), dim=-1), states)
+        return self.attention(hidden, source), states
+
+
+def _step(
+    stack: RecurrentStack, x: Float[Tensor, "sentence beam input"], states: list[State]
+) -> tuple[Float[Tensor, "sentence beam hidden"], list[State]]:
+    """Let every beam be a row of the stack's own step."""
+    rows = [tuple(each.flatten(0, 1) for each in state) for state in states]
+    hidden, rows = stack.step(x.flatten(0, 1), rows)
+    shape = x.shape[:2]
+    return hidden.unflatten(0, shape), [
+        tuple(each.unflatten(0, shape) for each in state) for state in rows
+    ]
+
+
+def _layers(
+    config: Seq2SeqConfig, count: int, size: int, bidirectional: bool = False
+) -> list[Recurrent]:
+    return [
+        Recurrent(
+            CELLS[config.cell],
+            config.hidden if number else size,
+            config.hidden,
+            bidirectional=bidirectional,
+        )
+        for number in range(count)
+    ]
+
+
+def _decoder_stack(config: Seq2SeqConfig, size: int) -> RecurrentStack:
+    layers = _layers(config, config.decoder_layers, size)
+    return RecurrentStack("decoder", layers, dropout=config.dropout)
+
+
+def _attention(config: Seq2SeqConfig) -> GlobalAttention | NoAttention:
+    if config.attention == "none":
+        return NoAttention(config.hidden, config.dim)
+    return _global_attention(config)
+
+
+def _global_attention(config: Seq2SeqConfig) -> GlobalAttention:
+    score = SCORES[config.attention](config.hidden)
+    attention = GlobalAttention(score, config.hidden, config.dim)
+    attention.site = Site("decoder", config.decoder_layers - 1, "cross")
+    return attention

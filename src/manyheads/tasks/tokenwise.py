@@ -1,0 +1,160 @@
+"""Learning to say something about tokens: the next one, the hidden one, a tag."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from manyheads.data.batches import TokenBatch, pad
+from manyheads.data.buckets import length_buckets
+from manyheads.data.monolingual import Sentences
+from manyheads.errors import DataError
+from manyheads.train.config import Count, TrainConfig
+from manyheads.train.losses import projected_cross_entropy
+from manyheads.train.task import Indices, Loss
+
+METRICS = ("loss", "perplexity", "accuracy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenTrainConfig(TrainConfig):
+    """The [train] table of whatever learns from single texts."""
+
+    max_tokens: Count = 4096  # a batch, padding included
+    max_length: Count = 256  # tokens; longer texts are left out of training, and counted
+
+
+class Examples(ABC):
+    """Texts as token ids, and what is to be said about their tokens."""
+
+    padding = 0
+
+    def __init__(
+        self,
+        sentences: Sentences,
+        sequences: Sequence[Sequence[int]],
+        max_length: int | None = None,
+    ) -> None:
+        """Leave out what is longer than max_length.
+
+        Raises:
+            DataError: no text is short enough.
+        """
+        self.sentences = sentences
+        self.sequences = sequences
+        lengths = np.array([len(sequence) for sequence in sequences])
+        fits = (lengths > 0) & (lengths <= (max_length or math.inf))
+        self.kept = np.flatnonzero(fits)
+        self.lengths = lengths[self.kept]
+        if not len(self.kept):
+            raise DataError(
+                f"{sentences.origin}: no line has at most {max_length} tokens. "
+                "Raise train.max_length, or give one sentence a line."
+            )
+
+    @property
+    def left_out(self) -> int:
+        """Count the texts that were too long."""
+        return len(self.sequences) - len(self.kept)
+
+    def plan(self, max_tokens: int, *, seed: int, epoch: int) -> list[Indices]:
+        """Bucket the texts by length."""
+        buckets = length_buckets(self.lengths, self.lengths, max_tokens, seed=seed, epoch=epoch)
+        return [self.kept[bucket] for bucket in buckets]
+
+    def batch(self, indices: Indices, epoch: int) -> TokenBatch:
+        """Make a batch of these texts."""
+        rows = [self.example(int(index), epoch) for index in indices]
+        tokens = pad([tokens for tokens, _ in rows], self.padding)
+        answers = pad([wanted for _, wanted in rows], NOTHING)
+        scored = answers != NOTHING
+        units = sum(len(tokens) for tokens, _ in rows)
+        return TokenBatch(tokens, scored, answers[scored], indices, units)
+
+    @abstractmethod
+    def example(self, index: int, epoch: int) -> tuple[list[int], list[int]]:
+        """Give the tokens of a text, and at each the right answer or NOTHING."""
+
+
+NOTHING = -1  # as an answer: this token is not asked about
+
+Measure = Callable[[nn.Module, Examples, int], dict[str, float]]
+
+
+class TokenTask:
+    """A Task for the training loop."""
+
+    unit = "tokens"
+
+    def __init__(
+        self,
+        train: Examples,
+        valid: Examples,
+        config: TokenTrainConfig,
+        measure: Measure,
+        *,
+        seed: int,
+    ) -> None:
+        self.train = train
+        self.valid = valid
+        self.config = config
+        self.measure = measure
+        self.seed = seed
+
+    def plan(self, epoch: int) -> list[Indices]:
+        """Bucket the texts by length."""
+        return self.train.plan(self.config.max_tokens, seed=self.seed, epoch=epoch)
+
+    def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[TokenBatch]:
+        """Make the planned batches."""
+        for indices in batches:
+            yield self.train.batch(indices, epoch)
+
+    def loss(self, model: nn.Module, batch: TokenBatch) -> Loss:
+        """Sum the label-smoothed cross-entropy over the tokens that are asked about."""
+        batch = batch.to(next(model.parameters()).device)
+        cross_entropy = partial(
+            projected_cross_entropy,
+            targets=batch.wanted,
+            smoothing=self.config.label_smoothing,
+        )
+        loss = model(batch.tokens, batch.scored, cross_entropy)
+        return Loss(loss, len(batch.wanted), {})
+
+    def evaluate(self, model: nn.Module) -> dict[str, float]:
+        """Measure on the validation texts."""
+        return self.measure(model, self.valid, self.config.max_tokens)
+
+    def describe(self, batch: TokenBatch) -> str:
+        """Name the texts by file and line."""
+        return self.train.sentences.describe(batch.indices)
+
+
+@torch.inference_mode()
+def answers(
+    model: nn.Module, examples: Examples, max_tokens: int
+) -> Iterator[tuple[TokenBatch, Tensor]]:
+    """Run a model over all examples; yield batches with log-probabilities (scored, classes)."""
+    device = next(model.parameters()).device
+    for indices in examples.plan(max_tokens, seed=0, epoch=0):
+        batch = examples.batch(indices, epoch=0)
+        logits = model(batch.tokens.to(device), batch.scored.to(device))
+        yield batch, F.log_softmax(logits.float(), dim=-1).cpu()
+
+
+def measure(model: nn.Module, examples: Examples, max_tokens: int) -> dict[str, float]:
+    """Measure mean cross-entropy, its exponential, and the share of right answers in percent."""
+    loss, right, count = 0.0, 0, 0
+    for batch, log_probabilities in answers(model, examples, max_tokens):
+        loss += F.nll_loss(log_probabilities, batch.wanted, reduction="sum").item()
+        right += int((log_probabilities.argmax(dim=-1) == batch.wanted).sum())
+        count += len(batch.wanted)
+    mean = loss / count
+    # A model that has learned nothing may exceed what a float can hold.
+    return {"loss": mean, "perplexity": math.exp(min(mean, 700)), "accuracy": 100 * right / count}

@@ -1,0 +1,249 @@
+"""Documents: the same structure and every placeholder, whatever the model does."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import manyheads
+from manyheads.app.documents import (
+    Sentence,
+    longest_source,
+    read_document,
+    source_length,
+    translate_document,
+    translate_lines,
+)
+from manyheads.app.predict import Translator
+from manyheads.data.glossary import Entry, Glossary
+from manyheads.data.placeholders import find, survive
+from manyheads.errors import DataError, NotFoundError
+from manyheads.tasks.decoding import Translation
+from tests.pages import assert_same_structure, page
+from tests.small import randomise
+
+
+@pytest.fixture(scope="module")
+def translator(translator: Path) -> Translator:
+    """Has learned numbers in words, and has never seen a tag."""
+    found = manyheads.load(translator)
+    assert isinstance(found, Translator)
+    return found
+
+
+@pytest.fixture(scope="module")
+def untrained(translator: Translator) -> Translator:
+    """The same with random weights."""
+    found = manyheads.load(translator.folder.path)
+    assert isinstance(found, Translator)
+    randomise(found.model, seed=3)
+    found.decode = replace(found.decode, beams=1, max_length=12)
+    return found
+
+
+class Hostile(Translator):
+    """Answers with what it is given, in turn."""
+
+    def __init__(self, like: Translator, outputs: Sequence[str]) -> None:
+        self.folder, self.tokenizers, self.decode = like.folder, like.tokenizers, like.decode
+        self.outputs = outputs
+
+    def translate(self, texts: Sequence[str], **_: Any) -> list[list[Translation]]:
+        """Whatever the texts are."""
+        chosen = (self.outputs[n % len(self.outputs)] for n in range(len(texts)))
+        return [[Translation(output, 0.0, 0.0, [], True, [], [])] for output in chosen]
+
+
+# --- The promise --------------------------------------------------------------------------------
+
+
+def check(source: str, translated: str) -> None:
+    """Nothing but words may differ."""
+    assert_same_structure(source, translated)
+    for before, after in zip(source.split("\n"), translated.split("\n"), strict=True):
+        assert survive(before, find(before), after, source="en", target="de"), (before, after)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_200_lines_through_random_weights(untrained: Translator, end: str) -> None:
+    """The same structure and every placeholder, and the rest is not what it was."""
+    text = page(200, end=end, last=end == "\n")
+    found = translate_document(untrained, text)
+    check(text, found.text)
+    assert len(found.lines) == 200
+    assert sum(line.translation != line.source for line in found.lines) > 100
+    assert {s.how for line in found.lines for s in line.sentences} >= {"whole", "pieces"}
+
+
+def test_200_lines_through_a_shipped_model() -> None:
+    """The date translator is the smallest that ships, and has never seen such sentences."""
+    translator = manyheads.load("date-en-ko")
+    assert isinstance(translator, Translator)
+    text = page(200).replace("one\t", "Friday, November 20, 2026\t")
+    found = translate_document(translator, text, options=translator.options(beams=1, max_length=24))
+    check(text, found.text)
+    assert found.text.count("2026년 11월 20일 금요일\t") == 20
+
+
+SNIPPETS = ["one", "two three", "{a}", "%s", "<b>", "</b>", "<br/>", "https://a.example/b", "3.5"]
+SNIPPETS += [
+    "`x y`",
+    "🎉",
+    ".",
+    ". ",
+    "\n",
+    "\r\n",
+    "\t",
+    "  ",
+    "- ",
+    "| ",
+    "US",
+    "12",
+    "&amp;",
+    "«",
+]
+
+
+@st.composite
+def hostile(draw: st.DrawFn) -> tuple[str, list[str]]:
+    """A document, and outputs that have nothing to do with it."""
+    text = "".join(draw(st.lists(st.sampled_from(SNIPPETS), max_size=12)))
+    outputs = st.one_of(st.text(max_size=8), st.lists(st.sampled_from(SNIPPETS)).map(" ".join))
+    return text, draw(st.lists(outputs, min_size=1, max_size=5))
+
+
+@settings(max_examples=200, deadline=None)
+@given(hostile())
+def test_whatever_the_model_says(translator: Translator, given: tuple[str, list[str]]) -> None:
+    """Line ends, tags, nothing at all: each sentence has its items, each line its place."""
+    text, outputs = given
+    glossary = Glossary([Entry("one", "uno"), Entry("US", "USA")])
+    found = translate_document(Hostile(translator, outputs), text, glossary=glossary)
+    assert re.findall(r"[\t\r\n]", found.text) == re.findall(r"[\t\r\n]", text)
+    for line in found.lines:
+        for sentence in line.sentences:
+            assert survive(sentence.source, find(sentence.source), sentence.translation)
+            wanted = Counter(item.text for item in glossary.find(sentence.source)[0])
+            for term, count in wanted.items():
+                assert sentence.translation.count(term) >= count
+
+
+# --- How sentences get there --------------------------------------------------------------------
+
+
+def answers(translator: Translator, text: str, *outputs: str, **options: Any) -> list[Sentence]:
+    """What becomes of a text's sentences if the model answers with these outputs in turn."""
+    found = translate_document(Hostile(translator, outputs), text, **options)
+    return [sentence for line in found.lines for sentence in line.sentences]
+
+
+def test_whole(translator: Translator) -> None:
+    """An output with all that it needs is taken as it is."""
+    assert answers(translator, "3 dogs", "3 Hunde")[0] == Sentence("3 dogs", "3 Hunde", "whole")
+
+
+def test_guided_by_attention(translator: Translator) -> None:
+    """Without its tags the sentence is an easy one; they go where the model read."""
+    plain = translator("nine three")
+    (sentence,) = translate_document(translator, "nine <b>three</b>").lines[0].sentences
+    assert sentence.how == "guided"
+    assert re.sub("</?b>", "", sentence.translation) == plain
+
+
+def test_numbers_are_demanded_of_the_search(translator: Translator) -> None:
+    """It finds a translation with the number in it, though it has never seen one."""
+    (sentence,) = translate_document(translator, "two 57 three").lines[0].sentences
+    assert sentence.how in ("whole", "guided", "pieces")
+    assert "57" in sentence.translation
+
+
+def test_pieces(translator: Translator) -> None:
+    """What is between the items is translated, with the signs and spaces around it left alone."""
+    found = answers(translator, "Two dogs, {a}: (one)!", "{b}")
+    assert found[0].how == "kept"
+    assert found[0].translation == "Two dogs, {a}: (one)!"
+
+
+def test_kept(translator: Translator) -> None:
+    """If the model has nothing to say, the sentence stays, and the document tells."""
+    document = translate_document(Hostile(translator, [""]), "A\n\nTwo {a} dogs.")
+    assert document.text == "A\n\nTwo {a} dogs."
+    assert document.lines[2].sentences[0].how == "kept"
+    assert any("line 3" in note and "'Two {a} dogs.'" in note for note in document.notes)
+
+
+def test_outputs_fit_into_a_line(translator: Translator) -> None:
+    """No line ends, no control characters, no full stop where there was none, no new bullet."""
+    assert answers(translator, "one two", "eins\n\tzwei\x07.")[0].translation == "eins zwei"
+    assert answers(translator, "One.", "Eins.")[0].translation == "Eins."
+    assert answers(translator, "one two", "- eins")[0].how == "kept"
+
+
+def test_a_placeholder_alone_says_nothing(translator: Translator) -> None:
+    """All items are there, but the words are gone."""
+    assert answers(translator, "Two {a} dogs.", "{a}.")[0].how == "kept"
+
+
+def test_too_many_numbers_to_demand(translator: Translator) -> None:
+    """Each needs a beam more: then the words between them are translated."""
+    text = " ".join(f"three {number}" for number in range(100, 160))
+    (sentence,) = translate_document(translator, text).lines[0].sentences
+    assert sentence.how == "pieces"
+
+
+def test_a_glossary_is_honoured(translator: Translator) -> None:
+    """By the search, or by hand; overlapping entries are reported once."""
+    glossary = Glossary([Entry("three", "TROIS"), Entry("three four", "TQ"), Entry("four", "Q")])
+    document = translate_document(translator, "nine three.\nthree four\nfour", glossary=glossary)
+    for line, term in zip(document.lines, ("TROIS", "TQ", "Q"), strict=True):
+        assert term in line.translation
+    assert document.notes[-1].startswith("glossary: 'three four' and 'three' overlap")
+    found = answers(translator, "nine three nine", "neun", glossary=glossary)
+    assert found[0] == Sentence("nine three nine", "neun TROIS neun", "pieces")
+
+
+def test_sentences_longer_than_training_are_divided(translator: Translator) -> None:
+    """At `longest` tokens or at the training's limit; nothing is cut off."""
+    text = ", ".join(["one two three"] * 40)
+    short = translate_document(translator, text, longest=16)
+    assert len(short.lines[0].sentences) > 10
+    for sentence in short.lines[0].sentences:
+        assert source_length(translator, sentence.source) <= 16
+    encoded = translator.tokenizers.source.encode(["one"])[0]
+    assert source_length(translator, "one") == len(encoded) + 1
+    assert longest_source(translator) == 256
+
+
+def test_texts_one_by_one(translator: Translator) -> None:
+    """Texts that happen to look like a fence of code are texts."""
+    found = translate_lines(translator, ["```", "nine", "", "```", "two"])
+    expected = ["```", translator("nine"), "", "```", translator("two")]
+    assert [line.translation for line in found.lines] == expected
+    assert found.text == "".join(f"{text}\n" for text in expected)
+
+
+# --- Reading ------------------------------------------------------------------------------------
+
+
+def test_a_document_is_read_as_it_is(tmp_path: Path) -> None:
+    """Line ends, byte order mark and all; what is not UTF-8 is named with its line."""
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeffone\r\ntwo\u2028\n".encode())
+    assert read_document(path) == "\ufeffone\r\ntwo\u2028\n"
+    path.write_bytes(b"one\n\xff")
+    with pytest.raises(DataError, match=r"a\.txt, line 2: byte 0xff"):
+        read_document(path)
+    with pytest.raises(NotFoundError, match="missing"):
+        read_document(tmp_path / "missing.txt")
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\n\n \t\r\n", "\ufeff", "3.5"])
+def test_documents_without_words(translator: Translator, text: str) -> None:
+    """Come back as they are."""
+    assert translate_document(translator, text).text == text

@@ -1,0 +1,220 @@
+"""manyheads check-data, as its users call it."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Answer, Call
+from tests.data.damaged import pairs, tsv, two_files
+from tests.made import TRANSLATE, read_jsonl, write_lines, write_numbers, write_recipe
+
+ENDE = ("--source", "en", "--target", "de")
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """Pairs with an empty target, a repeated pair, a shy space and Latin-1 read as UTF-8."""
+    texts = pairs(30)
+    texts[4] = (texts[4][0], "")
+    texts[9] = texts[2]
+    texts[14] = (texts[14][0], f" {texts[14][1]} fÃ¼r")
+    (tmp_path / "corpora").mkdir()
+    return two_files(tmp_path / "corpora", texts)
+
+
+def test_a_corpus_without_fault(call: Call, tmp_path: Path) -> None:
+    """Said in one line; exit code 0."""
+    two_files(tmp_path, pairs())
+    code, out, err = call("check-data", "a", *ENDE)
+    assert (code, err) == (0, "")
+    assert out == f"{tmp_path / 'a'}.{{en,de}}: 60 pairs, nothing to complain of\n"
+
+
+def test_findings_fit_a_terminal(
+    call: Call, damaged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of 80 columns: severity, count, lines, what and what to do; exit code 1."""
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = call("check-data", damaged, *ENDE)
+    assert code == 1
+    heading, *table = out.splitlines()
+    assert heading == f"{damaged}.{{en,de}}: 29 pairs, 1 error, 2 warnings, 1 note"
+    assert all(len(line) <= 80 for line in table)
+    words = " ".join(" ".join(table).split())
+    assert "error 1 5 one side is empty (target) [empty-side]" in words
+    assert "warning 1 10 the pair occurs again [duplicate-pair]" in words
+    assert "Read the original as UTF-8; --fix reverses it." in words
+
+
+def test_findings_as_json(call: Call, damaged: Path) -> None:
+    """One document with everything; the exit code is the same."""
+    code, out, _ = call("check-data", damaged, *ENDE, "--json")
+    (corpus,) = json.loads(out)["corpora"]
+    assert code == 1
+    assert (corpus["pairs"], corpus["errors"]) == (29, 1)
+    found = {finding["kind"]: finding for finding in corpus["findings"]}
+    assert found.keys() == {"empty-side", "duplicate-pair", "mojibake", "spacing"}
+    assert found["mojibake"]["lines"] == [15]
+    assert found["mojibake"]["sides"] == "target"
+    assert found["mojibake"]["example"].endswith("fÃ¼r")
+
+
+def test_overlap_with_other_splits(call: Call, tmp_path: Path) -> None:
+    """--test and --valid name what must not be in it; the forms may differ."""
+    two_files(tmp_path, pairs(30))
+    (tmp_path / "test.tsv").write_bytes(tsv(pairs(30)[3:5]))
+    (tmp_path / "dev.csv").write_bytes(b"en,de\n" + tsv(pairs(30)[7:8]).replace(b"\t", b","))
+    answer = call("check-data", "a", *ENDE, "--test", "test.tsv", "--valid", "dev.csv", "--json")
+    assert answer.code == 0
+    found = {f["kind"]: f["lines"] for f in json.loads(answer.out)["corpora"][0]["findings"]}
+    assert found == {"test-overlap-pair": [4, 5], "valid-overlap-pair": [8]}
+
+
+def test_a_recipe(call: Call, tmp_path: Path) -> None:
+    """Its training, validation and test data, each against those it must not overlap with."""
+    write_numbers(tmp_path, train=200)
+    folder = tmp_path / "numbers"
+    for ending in (".en", ".de"):
+        first = (folder / f"test{ending}").read_bytes().splitlines(keepends=True)[0]
+        with (folder / f"valid{ending}").open("ab") as valid:
+            valid.write(first)
+    recipe = write_recipe(tmp_path / "own.toml", TRANSLATE, tmp_path)
+    code, out, _ = call("check-data", recipe, "--json")
+    assert code == 0
+    train, valid, test = json.loads(out)["corpora"]
+    assert [each["name"] for each in (train, valid, test)] == [
+        "numbers/train",
+        "numbers/valid",
+        "numbers/test",
+    ]
+    assert [f["kind"] for f in valid["findings"]] == ["test-overlap-pair"]
+    assert valid["findings"][0]["lines"] == [9]
+    assert test["findings"] == []
+    assert call("check-data", "date-en-ko", "--source", "en").code == 2
+    assert call("check-data", "digits").code == 2
+
+
+# --- --fix --------------------------------------------------------------------------------------
+
+
+def test_fix_writes_what_is_left_and_a_log(call: Call, damaged: Path, tmp_path: Path) -> None:
+    """The cleaned corpus has no finding; the log has a line for each change; the input stays."""
+    before = {path: path.read_bytes() for path in damaged.parent.iterdir()}
+    code, out, _ = call("check-data", damaged, *ENDE, "--fix", "clean/b")
+    assert code == 1  # there were errors
+    assert "28 pairs kept, 1 of them changed; 2 dropped" in out
+    assert {path: path.read_bytes() for path in damaged.parent.iterdir()} == before
+    log = read_jsonl(tmp_path / "clean" / "b.log.jsonl")
+    assert [(entry["line"], entry["action"], entry["reason"]) for entry in log] == [
+        (5, "dropped", "empty-side"),
+        (10, "dropped", "duplicate-pair"),
+        (15, "changed", "mojibake, spacing"),
+    ]
+    assert log[2]["text"].endswith("fÃ¼r")
+    assert log[2]["becomes"].endswith("für")
+    assert call("check-data", "clean/b", *ENDE).out.endswith("28 pairs, nothing to complain of\n")
+
+
+def test_fix_as_json(call: Call, damaged: Path, tmp_path: Path) -> None:
+    """The same counts for programs."""
+    fixed = json.loads(call("check-data", damaged, *ENDE, "--fix", "b.tsv", "--json").out)["fixed"]
+    assert fixed == {
+        "files": ["b.tsv"],
+        "log": "b.tsv.log.jsonl",
+        "kept": 28,
+        "changed": 1,
+        "dropped": 2,
+    }
+
+
+@pytest.mark.parametrize("out", ["b.tsv", "b.jsonl.gz", "b.csv", "b.gz"])
+def test_fix_writes_other_forms(call: Call, damaged: Path, tmp_path: Path, out: str) -> None:
+    """By the ending of OUT."""
+    assert call("check-data", damaged, *ENDE, "--fix", out).code == 1
+    checked = call("check-data", "b" if out == "b.gz" else out, *ENDE)
+    assert checked.out.endswith("28 pairs, nothing to complain of\n")
+    assert (tmp_path / f"{out}.log.jsonl").exists()
+
+
+def refused(answer: Answer, code: int, *words: str) -> None:
+    assert (answer.code, answer.out) == (code, answer.out)
+    for word in words:
+        assert word in answer.err
+
+
+def test_fix_writes_nothing_over(call: Call, damaged: Path, tmp_path: Path) -> None:
+    """Neither a corpus nor a log, least of all the input."""
+    refused(call("check-data", damaged, *ENDE, "--fix", damaged), 2, "a.en exists")
+    (tmp_path / "b.log.jsonl").write_text("mine")
+    refused(call("check-data", damaged, *ENDE, "--fix", "b"), 2, "b.log.jsonl exists")
+    refused(call("check-data", damaged, *ENDE, "--fix", "b.parquet"), 2, ".parquet is not written")
+    refused(call("check-data", damaged, damaged, *ENDE, "--fix", "c"), 2, "one corpus at a time")
+    assert {path.name for path in tmp_path.iterdir()} == {"corpora", "b.log.jsonl"}
+
+
+def test_unequal_counts_are_not_fixed(call: Call, tmp_path: Path) -> None:
+    """Which lines belong together is not known: the message says to repair the place first."""
+    two_files(tmp_path, pairs(100))
+    lines = (tmp_path / "a.de").read_bytes().splitlines(keepends=True)
+    (tmp_path / "a.de").write_bytes(b"".join(lines[:40] + lines[41:]))
+    answer = call("check-data", "a", *ENDE, "--fix", "b")
+    refused(answer, 1, "nothing is written")
+    assert "[unequal-counts]" in answer.out
+    assert "[shifted-lines]" in answer.out
+    assert {path.name for path in tmp_path.iterdir()} == {"a.en", "a.de"}
+
+
+# --- Calls that are wrong ------------------------------------------------------------------------
+
+
+def test_languages_are_asked_for(call: Call, damaged: Path) -> None:
+    """With what lies there; a .tsv does without, as its columns are known."""
+    refused(call("check-data", damaged), 2, "There are a.de, a.en", "--source and --target")
+    refused(call("check-data", f"{damaged}.en", *ENDE), 2, "one side of a corpus", f"{damaged}.")
+    Path("b.tsv").write_bytes(tsv(pairs()))
+    assert call("check-data", "b.tsv").out == "b.tsv: 60 pairs, nothing to complain of\n".replace(
+        "b.tsv", str(Path("b.tsv").absolute())
+    )
+
+
+def test_names_that_are_not_there(call: Call) -> None:
+    """All places looked at; no pattern."""
+    refused(call("check-data", "none", *ENDE), 2, "There is no data 'none'", "with .en and .de")
+    refused(call("check-data", "none.tsv"), 2, "There is no data 'none.tsv'")
+    refused(call("check-data", "*.tsv"), 2, "is a pattern")
+    refused(call("check-data", "none.toml"), 2, "There is no recipe")
+
+
+def test_columns(call: Call) -> None:
+    """By number in a file without header, by name in one with."""
+    Path("a.tsv").write_bytes(b"".join(b"7\t" + line + b"\n" for line in tsv(pairs()).splitlines()))
+    numbers = ("--source-column", "2", "--target-column", "3")
+    assert "nothing to complain" in call("check-data", "a.tsv", *ENDE, *numbers).out
+    Path("b.csv").write_bytes(b"text,German\n" + tsv(pairs()).replace(b"\t", b","))
+    names = ("--source-column", "text", "--target-column", "German")
+    assert "nothing to complain" in call("check-data", "b.csv", *ENDE, *names).out
+    assert "[missing-column]" in call("check-data", "b.csv", *ENDE).out
+
+
+def test_a_truncated_gzip_file(call: Call) -> None:
+    """Named like any other damage: no traceback."""
+    Path("a.tsv.gz").write_bytes(gzip.compress(tsv(pairs()))[:-10])
+    code, out, err = call("check-data", "a.tsv.gz")
+    assert (code, err) == (1, "")
+    assert "[damaged-gzip]" in out
+
+
+def test_fetch_lists_and_copies(call: Call, tmp_path: Path) -> None:
+    """Without a name the list; with one the licence, the home and what is missing."""
+    code, out, _ = call("fetch")
+    assert code == 0
+    assert "multi30k" in out
+    assert "not here" in out
+    write_lines(tmp_path / "from" / "train.en", ["not the corpus"])
+    answer = call("fetch", "multi30k", "--from", "from", "--root", "own")
+    refused(answer, 1, "is not the multi30k/train.en of the recipes")
+    assert "licence: " in answer.out
+    refused(call("fetch", "enko"), 2, "--from FOLDER")
+    refused(call("fetch", "multi40k"), 2, "did you mean 'multi30k'")

@@ -1,0 +1,115 @@
+"""manyheads translate --file and --glossary: structure kept, answers exact to the byte."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from manyheads import load
+from manyheads.app.predict import Translator
+from tests.cli.conftest import Call
+
+TEXT = "- Nine: {x}.\r\n\r\n\tthree four\thttps://a.example/b?c=3\n\n  two"
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Path:
+    path = tmp_path / "document.md"
+    path.write_bytes(TEXT.encode())
+    return path
+
+
+@pytest.fixture
+def terms(tmp_path: Path) -> Path:
+    path = tmp_path / "terms.tsv"
+    path.write_text("nine\tNEUN\nfour\tVIER\n", encoding="utf-8")
+    return path
+
+
+def test_a_file(call: Call, translator: Path, document: Path) -> None:
+    """To stdout, with the line ends that it had."""
+    found = call("translate", "--model", translator, "--file", document)
+    assert found.code == 0
+    lines = found.out.split("\n")
+    assert (lines[0][:2], lines[0][-1], lines[1], lines[3]) == ("- ", "\r", "\r", "")
+    assert "{x}" in lines[0]
+    predictor = load(translator)
+    assert isinstance(predictor, Translator)
+    three, two = predictor(["three four", "two"])
+    assert lines[2:] == [f"\t{three}\thttps://a.example/b?c=3", "", f"  {two}"]
+
+
+def test_stdin_and_out(call: Call, translator: Path, document: Path, tmp_path: Path) -> None:
+    """The same from stdin into a file."""
+    expected = call("translate", "--model", translator, "--file", document).out
+    words = ("translate", "--model", translator, "--file", "-", "--out", tmp_path / "out.md")
+    assert call(*words, stdin=TEXT.encode()).out == ""
+    assert (tmp_path / "out.md").read_bytes() == expected.encode()
+
+
+def test_json(call: Call, translator: Path, document: Path) -> None:
+    """A line, its sentences, and how each came about."""
+    found = call("translate", "--model", translator, "--file", document, "--json")
+    lines = [json.loads(line) for line in found.out.splitlines()]
+    assert [line["line"] for line in lines] == [1, 2, 3, 4, 5]
+    assert lines[4]["sentences"][0]["how"] == "whole"
+    assert lines[4]["source"] == "  two"
+
+
+def test_glossary(call: Call, translator: Path, document: Path, terms: Path) -> None:
+    """In documents and in texts."""
+    for words in (["--file", str(document)], ["nine {x}", "three four"]):
+        found = call("translate", "--model", translator, "--glossary", terms, *words)
+        assert found.code == 0
+        assert "NEUN" in found.out
+        assert "VIER" in found.out
+    assert len(found.out.splitlines()) == 2
+    found = call(
+        "translate", "--model", translator, "--glossary", terms, "--json", stdin=b"nine\n\nfour\n"
+    )
+    lines = [json.loads(line) for line in found.out.splitlines()]
+    assert [line["line"] for line in lines] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--file", "document.md", "nine"], "not both"),
+        (["--out", "x", "nine"], "add --file"),
+        (["--file", "document.md", "--out", "document.md"], "choose another name"),
+        (["--file", "document.md", "--n-best", "2"], "leave out --n-best"),
+        (["--glossary", "terms.tsv", "--prefix", "Ein", "nine"], "leave out"),
+        (["--file", "missing.md"], "no file missing.md"),
+        (["--glossary", "missing.tsv", "nine"], "no file missing.tsv"),
+    ],
+)
+def test_wrong_calls(
+    call: Call, translator: Path, document: Path, terms: Path, words: list[str], message: str
+) -> None:
+    """Exit code 2, and what to do instead."""
+    found = call("translate", "--model", translator, *words)
+    assert (found.code, found.out) == (2, "")
+    assert message in found.err
+
+
+def test_a_document_that_is_not_text(call: Call, translator: Path, tmp_path: Path) -> None:
+    """Named with its line; the glossary as well."""
+    (tmp_path / "bad.txt").write_bytes(b"one\n\xfe\n")
+    found = call("translate", "--model", translator, "--file", "bad.txt")
+    assert (found.code, found.out) == (1, "")
+    assert "bad.txt, line 2" in found.err
+    (tmp_path / "bad.tsv").write_text("one eins\n", encoding="utf-8")
+    found = call("translate", "--model", translator, "--glossary", "bad.tsv", "nine")
+    assert found.code == 1
+    assert "bad.tsv, line 1" in found.err
+
+
+def test_long_lines_are_remarked_on(call: Call, translator: Path) -> None:
+    """Translated as ever, with a warning that tells of --file."""
+    long = "nine " * 400
+    found = call("translate", "--model", translator, "--beam", "1", "three", long)
+    assert found.code == 0
+    assert len(found.out.splitlines()) == 2
+    assert "text 2 has" in found.err
+    assert "--file" in found.err
+    assert "text 1" not in found.err

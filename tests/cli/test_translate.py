@@ -1,0 +1,99 @@
+"""The options of `manyheads translate`: how it searches and draws, and what it tells."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from manyheads.app.predict import Translator, load
+from tests.cli.conftest import Call
+
+SHORT = ["nine", "three four"]
+
+
+def predictor(folder: Path) -> Translator:
+    found = load(folder)
+    assert isinstance(found, Translator)
+    return found
+
+
+def test_sampling(call: Call, translator: Path) -> None:
+    """Any option of sampling draws; the same seed the same, and what the predictor draws."""
+    hot = ("--temperature", "3", "--seed", "7")
+    found = call("translate", "--model", translator, *hot, *SHORT)
+    assert found.code == 0
+    ours = predictor(translator)
+    drawn = ours.translate(SHORT, options=ours.options(sample=True, temperature=3.0), seed=7)
+    assert found.out.splitlines() == [best.text for (best,) in drawn]
+    assert call("translate", "--model", translator, *hot, *SHORT) == found
+    assert call("translate", "--model", translator, *hot[:2], "--seed", "8", *SHORT) != found
+    safe = call("translate", "--model", translator, "--sample", "--top-k", "1", *SHORT)
+    greedy = call("translate", "--model", translator, "--beam", "1", *SHORT)
+    assert safe == greedy
+    assert call("translate", "--model", translator, "--top-p", "0.01", *SHORT) == greedy
+
+
+def test_diverse_translations(call: Call, translator: Path) -> None:
+    """As many groups as translations; the best is there."""
+    found = call("translate", "--model", translator, "--n-best", "3", "--diverse", "5", "nine")
+    texts = [line.split("\t")[1] for line in found.out.splitlines()]
+    assert "neun" in texts
+    assert len(set(texts)) == len(texts) == 3
+
+
+def test_a_prefix(call: Call, translator: Path) -> None:
+    """Every translation begins with it."""
+    found = call("translate", "--model", translator, "--prefix", "acht", *SHORT)
+    assert [line.split()[0] for line in found.out.splitlines()] == ["acht", "acht"]
+
+
+def test_search_options_reach_the_search(call: Call, translator: Path) -> None:
+    """As the predictor does with the same options."""
+    ours = predictor(translator)
+    options = ours.options(length_penalty=3.0, coverage_penalty=2.0, no_repeat_ngram=1)
+    wanted = [best.text for (best,) in ours.translate(SHORT, options=options)]
+    words = ("--length-penalty", "3", "--coverage", "2", "--no-repeat-ngram", "1")
+    assert call("translate", "--model", translator, *words, *SHORT).out.splitlines() == wanted
+
+
+def test_probabilities(call: Call, translator: Path) -> None:
+    """In JSON: each token, its probability, and its characters."""
+    found = call("translate", "--model", translator, "--json", "--probabilities", "three four")
+    (best,) = json.loads(found.out)["n_best"]
+    said = "".join(best["text"][each["begin"] : each["end"]] for each in best["tokens"])
+    assert said == best["text"].replace(" ", "")
+    for each in best["tokens"]:
+        assert each.keys() == {"token", "probability", "begin", "end"}
+        assert 0 < each["probability"] <= 1
+
+
+def test_alignment(call: Call, translator: Path) -> None:
+    """In JSON: also what each token was made from; an empty text has no tokens."""
+    found = call("translate", "--model", translator, "--json", "--align", "three four", "")
+    first, empty = (json.loads(line) for line in found.out.splitlines())
+    for each in first["n_best"][0]["tokens"]:
+        source = each["source"]
+        word = first["source"][source["begin"] : source["end"]]
+        assert word == source["token"].strip("▁")
+        assert 0 < source["share"] <= 1
+    assert empty["n_best"][0]["tokens"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--diverse", "0.5"], "add --n-best"),
+        (["--align"], "add --json"),
+        (["--probabilities"], "add --json"),
+        (["--temperature", "-1"], "temperature = -1.0: input should be greater than 0"),
+        (["--top-p", "1.5"], "top_p = 1.5: input should be less than or equal to 1"),
+        (["--beam", "4", "--top-k", "5"], "leave out --beam"),
+        (["--sample", "--coverage", "0.2"], "parts of a beam search"),
+        (["--beam", "1", "--coverage", "0.2"], "one beam has nothing to rank"),
+    ],
+)
+def test_contradictions(call: Call, translator: Path, words: list[str], told: str) -> None:
+    """A wrong call, with what to change."""
+    code, out, err = call("translate", "--model", translator, *words, "nine")
+    assert (code, out) == (2, "")
+    assert told in err

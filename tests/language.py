@@ -1,0 +1,80 @@
+"""Small language models and a tagger, trained once a test run on the German numbers."""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from tests.made import TRANSLATE, run, write_lines, write_numbers, write_recipe
+
+MODEL = """
+[tokenizer]
+size = 320
+
+[model]
+preset = "{preset}"
+dim = 16
+heads = 2
+hidden = 32
+layers = 1
+dropout = 0.1
+"""
+TRAIN = """
+[train]
+steps = 60
+max_tokens = 256
+learning_rate = 1e-2
+warmup = 10
+threads = 1
+log_every = 10
+validate_every = 30
+save_every = 10
+"""
+DATA = """
+task = "{task}"
+
+[data]
+train = "numbers/train.de"
+valid = "numbers/valid.de"
+test = "numbers/test.de"
+"""
+VOCABULARY = 'vocabulary = ["numbers/train.en", "numbers/train.de"]\n'
+TAGGER = """
+[model]
+preset = "tagger-gru"
+dim = 16
+hidden = 16
+"""
+TEXTS = {
+    "generate": DATA + VOCABULARY + MODEL.replace("{preset}", "gpt-tiny") + TRAIN,
+    "fill": DATA + VOCABULARY + MODEL.replace("{preset}", "bert-tiny") + TRAIN,
+    "tag": DATA + TAGGER + TRAIN.replace("steps = 60", "steps = 200"),
+    "translate": TRANSLATE,
+}
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="manyheads-tests-")
+
+
+@cache
+def root() -> Path:
+    """The folder of the data: look, don't touch."""
+    path = Path(_folder().name)
+    write_numbers(path)
+    write_lines(path / "numbers.tsv", ["one\teins", "two\tzwei"])
+    return path
+
+
+@cache
+def recipe(task: str) -> Path:
+    """A recipe that finds its data."""
+    return write_recipe(root() / f"{task}.toml", TEXTS[task].replace("{task}", task), root())
+
+
+@cache
+def trained(task: str) -> Path:
+    """A trained folder: look, don't touch."""
+    folder = root() / "models" / task
+    run(recipe(task), folder)
+    return folder
