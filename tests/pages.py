@@ -18,7 +18,7 @@ PREFIXES = ["", "  ", "\t", "- ", "* ", "1. ", "    2) ", "> ", "> > ", "# ", "#
 
 def page(lines: int = 200, *, end: str = "\n", last: bool = True) -> str:
     """A document: paragraphs, lists, tables, code, blank lines; with a last line end or without."""
-    sentences, _ = numbers(600, seed=5)
+    sentences, _ = numbers(60, seed=5)
     words = cycle(f"{text.capitalize()}." for text in sentences)
     found: list[str] = []
     for n in range(lines):

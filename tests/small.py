@@ -6,16 +6,23 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from manyheads.models.causal_lm import CausalConfig
+from manyheads.models.masked_lm import MaskedConfig
 from manyheads.models.presets import PRESETS, Config
 from manyheads.models.seq2seq import Seq2SeqConfig
+from manyheads.models.tagger import EncoderTaggerConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
 
 M = TypeVar("M", bound=nn.Module)
 
+Reader = CausalConfig | MaskedConfig | EncoderTaggerConfig  # of one text
+Stacked = TransformerConfig | VitConfig | Reader
+
 TRANSFORMERS: dict[str, TransformerConfig] = {}
 VITS: dict[str, VitConfig] = {}
 SEQ2SEQS: dict[str, Seq2SeqConfig] = {}
+READERS: dict[str, Reader] = {}
 
 
 def shrink_transformer(config: TransformerConfig) -> TransformerConfig:
@@ -37,6 +44,11 @@ def shrink_seq2seq(config: Seq2SeqConfig) -> Seq2SeqConfig:
     return replace(config, vocabulary=11, dim=6, hidden=8)
 
 
+def shrink_reader(config: Reader) -> Reader:
+    """Keep the parts; make everything else small."""
+    return replace(config, vocabulary=11, dim=8, layers=2, heads=2, hidden=16, max_length=16)
+
+
 def shrink_vit(config: VitConfig) -> VitConfig:
     """Keep the parts; make everything else small, and the image not square."""
     return replace(
@@ -49,6 +61,8 @@ for _name, _config in PRESETS.items():
         TRANSFORMERS[_name] = shrink_transformer(_config)
     elif isinstance(_config, Seq2SeqConfig):
         SEQ2SEQS[_name] = shrink_seq2seq(_config)
+    elif isinstance(_config, Reader):
+        READERS[_name] = shrink_reader(_config)
     elif isinstance(_config, VitConfig):
         VITS[_name] = shrink_vit(_config)
 
@@ -82,7 +96,12 @@ VITS["post-norm relu"] = replace(_vit, norm="post", activation="relu")  # atlas 
 VITS["mean pool, linear patches"] = replace(_vit, pool="mean", patches="linear")
 VITS["no positions"] = replace(_vit, positions="none")
 
-EVERY: dict[str, Config] = {**TRANSFORMERS, **{f"vit: {name}": c for name, c in VITS.items()}}
+# Every model that is made of stacks of blocks.
+EVERY: dict[str, Stacked] = {
+    **TRANSFORMERS,
+    **READERS,
+    **{f"vit: {name}": c for name, c in VITS.items()},
+}
 
 
 def randomise(module: M, seed: int = 0) -> M:
@@ -102,9 +121,10 @@ def inputs(config: Config, seed: int = 0) -> tuple[Tensor, ...]:
     generator = torch.Generator().manual_seed(seed)
     if isinstance(config, VitConfig):
         return (torch.randn(2, config.channels, config.height, config.width, generator=generator),)
-    assert isinstance(config, TransformerConfig | Seq2SeqConfig)
     source = torch.randint(3, config.vocabulary, (2, 5), generator=generator)
-    target = torch.randint(3, config.vocabulary, (2, 4), generator=generator)
     source[1, 3:] = config.pad
+    if not isinstance(config, TransformerConfig | Seq2SeqConfig):
+        return (source,)
+    target = torch.randint(3, config.vocabulary, (2, 4), generator=generator)
     target[:, 0] = config.start
     return source, target

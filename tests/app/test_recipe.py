@@ -10,6 +10,7 @@ import tomli_w
 from manyheads.app.paths import shipped
 from manyheads.app.recipe import ClassifyRecipe, TranslateRecipe, read_recipe, write_recipe
 from manyheads.errors import RecipeError
+from manyheads.models.transformer import TransformerConfig
 from tests.made import CLASSIFY, TRANSLATE
 
 SHIPPED = shipped("recipes")
@@ -276,7 +277,9 @@ def test_overrides(translate: Path) -> None:
     assert recipe.evaluate.metrics == ("exact", "bleu")
     assert recipe.train.early_stop is not None
     assert recipe.train.early_stop.patience == 3
-    assert recipe.config().norm == "pre"
+    config = recipe.config()
+    assert isinstance(config, TransformerConfig)
+    assert config.norm == "pre"
     assert recipe.data.source == "has=equals"
 
 

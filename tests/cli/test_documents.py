@@ -104,9 +104,12 @@ def test_a_document_that_is_not_text(call: Call, translator: Path, tmp_path: Pat
     assert "bad.tsv, line 1" in found.err
 
 
-def test_long_lines_are_remarked_on(call: Call, translator: Path) -> None:
+def test_long_lines_are_remarked_on(
+    call: Call, translator: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Translated as ever, with a warning that tells of --file."""
-    long = "nine " * 400
+    monkeypatch.setattr("manyheads.app.documents.longest_source", lambda _: 8)
+    long = "nine " * 12
     found = call("translate", "--model", translator, "--beam", "1", "three", long)
     assert found.code == 0
     assert len(found.out.splitlines()) == 2

@@ -184,12 +184,26 @@ def test_a_wide_beam_is_exhaustive(seed: int, limit: int, phrases: list[list[int
     """With V^L beams: the best of all outputs that have everything in time for their end."""
     phrases = [[min(token, B) for token in phrase] for phrase in phrases]  # four tokens are enough
     assume(sum(map(len, phrases)) < limit)
+    # The room that is kept for them is that of one phrase after the other: see below.
+    assume(phrases[0] == phrases[-1] or not set(phrases[0]) & set(phrases[-1]))
     after, beams = random_tree(seed, 4), min(4**limit, 150)
     (found,) = search(after, [phrases], [limit], beams=beams, n_best=5)
     outputs = exhaustive(after, 0, 4, limit, 1.0)
     expected = [each for each in outputs if contains(each.tokens[: limit - 1], phrases)][:5]
     assert [each.tokens for each in found] == [each.tokens for each in expected]
     assert [each.score for each in found] == pytest.approx([each.score for each in expected])
+
+
+def test_phrases_that_share_tokens_may_share_them() -> None:
+    """b a a has both a and a a; but with room for three only, b could not come first."""
+    after = random_tree(0, 4)
+    for limit in (4, 5):
+        outputs = exhaustive(after, 0, 4, limit, 1.0)
+        best = next(each for each in outputs if contains(each.tokens[: limit - 1], [[A], [A, A]]))
+        assert best.tokens[:3] == [B, A, A]
+        ((found,),) = search(after, [[[A], [A, A]]], [limit], beams=150)
+        assert contains(found.tokens, [[A], [A, A]])
+        assert (found.tokens == best.tokens) == (limit == 5)
 
 
 @thorough

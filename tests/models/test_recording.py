@@ -12,14 +12,12 @@ from torch import Tensor
 from manyheads.decode.beam import beam_search
 from manyheads.decode.greedy import greedy_search
 from manyheads.models.build import build
-from manyheads.models.presets import Config
 from manyheads.models.transformer import TransformerConfig
-from manyheads.models.vit import VitConfig
 from manyheads.nn import attention
 from manyheads.nn.attention import AttentionRecord
 from manyheads.nn.trace import Trace, record
 from tests import reverser
-from tests.small import EVERY, TRANSFORMERS, VITS, inputs, randomise
+from tests.small import EVERY, TRANSFORMERS, VITS, Stacked, inputs, randomise
 
 presets = pytest.mark.parametrize("config", EVERY.values(), ids=EVERY)
 
@@ -36,16 +34,16 @@ def both(run: Callable[[], Tensor]) -> tuple[Tensor, Tensor, Trace]:
     return plain, recorded, trace
 
 
-def attentions(config: Config) -> int:
-    if isinstance(config, VitConfig):
-        return config.layers
-    return config.encoder_layers + 2 * config.decoder_layers
+def attentions(config: Stacked) -> int:
+    if isinstance(config, TransformerConfig):
+        return config.encoder_layers + 2 * config.decoder_layers
+    return config.layers
 
 
 @presets
 @pytest.mark.parametrize("precision", ["fp32", "bf16 autocast", "bf16 weights"])
 @pytest.mark.parametrize("grad", [False, True], ids=["no grad", "grad"])
-def test_recorded_equals_unrecorded(config: Config, precision: str, grad: bool) -> None:
+def test_recorded_equals_unrecorded(config: Stacked, precision: str, grad: bool) -> None:
     """T5, design: bitwise equal logits, in evaluation."""
     model, arguments = randomise(build(config)).eval(), inputs(config)
     context: Callable[[], AbstractContextManager[Any]] = nullcontext
@@ -63,7 +61,7 @@ def test_recorded_equals_unrecorded(config: Config, precision: str, grad: bool) 
 
 @presets
 @pytest.mark.parametrize("attention_dropout", [0.0, 0.2])
-def test_recorded_equals_unrecorded_in_training(config: Config, attention_dropout: float) -> None:
+def test_recorded_equals_unrecorded_in_training(config: Stacked, attention_dropout: float) -> None:
     """Also with dropout of values and of weights, from the same seed, and so are the gradients."""
     model = randomise(build(replace(config, dropout=0.2, attention_dropout=attention_dropout)))
     arguments = inputs(config)
@@ -88,7 +86,7 @@ def test_recorded_equals_unrecorded_in_training(config: Config, attention_dropou
 
 @presets
 def test_recorded_weights_are_those_that_were_used(
-    config: Config, monkeypatch: pytest.MonkeyPatch
+    config: Stacked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """T5: the maps read from a trace, times V, give what the fused kernel answered."""
     seen: list[tuple[Tensor, Tensor]] = []

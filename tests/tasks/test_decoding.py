@@ -314,10 +314,10 @@ def test_alignment_needs_attention() -> None:
     net = Seq2Seq(
         Seq2SeqConfig(vocabulary=len(tokenizers().source), dim=8, hidden=8, attention="none")
     ).eval()
-    for options in ({"align": True}, {}):
-        decode = DecodeConfig(beams=2, coverage_penalty=0.0 if options else 0.2)
+    for align, coverage in ((True, 0.0), (False, 0.2)):
+        decode = DecodeConfig(beams=2, coverage_penalty=coverage)
         with pytest.raises(UsageError, match="no attention over the source"):
-            translate(net, tokenizers(), ["nine"], decode, **options)
+            translate(net, tokenizers(), ["nine"], decode, align=align)
     assert translate(net, tokenizers(), ["nine"], DecodeConfig(beams=2), details=True)
 
 

@@ -86,9 +86,9 @@ class Containing:
 
     Beams are shared out among banks, one for each number of phrase tokens that a beam has met, so
     that beams which have paid for a phrase need not compete with those that have not. An output
-    may end only when it has all. A beam that could not place the rest before its limit is dropped,
-    so phrases are missing only where the model or a rule gives them no probability at all.
-    Sentences without phrases are searched as ever.
+    may end only when it has all. A beam that could not place the rest before its limit, one phrase
+    after the other, is dropped: so phrases are missing only where the model or a rule gives them no
+    probability at all. Sentences without phrases are searched as ever.
     """
 
     groups = 1
