@@ -2,7 +2,7 @@
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -22,12 +22,12 @@ def ctranslate2(model: Transformer, compute: str, *, workers: int) -> Any:
     spec = library.specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers), config.heads, pre_norm=False
     )
-    encodings = model.positions.table.numpy()
+    encodings = cast(Any, model.positions).table.numpy()
     for ours, theirs in ((model.encoder, spec.encoder), (model.decoder, spec.decoder)):
         embedding = theirs.embeddings if ours is model.decoder else theirs.embeddings[0]
         embedding.weight = model.embedding.weight.detach().numpy()
         theirs.position_encodings.encodings = encodings
-        for block, layer in zip(ours.blocks, theirs.layer, strict=True):
+        for block, layer in zip(cast(Any, ours.blocks), theirs.layer, strict=True):
             _self_attention(layer.self_attention, block.attention, block.around_attention)
             if ours is model.decoder:
                 _cross_attention(layer.attention, block.cross, block.around_cross)

@@ -7,6 +7,7 @@ CTranslate2 has no such hook: it makes as many tokens a batch, all sentences of 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -147,10 +148,7 @@ def _case(title: str, config: TransformerConfig, batches: list[Sentences], beams
                 for name, model, call in sides
                 for precision in INFERENCE
             ),
-            *(
-                Contender("CTranslate2", compute, lambda compute=compute: engine(compute))
-                for compute in engines
-            ),
+            *(Contender("CTranslate2", compute, partial(engine, compute)) for compute in engines),
         ],
         bar=BAR,
     )

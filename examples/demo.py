@@ -14,7 +14,7 @@ import manyheads
 from manyheads.app.explain import explain_image, explain_text
 from manyheads.app.folder import ModelFolder
 from manyheads.app.paths import find_recipe
-from manyheads.app.predict import Classifier, Translator
+from manyheads.app.predict import Classifier, Predictor, Translator
 from manyheads.app.recipe import read_recipe
 from manyheads.app.run import train
 from manyheads.app.sources import image_split
@@ -47,7 +47,7 @@ def main() -> None:
     classify_digits(classifier)
 
 
-def trained(name: str) -> tuple[Translator | Classifier, str]:
+def trained(name: str) -> tuple[Predictor, str]:
     """Train a shipped recipe, or go on where an earlier demonstration stopped."""
     console.rule(f"Training {name}")
     out = FOLDER / name

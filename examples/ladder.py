@@ -50,9 +50,7 @@ def main() -> None:
         print(f"| {name} | " + " | ".join(cells) + " |")
 
 
-def _measured(
-    arguments: argparse.Namespace, preset: str, hidden: int, seed: int
-) -> dict[str, Any]:
+def _measured(arguments: argparse.Namespace, preset: str, hidden: int, seed: int) -> dict[str, Any]:
     out = arguments.out / f"{arguments.recipe}-{preset}-{seed}"
     rate = [f"train.learning_rate={RATE[preset]}"] if preset in RATE else []
     _manyheads(

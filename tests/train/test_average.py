@@ -18,10 +18,15 @@ from manyheads.train.config import EarlyStop
 from tests.train.toy import Plane, Scripted, Unplugged, config, network, run
 
 
-def single(value: float) -> nn.Module:
+def single(value: float) -> nn.Linear:
     layer = nn.Linear(1, 1, bias=False)
     nn.init.constant_(layer.weight, value)
     return layer
+
+
+def first(model: nn.Module) -> torch.Tensor:
+    """A copy of the first parameter."""
+    return next(model.parameters()).detach().clone()
 
 
 def test_moving_average_by_hand() -> None:
@@ -70,13 +75,13 @@ def test_training_goes_on_from_its_own_weights() -> None:
 
 def test_tied_weights_stay_tied() -> None:
     """One parameter under two names is averaged once."""
-    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
-    model[1].weight = model[0].weight
-    ema = ExponentialAverage(0.5)
+    one, other = nn.Linear(3, 3), nn.Linear(3, 3)
+    other.weight = one.weight
+    model, ema = nn.Sequential(one, other), ExponentialAverage(0.5)
     ema.after_step(model, 100)
     assert set(ema.weights()) == {"0.weight", "0.bias", "1.bias"}
     with averaged(ema, model):
-        assert model[1].weight is model[0].weight
+        assert other.weight is one.weight
 
 
 def test_recipes_choose() -> None:
@@ -99,17 +104,17 @@ def test_kept_and_validated_weights_are_the_averaged_ones(
         tmp_path / "averaged",
         Plane(),
         config(**how),
-        keep=lambda model: kept.append(model[0].weight.detach().clone()),
+        keep=lambda model: kept.append(first(model)),
     )
-    assert torch.equal(kept[-1], model[0].weight)
-    assert not torch.equal(model[0].weight, plain[0].weight)
+    assert torch.equal(kept[-1], first(model))
+    assert not torch.equal(first(model), first(plain))
 
 
 def test_the_mean_is_of_the_weights_that_were_validated(tmp_path: Path) -> None:
     """Steps 5, 10 and 12 are validated: the mean of 2 is that of two plain runs ending there."""
     ends = [run(tmp_path / str(n), Plane(), config(steps=n, schedule="constant")) for n in (10, 12)]
     mean = run(tmp_path / "mean", Plane(), config(average=2, schedule="constant"))
-    torch.testing.assert_close(mean[0].weight, (ends[0][0].weight + ends[1][0].weight) / 2)
+    torch.testing.assert_close(first(mean), (first(ends[0]) + first(ends[1])) / 2)
 
 
 @pytest.mark.parametrize("how", [{"ema": 0.9}, {"average": 2}])
@@ -136,8 +141,8 @@ def test_early_stop_keeps_the_best_average(tmp_path: Path) -> None:
         tmp_path,
         Scripted(2.0, 1.0),
         config(ema=0.9, early_stop=stop),
-        keep=lambda model: kept.append(model[0].weight.detach().clone()),
+        keep=lambda model: kept.append(first(model)),
         model=network(),
     )
     assert len(kept) == 1
-    assert not torch.equal(kept[0], model[0].weight)
+    assert not torch.equal(kept[0], first(model))

@@ -64,8 +64,7 @@ def card(folder: ModelFolder) -> str:
         "",
         "## Limits",
         "",
-        f"{limits} "
-        "`recipe.toml` holds every setting, `evaluations.jsonl` every measurement.",
+        f"{limits} `recipe.toml` holds every setting, `evaluations.jsonl` every measurement.",
         "",
     ]
     return "\n".join(lines)

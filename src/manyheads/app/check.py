@@ -152,9 +152,7 @@ def _sides_of(name: str) -> str:
 
 def check(place: Place, held_out: Mapping[str, Place]) -> Checked:
     """Check a corpus, also against the splits that it must not overlap with."""
-    splits = {
-        split: HeldOut(other.pairs(_overlook)) for split, other in held_out.items()
-    }
+    splits = {split: HeldOut(other.pairs(_overlook)) for split, other in held_out.items()}
     checker = Checker(place.source, place.target, splits)
     for pair in place.pairs(checker.report):
         checker.add(pair)
