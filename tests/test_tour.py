@@ -13,11 +13,11 @@ def listed() -> list[tuple[Path, int]]:
     return [(ROOT / path, int(lines)) for path, lines in rows]
 
 
-def test_the_path_from_the_command_line_to_the_kernel_is_eight_files_and_about_1000_lines() -> None:
+def test_the_path_from_the_command_line_to_the_kernel_is_eight_files_and_about_1200_lines() -> None:
     """The tour states each file's length and the total; both are counted here."""
     files = listed()
     counted = [len(path.read_text(encoding="utf-8").splitlines()) for path, _ in files]
     assert len(files) == 8
     assert [lines for _, lines in files] == counted, "update the line counts in docs/tour.md"
     assert f"Together: {sum(counted):,} lines." in TOUR
-    assert sum(counted) <= 1_150
+    assert sum(counted) <= 1_250

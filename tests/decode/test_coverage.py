@@ -15,7 +15,7 @@ from manyheads.decode.beam import beam_search
 from manyheads.decode.coverage import Coverage, read_from_source
 from manyheads.decode.step import Hypothesis
 from manyheads.errors import UsageError
-from manyheads.nn.attention import ScoreRecord
+from manyheads.nn.alignment import ScoreRecord
 from manyheads.nn.trace import Site, Trace, active, record
 from tests import reverser
 from tests.decode.tree import (

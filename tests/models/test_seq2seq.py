@@ -15,7 +15,7 @@ from manyheads.errors import UsageError
 from manyheads.models.build import build
 from manyheads.models.presets import PRESETS
 from manyheads.models.seq2seq import Memory, Seq2Seq, Seq2SeqConfig
-from manyheads.nn.attention import ScoreRecord
+from manyheads.nn.alignment import ScoreRecord
 from manyheads.nn.recurrent import RecurrentRecord
 from manyheads.nn.trace import record
 from manyheads.train.losses import projected_cross_entropy, smoothed_cross_entropy

@@ -12,8 +12,8 @@ from manyheads.nn.alignment import (
     GeneralScore,
     GlobalAttention,
     NoAttention,
+    ScoreRecord,
 )
-from manyheads.nn.attention import ScoreRecord
 from manyheads.nn.trace import Site, record
 from tests.small import randomise
 

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from manyheads.decode.step import State, Step
 from manyheads.errors import UsageError
-from manyheads.nn.attention import AttentionRecord, ScoreRecord
+from manyheads.nn.alignment import ScoreRecord
+from manyheads.nn.attention import AttentionRecord
 from manyheads.nn.trace import Trace, record
 
 

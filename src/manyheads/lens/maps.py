@@ -7,7 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.nn.attention import AttentionRecord, ScoreRecord
+from manyheads.nn.alignment import ScoreRecord
+from manyheads.nn.attention import AttentionRecord
 from manyheads.nn.trace import Site, Trace
 
 

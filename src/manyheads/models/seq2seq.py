@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.parts import CELLS, SCORES, CellName, ScoreName
-from manyheads.nn.alignment import GlobalAttention, NoAttention, Source
-from manyheads.nn.attention import keep_scores
+from manyheads.nn.alignment import GlobalAttention, NoAttention, Source, keep_scores
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.masks import padding_mask
 from manyheads.nn.readout import Readout, logits

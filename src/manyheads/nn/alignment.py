@@ -4,14 +4,47 @@ The query is the decoder's state, the keys and values are the encoder's. What di
 its softmax, its mask and its record are those of `attention.py`.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from manyheads.nn.attention import keep_scores, normalise
-from manyheads.nn.trace import Site
+from manyheads.nn.attention import normalise
+from manyheads.nn.trace import Site, active, refuse_compiled
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRecord:
+    """What a recorder keeps of an attention whose scores are not QK^T: the scores."""
+
+    site: Site
+    scores: Float[Tensor, "batch head query key"]
+    mask: Bool[Tensor, "..."] | None
+
+    @property
+    def weights(self) -> Float[Tensor, "batch head query key"]:
+        """The attention map, in fp32."""
+        return normalise(self.scores.float(), self.mask)
+
+
+def keep_scores(
+    scores: Float[Tensor, "batch head query key"],
+    mask: Bool[Tensor, "..."] | None = None,
+    *,
+    site: Site,
+) -> None:
+    """Record scores of any origin, if a recorder is open.
+
+    Raises:
+        UsageError: a recorder is open while torch.compile traces the model.
+    """
+    trace = active()
+    if trace is not None:
+        if torch.compiler.is_compiling():
+            refuse_compiled()
+        trace.records.append(ScoreRecord(site, scores.detach(), mask))
 
 
 class AdditiveScore(nn.Module):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.nn.cache import KeyValueCache
-from manyheads.nn.trace import Site, active
+from manyheads.nn.trace import Site, active, refuse_compiled
 
 
 def attention_weights(
@@ -90,7 +90,7 @@ def attend(
     trace = active()
     if trace is not None:
         if torch.compiler.is_compiling():
-            _refuse_compiled()
+            refuse_compiled()
         kept_bias = None if bias is None else bias.detach()
         trace.records.append(AttentionRecord(site, q.detach(), k.detach(), mask, kept_bias))
     if dropout == 0.0 and _formula_is_faster(q, k):
@@ -112,55 +112,6 @@ def _formula_is_faster(q: Tensor, k: Tensor) -> bool:
         return False
     learning = q.requires_grad and torch.is_grad_enabled()
     return queries <= 4 or (learning and q.dtype == torch.bfloat16)
-
-
-_RECORDER_UNDER_COMPILE = (
-    "A recorder is open while a model compiled with torch.compile runs. Record with the "
-    "uncompiled model instead (compiled._orig_mod): it has the same weights and maps."
-)
-
-
-def _refuse_compiled() -> None:
-    raise UsageError(_RECORDER_UNDER_COMPILE)
-
-
-# Not compiled, or the exception would be swallowed and the model run uncompiled. Under fullgraph
-# torch raises an exception of its own here, and shows the reason. This is what the decorator
-# torch.compiler.disable sets; calling it would import the compiler, which costs more than a second.
-_refuse_compiled._torchdynamo_disable = True  # type: ignore[attr-defined]
-_refuse_compiled._torchdynamo_disable_msg = _RECORDER_UNDER_COMPILE  # type: ignore[attr-defined]
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreRecord:
-    """What a recorder keeps of an attention whose scores are not QK^T: the scores."""
-
-    site: Site
-    scores: Float[Tensor, "batch head query key"]
-    mask: Bool[Tensor, "..."] | None
-
-    @property
-    def weights(self) -> Float[Tensor, "batch head query key"]:
-        """The attention map, in fp32."""
-        return normalise(self.scores.float(), self.mask)
-
-
-def keep_scores(
-    scores: Float[Tensor, "batch head query key"],
-    mask: Bool[Tensor, "..."] | None = None,
-    *,
-    site: Site,
-) -> None:
-    """Record scores of any origin (see `alignment.py`), if a recorder is open.
-
-    Raises:
-        UsageError: a recorder is open while torch.compile traces the model.
-    """
-    trace = active()
-    if trace is not None:
-        if torch.compiler.is_compiling():
-            _refuse_compiled()
-        trace.records.append(ScoreRecord(site, scores.detach(), mask))
 
 
 Rotate = Callable[[Tensor, int], Tensor]

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from threading import local
 from typing import Protocol, runtime_checkable
 
+from manyheads.errors import UsageError
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -81,3 +83,21 @@ def record() -> Iterator[Trace]:
 def active() -> Trace | None:
     """Return the open recorder of this thread, or None."""
     return _recorder.trace
+
+
+_RECORDER_UNDER_COMPILE = (
+    "A recorder is open while a model compiled with torch.compile runs. Record with the "
+    "uncompiled model instead (compiled._orig_mod): it has the same weights and maps."
+)
+
+
+def refuse_compiled() -> None:
+    """Say that a recorder and torch.compile exclude each other."""
+    raise UsageError(_RECORDER_UNDER_COMPILE)
+
+
+# Not compiled, or the exception would be swallowed and the model run uncompiled. Under fullgraph
+# torch raises an exception of its own here, and shows the reason. This is what the decorator
+# torch.compiler.disable sets; calling it would import the compiler, which costs more than a second.
+refuse_compiled._torchdynamo_disable = True  # type: ignore[attr-defined]
+refuse_compiled._torchdynamo_disable_msg = _RECORDER_UNDER_COMPILE  # type: ignore[attr-defined]

@@ -26,6 +26,9 @@ from manyheads.train.schedule import learning_rate
 from manyheads.train.task import B, Task
 
 
+LOWER_IS_BETTER = ("loss", "perplexity", "ter")  # the ends of metrics' names
+
+
 class Observer(Protocol):
     """Whoever watches a run: a progress bar, a page, nobody."""
 
@@ -186,7 +189,7 @@ def _improved(progress: Progress, metrics: dict[str, float], config: TrainConfig
         )
     value = metrics[name]
     better = progress.best is None or (
-        value < progress.best if name.endswith("loss") else value > progress.best
+        value < progress.best if name.endswith(LOWER_IS_BETTER) else value > progress.best
     )
     if better:
         progress.best = value
