@@ -183,6 +183,18 @@ def test_company_changes_nothing(seed: int, limits: list[int]) -> None:
         assert alone == together[source][:1]
 
 
+def test_the_largest_number_draws_what_can_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 - 2^-53 is the largest number below 1: it must not fall behind the last token's place."""
+
+    class Largest:
+        def random(self) -> float:
+            return 1 - 2**-53
+
+    monkeypatch.setattr("manyheads.decode.sample.generator", lambda *_: Largest())
+    ((found,),) = draw(from_table({(): {A: 0.5, END: 0.5}, (A,): {END: 1.0}}, 4), [3])
+    assert found.tokens == [A]  # not b, which has no probability
+
+
 def test_another_seed_draws_another() -> None:
     """The same seed the same, another something else."""
     after = random_tree(0, 6)

@@ -281,6 +281,19 @@ def test_greedy_takes_the_likeliest_token(seed: int, limits: list[int]) -> None:
         assert found.score == pytest.approx(total / len(tokens), abs=1e-5)
 
 
+def test_greedy_scores_are_those_of_a_beam_search() -> None:
+    """One beam finds the same, and reports the same score under any length penalty."""
+    after = from_table({(): {A: 0.9, END: 0.1}, (A,): {B: 1.0}, (A, B): {END: 1.0}}, 4)
+    for penalty in (0.0, 0.6, 2.0):
+        (found,) = greedy_search(
+            Tree(after), sources(1), [5], start=START, end=END, length_penalty=penalty
+        )
+        ((same_as, *_),) = beam(after, [5], beams=1, length_penalty=penalty)
+        assert found.tokens == same_as.tokens == [A, B]
+        assert found.score == pytest.approx(math.log(0.9) / 3**penalty)
+        assert found.score == pytest.approx(same_as.score)
+
+
 @thorough
 @given(seed=seeds, limits=st.lists(st.integers(1, 5), min_size=2, max_size=5))
 def test_company_changes_nothing_in_a_tree(seed: int, limits: list[int]) -> None:

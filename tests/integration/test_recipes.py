@@ -42,6 +42,10 @@ def make_data(recipe: Recipe, root: Path) -> list[str]:
             write_lines(root / name, pairs if recipe.data.column else target)
         elif isinstance(recipe, TranslateRecipe):
             source, target = numbers(60, seed)
+            if name.endswith(".tsv"):
+                pairs = [f"{one}\t{other}" for one, other in zip(source, target, strict=True)]
+                write_lines(root / name, pairs)
+                continue
             write_lines(root / f"{name}.{recipe.data.source}", source)
             write_lines(root / f"{name}.{recipe.data.target}", target)
         else:

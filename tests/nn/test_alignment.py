@@ -40,7 +40,7 @@ STATES = torch.tensor([[[3.0, -1.0], [0.0, 1.0]]])  # h_1, h_2
 
 
 def test_dot_by_hand() -> None:
-    """T4: s . h, without a square root: Luong et al. 2015, equation 8."""
+    """T4: s . h, without a square root: Luong et al. 2015, 3.1."""
     score = DotScore(2)
     assert score(STATE, score.project(STATES)).tolist() == [[[1.0, 2.0]]]
 

@@ -39,6 +39,16 @@ def test_select_takes_rows_in_any_order_and_twice() -> None:
     assert cache.keys.flatten().tolist() == [0, 1, 2]
 
 
+def test_select_while_gradients_are_kept() -> None:
+    """A step that is taken outside of a search, without no_grad, is still a step."""
+    new = numbers(0, 1, 2).requires_grad_()
+    cache = KeyValueCache.empty(3, 1, 4, 1, torch.zeros(0)).append(new, 2 * new)
+    chosen = cache.select(torch.tensor([2, 0, 2]))
+    (chosen.keys + chosen.values).sum().backward()
+    assert new.grad is not None
+    assert new.grad.flatten().tolist() == [3, 0, 6]
+
+
 def test_the_cache_follows_type_and_device() -> None:
     """The encoder's output says what numbers are kept."""
     assert KeyValueCache.empty(1, 1, 1, 1, torch.zeros(0, dtype=torch.bfloat16)).keys.dtype == (

@@ -256,6 +256,8 @@ def test_a_blank_is_filled(tmp_path: Path) -> None:
     assert first[0].text == second[0].text  # both blanks hold their likeliest token
     assert first[1].text.split()[1:] == first[0].text.split()[1:]
     assert second[1].text.split()[:2] == second[0].text.split()[:2]
+    (all_there_are,) = fill(model, tokenizer(), "<mask>", top=10_000)
+    assert len(all_there_are) == len(tokenizer()) - 4  # no padding, start, end or mask
     with pytest.raises(UsageError, match=r"nothing to fill in 'one two'.*<mask>"):
         fill(model, tokenizer(), "one two")
     with pytest.raises(UsageError, match="top is 0"):

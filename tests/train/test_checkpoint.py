@@ -177,3 +177,20 @@ def test_a_checkpoint_is_plain_tensors_and_json(tmp_path: Path) -> None:
     ]
     assert "exp_avg/0.weight" in load_file(only / "optimizer.safetensors")
     assert json.loads((only / "progress.json").read_text())["progress"]["step"] == 4
+
+
+def test_a_checkpoint_from_before_there_were_averages(tmp_path: Path) -> None:
+    """It goes on as if nothing had happened; but a file that is listed and missing is damage."""
+    whole = run(tmp_path / "whole", Plane(), config())
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", Plane(), config(), observer=Unplugged(9))
+    newest = checkpoint.checkpoints(tmp_path / "cut" / "state")[-1]
+    (newest / "average.safetensors").unlink()
+    with pytest.raises(FolderError, match="damaged"):
+        run(tmp_path / "cut", Plane(), config())
+    document = json.loads((newest / "progress.json").read_text())
+    del document["sha256"]["average.safetensors"]
+    (newest / "progress.json").write_text(json.dumps(document))
+    resumed = run(tmp_path / "cut", Plane(), config())
+    for one, two in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, two)

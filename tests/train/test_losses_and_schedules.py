@@ -120,7 +120,8 @@ def test_the_fused_output_layer_under_autocast() -> None:
         fused = projected_cross_entropy(layer, x, targets=targets, smoothing=0.1)
         plain = smoothed_cross_entropy(layer(x), targets, 0.1)
     assert fused.dtype == torch.float32
-    torch.testing.assert_close(fused, plain, rtol=1e-5, atol=1e-5)
+    # Autocast adds the bias in bf16, too; the fused layer in fp32.
+    torch.testing.assert_close(fused, plain, rtol=1e-3, atol=0)
     assert fused.item() != exact.item()
     (ours,) = torch.autograd.grad(fused, x)
     (theirs,) = torch.autograd.grad(exact, x)

@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from torch import nn
 
 from manyheads.errors import TrainingError
-from manyheads.train.precision import CANDIDATES, fastest, measure
-from tests.train.toy import Plane, network
+from manyheads.train.precision import CANDIDATES, ROUNDS, fastest, measure
+from manyheads.train.task import Loss
+from tests.train.toy import Plane, Points, network
 
 
 def test_bf16_must_gain_more_than_a_tenth() -> None:
@@ -35,3 +37,17 @@ def test_nothing_to_measure_on() -> None:
     """Said before training says it."""
     with pytest.raises(TrainingError, match="nothing to train on"):
         measure(network(), Plane(points=0))
+
+
+def test_each_precision_is_computed_in() -> None:
+    """In turns, and the first of each is for warming up."""
+
+    class Watched(Plane):
+        def loss(self, model: nn.Module, batch: Points) -> Loss:
+            computed.append(model(batch.x).dtype)
+            assert model.training
+            return super().loss(model, batch)
+
+    computed: list[torch.dtype] = []
+    measure(network().eval(), Watched())
+    assert computed == [torch.float32, torch.bfloat16] * (1 + ROUNDS)

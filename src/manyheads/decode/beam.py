@@ -99,11 +99,11 @@ def beam_search(
                 for group, done in enumerate(closed):
                     if done:  # its beams die, while other groups go on
                         scores[row, group * size : (group + 1) * size] = -torch.inf
-        rows = torch.tensor(stay, dtype=torch.long, device=device)
         if len(stay) < len(alive):  # finished sentences leave the batch
             alive = [alive[row] for row in stay]
             if not alive:
                 break
+            rows = torch.tensor(stay, dtype=torch.long, device=device)
             scores, origin, tokens, prefixes, values = (
                 part[rows] for part in (scores, origin, tokens, prefixes, values)
             )

@@ -18,9 +18,14 @@ def greedy_search(
     *,
     start: int,
     end: int,
+    length_penalty: float = 1.0,
     rules: Sequence[Rule] = (),
 ) -> list[Hypothesis]:
-    """Decode every sentence to its end token or its max_lengths tokens, whichever comes first."""
+    """Decode every sentence to its end token or its max_lengths tokens, whichever comes first.
+
+    With nothing to rank, length_penalty decides on the reported score alone: see `beam_search`,
+    which has the same arguments.
+    """
     count = len(source)
     outputs: list[list[int]] = [[] for _ in range(count)]
     values: list[list[float]] = [[] for _ in range(count)]
@@ -32,9 +37,10 @@ def greedy_search(
     while alive:
         log_probabilities, state = model.step(tokens, state)
         if rules:
-            prefixes = torch.tensor([[outputs[sentence]] for sentence in alive], dtype=torch.long)
+            said = [[outputs[sentence]] for sentence in alive]
+            prefixes = torch.tensor(said, dtype=torch.long, device=source.device)
             for rule in rules:
-                log_probabilities = rule(log_probabilities, prefixes.to(source.device), alive)
+                log_probabilities = rule(log_probabilities, prefixes, alive)
         best, tokens = log_probabilities.max(dim=-1)
         stay = []
         for row, (sentence, token, value) in enumerate(
@@ -54,6 +60,6 @@ def greedy_search(
             if alive:
                 state = model.keep(state, rows)
     return [
-        Hypothesis(output, total[n], total[n] / max(len(values[n]), 1), finished[n], values[n])
-        for n, output in enumerate(outputs)
+        Hypothesis(output, logp, logp / len(terms) ** length_penalty, done, terms)
+        for output, logp, done, terms in zip(outputs, total, finished, values, strict=True)
     ]

@@ -81,7 +81,11 @@ def sample(
         log_probabilities, state = model.step(tokens, state)
         for rule in rules:
             log_probabilities = rule(log_probabilities, prefixes, alive)
-        drawn = torch.tensor([[each.random() for each in streams[n]] for n in alive], device=device)
+        drawn = torch.tensor(
+            [[each.random() for each in streams[n]] for n in alive],
+            dtype=torch.double,  # in fp32 the largest of them would be 1
+            device=device,
+        )
         tokens = _draw(sampling(log_probabilities), drawn)
         chances = log_probabilities.gather(2, tokens[..., None])[..., 0].tolist()
         stay = []
@@ -116,6 +120,6 @@ def _draw(
     """Turn numbers from 0 to 1 into tokens: where they fall when probabilities lie end to end."""
     ends = scores.double().log_softmax(dim=-1).exp().cumsum(dim=-1)
     # Of the last one instead of 1: rounding must not leave a gap at the end.
-    places = torch.searchsorted(ends, drawn.double()[..., None] * ends[..., -1:], right=True)
+    places = torch.searchsorted(ends, drawn[..., None] * ends[..., -1:], right=True)
     # What idles behind its end may have no continuation at all: any will do.
     return places[..., 0].clamp(max=scores.shape[-1] - 1)

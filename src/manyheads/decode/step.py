@@ -39,8 +39,8 @@ class Hypothesis:
     """One output: its tokens without start and end, and how likely the model finds it.
 
     `log_probability` is the sum over tokens, the end token included; `score` is what hypotheses
-    are ranked by: that sum divided by length ** length_penalty. `finished` is False where the
-    length limit cut the output off. `token_log_probabilities` are the terms of the sum, the end
+    are ranked by: that sum divided by length ** length_penalty, and a bonus if the search has one.
+    `finished` is False where the length limit cut the output off. `token_log_probabilities` are the terms of the sum, the end
     token's last if there is one. All are meant after the rules of the search: an end that was
     forced costs nothing.
     """

@@ -68,7 +68,7 @@ class AdditiveScore(nn.Module):
 
 
 class DotScore(nn.Module):
-    """s_i . h_j (Luong et al. 2015, equation 8)."""
+    """s_i . h_j (Luong et al. 2015, 3.1)."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class DotScore(nn.Module):
 
 
 class GeneralScore(nn.Module):
-    """s_i . W h_j (Luong et al. 2015, equation 8)."""
+    """s_i . W h_j (Luong et al. 2015, 3.1)."""
 
     def __init__(self, size: int) -> None:
         super().__init__()

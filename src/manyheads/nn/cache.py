@@ -60,6 +60,8 @@ class KeyValueCache:
 
 def _select(storage: Tensor, rows: Tensor, length: int) -> Tensor:
     """Copy rows, and of them only what has been written."""
+    if storage.requires_grad and torch.is_grad_enabled():  # which the faster way below has not
+        return storage.index_select(0, rows)
     chosen = storage.new_empty((len(rows), *storage.shape[1:]))
     # Several times faster than indexing with a tensor, which reads value by value.
     torch.index_select(storage[:, :, :length], 0, rows, out=chosen[:, :, :length])

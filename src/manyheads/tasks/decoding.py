@@ -55,7 +55,7 @@ class DecodeConfig:
     temperature: Annotated[float, Gt(0)] = 1.0  # below 1 safer, above 1 bolder
     top_k: Count | None = None  # draw from so many of the likeliest tokens
     top_p: Annotated[float, Gt(0), Le(1)] = 1.0  # draw from the likeliest with this probability
-    no_repeat_ngram: Annotated[int, Ge(0)] = 0  # no n tokens twice in a row; 0 lets them
+    no_repeat_ngram: Annotated[int, Ge(0)] = 0  # no n tokens in a row twice; 0 lets them
     min_length: Annotated[int, Ge(0)] = 0  # tokens, the end not included
     max_length: Count | None = None  # tokens, the end included; None: 2 * source + 16
     forced_end: bool = False  # end at the limit rather than be cut off; Marian's models want it
@@ -278,7 +278,15 @@ def _search(
         )
         return [sorted(each, key=lambda hypothesis: -hypothesis.score) for each in drawn]
     if beams == 1:
-        best = greedy_search(model, source, limits, start=ids.start, end=ids.end, rules=rules)
+        best = greedy_search(
+            model,
+            source,
+            limits,
+            start=ids.start,
+            end=ids.end,
+            length_penalty=decode.length_penalty,
+            rules=rules,
+        )
         return [[hypothesis] for hypothesis in best]
     choose: Chooser = LIKELIEST
     if decode.groups > 1:

@@ -257,7 +257,8 @@ def fill(
     device = next(model.parameters()).device
     logits = model(torch.tensor([[*tokens, END]], device=device))[0, places]
     logits[:, : UNKNOWN + 1] = -torch.inf  # padding, start, end and the mask are no text
-    values, candidates = F.log_softmax(logits.float(), dim=-1).topk(min(top, logits.shape[1]))
+    proposed = min(top, logits.shape[1] - UNKNOWN - 1)
+    values, candidates = F.log_softmax(logits.float(), dim=-1).topk(proposed)
     best = list(tokens)
     for place, choice in zip(places, candidates[:, 0].tolist(), strict=True):
         best[place] = choice

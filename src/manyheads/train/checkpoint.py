@@ -131,7 +131,9 @@ def load(
                 raise FolderError(f"{newest / name} is not what was written (its sha256 differs)")
         model_tensors = load_file(newest / "model.safetensors")
         optimizer_tensors = load_file(newest / "optimizer.safetensors")
-        averages = load_file(newest / "average.safetensors")
+        # Checkpoints from before there were averages have none.
+        averaged = "average.safetensors" in document["sha256"]
+        averages = load_file(newest / "average.safetensors") if averaged else {}
     except (OSError, ValueError, KeyError, TypeError, FolderError) as error:
         older = (
             f"resume from {found[-2].name}" if len(found) > 1 else "start again from the beginning"
