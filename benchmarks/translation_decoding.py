@@ -91,11 +91,12 @@ def cases() -> Iterator[Case]:
 
 
 def _case(title: str, config: TransformerConfig, batches: list[Sentences], beams: int) -> Case:
-    ours_model = Transformer(config)
+    ours_model, threads = Transformer(config), torch.get_num_threads()
     engines = {
         compute: ctranslate2(ours_model, compute, workers=cpu_threads())
         for compute in ("float32", "int8")
     }
+    torch.set_num_threads(threads)
 
     def ours(model: Any, _: torch.dtype) -> object:
         return [_search(Scripted(model, b.lengths), b, config, beams) for b in batches]
@@ -114,7 +115,8 @@ def _case(title: str, config: TransformerConfig, batches: list[Sentences], beams
         ]
 
     def engine(compute: str) -> object:
-        return [
+        threads = torch.get_num_threads()
+        found = [
             engines[compute].translate_batch(
                 [
                     [str(token) for token in row if token != config.pad]
@@ -127,6 +129,8 @@ def _case(title: str, config: TransformerConfig, batches: list[Sentences], beams
             )
             for batch in batches
         ]
+        torch.set_num_threads(threads)  # the engine sets OpenMP's number for the whole process
+        return found
 
     sides: list[tuple[str, nn.Module, Call]] = [
         ("manyheads", ours_model, ours),

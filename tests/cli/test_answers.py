@@ -152,9 +152,9 @@ def test_classify_json(call: Call, classifier: Path, pictures: list[Path]) -> No
 
 
 def test_default_models(call: Call, tmp_path: Path) -> None:
-    """Contracts: dates are translated and digits read without a word about models."""
-    found = call("translate", "Friday, 20 November 2026")
-    assert found == (0, "2026년 11월 20일 금요일\n", "")
+    """Contracts: English becomes German and digits are read without a word about models."""
+    found = call("translate", "A man is riding a bicycle.")
+    assert found == (0, "Ein Mann fährt Fahrrad.\n", "")
     read_digits().open(0).resize((80, 80)).save(tmp_path / "zero.png")
     found = call("classify", "--top", "1", "zero.png")
     assert found.code == 0

@@ -120,6 +120,12 @@ def test_a_single_token_is_asked_about() -> None:
     assert sum(token != NOTHING for token in wanted) == 1
 
 
+def test_a_line_without_tokens_is_left_out() -> None:
+    """Of sentencepiece's sign for a space alone nothing is left: no batch may ask about nothing."""
+    examples = MaskedToken(sentences(["one two", "▁"]), tokenizer())
+    assert (examples.kept.tolist(), examples.left_out) == ([0], 1)
+
+
 def test_longer_lines_are_left_out_and_counted() -> None:
     """The indices stay those of the file."""
     lengths = [len(ids) + 1 for ids in tokenizer().encode(LINES)]

@@ -124,7 +124,9 @@ def pairs(
     test = corpus.test or any(
         _is_recipes_test(data, each.data, languages) for each in (recipe, *others)
     )
-    return corpus, heading(corpus.origin, corpus.hashes, data, split, final, test=test)
+    return corpus, heading(
+        _name(recipe.data, split, corpus.origin), corpus.hashes, data, split, final, test=test
+    )
 
 
 def _evaluate_images(
@@ -136,7 +138,9 @@ def _evaluate_images(
         image_split(split, recipe.data) if data is None else read_images(here(data), recipe.data)
     ).relabel(classifier.labels)
     test = _is_recipes_test(data, recipe.data)
-    head = heading(images.origin, images.hashes, data, split, final, test=test)
+    head = heading(
+        _name(recipe.data, split, images.origin), images.hashes, data, split, final, test=test
+    )
     measured = score(classifier.model, Pixels(images, classifier.preprocessing))
     scores = {
         "accuracy": Score(measured["accuracy"], "share of pictures whose likeliest class is right"),
@@ -183,7 +187,9 @@ def _sentences(
 ) -> tuple[Sentences, dict[str, Any]]:
     lines = sentence_split(split, named) if data is None else sentences(here(data), named)
     test = _is_recipes_test(data, named)
-    return lines, heading(lines.origin, lines.hashes, data, split, final, test=test)
+    return lines, heading(
+        _name(recipe.data, split, lines.origin), lines.hashes, data, split, final, test=test
+    )
 
 
 def _is_recipes_test(
@@ -202,6 +208,11 @@ def _is_recipes_test(
         return given == test
     except NotFoundError:  # generated, or not there: nothing to compare
         return False
+
+
+def _name(data: object, split: str, origin: str) -> str:
+    """Name a split as the recipe does: where its files lie on this machine means nothing later."""
+    return getattr(data, split, None) or origin
 
 
 def heading(

@@ -22,7 +22,7 @@ def run(
     ] = None,
     model: Annotated[
         str, typer.Option(help="Name of a shipped model, or a folder.")
-    ] = "date-en-ko",
+    ] = "multi30k-en-de",
     file: Annotated[
         Path | None,
         typer.Option(

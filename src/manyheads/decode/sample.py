@@ -67,6 +67,18 @@ def sample(
     Sample j of a sentence is drawn from the stream "sample" j of the sentence's own seed, so it
     depends neither on the batch nor on the number of samples. The probabilities reported are the
     model's, after the rules but before `sampling`.
+
+    Args:
+        model: scores next tokens.
+        source: token ids, padded.
+        max_lengths: the most tokens a sentence's output may have, sentence by sentence.
+        seeds: of each sentence.
+        start: the token a target begins with.
+        end: the token a target ends with.
+        sampling: the distribution that is drawn from.
+        samples: outputs a sentence.
+        length_penalty: score = log-probability / length ** length_penalty.
+        rules: what may come next, applied to the log-probabilities in this order.
     """
     count, device = len(source), source.device
     streams = [[generator(seed, "sample", j) for j in range(samples)] for seed in seeds]

@@ -40,9 +40,9 @@ class Hypothesis:
 
     `log_probability` is the sum over tokens, the end token included; `score` is what hypotheses
     are ranked by: that sum divided by length ** length_penalty, and a bonus if the search has one.
-    `finished` is False where the length limit cut the output off. `token_log_probabilities` are the terms of the sum, the end
-    token's last if there is one. All are meant after the rules of the search: an end that was
-    forced costs nothing.
+    `finished` is False where the length limit cut the output off. `token_log_probabilities` are
+    the terms of the sum, the end token's last if there is one. All are meant after the rules of
+    the search: an end that was forced costs nothing.
     """
 
     tokens: list[int]

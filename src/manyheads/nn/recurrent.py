@@ -193,7 +193,7 @@ class Recurrent(nn.Module):
         return outputs, tuple(each.transpose(0, 1).flatten(1) for each in last)
 
     def step(self, x: Float[Tensor, "row input"], state: State) -> State:
-        """Read one token a row; return the state after it, its hidden state first."""
+        """Read one token a row, forward; return the state after it, its hidden state first."""
         self._record(x[:, None], state, None)
         return self.cell.step(x, state, self.weights[0])
 

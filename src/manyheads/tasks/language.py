@@ -71,7 +71,9 @@ class MaskedToken(Examples):
         seed: int = 0,
     ) -> None:
         encoded = tokenizer.encode(sentences.lines)
-        super().__init__(sentences, [[*ids, END] for ids in encoded], max_length)
+        # Of a line that is nothing but invisible characters no token is left to hide.
+        sequences = [[*ids, END] if ids else [] for ids in encoded]
+        super().__init__(sentences, sequences, max_length)
         self.masked = masked
         self.seed = seed
         self.vocabulary = len(tokenizer)

@@ -60,7 +60,7 @@ class Examples(ABC):
 
     @property
     def left_out(self) -> int:
-        """Count the texts that were too long."""
+        """Count the texts that were too long, or had nothing to learn from."""
         return len(self.sequences) - len(self.kept)
 
     def plan(self, max_tokens: int, *, seed: int, epoch: int) -> list[Indices]:

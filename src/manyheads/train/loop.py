@@ -25,7 +25,6 @@ from manyheads.train.optim import adamw
 from manyheads.train.schedule import learning_rate
 from manyheads.train.task import B, Task
 
-
 LOWER_IS_BETTER = ("loss", "perplexity", "ter")  # the ends of metrics' names
 
 
