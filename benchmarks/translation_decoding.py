@@ -167,7 +167,6 @@ class _Script:
 
     def __call__(self, tokens: Tensor, scores: Tensor) -> Tensor:
         # The prompt is one token, so the token to come is number tokens.shape[1].
-        scores = scores.clone()
         _force(scores, self.end, self.lengths == tokens.shape[1])
         return scores
 

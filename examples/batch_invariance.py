@@ -7,6 +7,7 @@ In fp32 nothing may change; in bf16 the rounding depends on the batch, and the s
 
 import sys
 from contextlib import nullcontext
+from typing import NamedTuple
 
 import torch
 
@@ -14,17 +15,34 @@ import manyheads
 from manyheads.app.predict import Translator
 from manyheads.app.recipe import TranslateRecipe
 from manyheads.app.sources import corpus_split
+from manyheads.tasks.metrics import TEXT_METRICS
 
 
-def compare(translator: Translator, texts: list[str], *, bf16: bool) -> tuple[int, float]:
-    """Return how many translations change, and by how much the scores of the others do."""
+class Comparison(NamedTuple):
+    """Translations of the same texts one by one and together."""
+
+    alone: list[str]
+    together: list[str]
+    difference: float  # largest, between the scores of those that are the same
+
+    @property
+    def changed(self) -> int:
+        """Count the texts that are translated differently."""
+        return sum(a != b for a, b in zip(self.alone, self.together, strict=True))
+
+
+def compare(translator: Translator, texts: list[str], *, bf16: bool) -> Comparison:
+    """Translate one by one and together."""
     precision = torch.autocast("cpu", torch.bfloat16) if bf16 else nullcontext()
     with precision:
         together = [best for best, *_ in translator.translate(texts)]
         alone = [translator.translate([text])[0][0] for text in texts]
     pairs = list(zip(alone, together, strict=True))
-    changed = sum(a.text != b.text for a, b in pairs)
-    return changed, max(abs(a.score - b.score) for a, b in pairs if a.text == b.text)
+    return Comparison(
+        [a.text for a, _ in pairs],
+        [b.text for _, b in pairs],
+        max(abs(a.score - b.score) for a, b in pairs if a.text == b.text),
+    )
 
 
 def main() -> None:
@@ -35,12 +53,19 @@ def main() -> None:
     assert isinstance(translator, Translator)
     recipe = translator.folder.recipe
     assert isinstance(recipe, TranslateRecipe)
-    texts = corpus_split("valid", recipe.data).source[:count]
+    corpus = corpus_split("valid", recipe.data)
+    texts, references = corpus.source[:count], corpus.target[:count]
+    metric = recipe.evaluate.metrics[0]
     for bf16 in (False, True):
-        changed, difference = compare(translator, texts, bf16=bf16)
+        found = compare(translator, texts, bf16=bf16)
+        alone, together = (
+            TEXT_METRICS[metric](outputs, references, recipe.data.target).value
+            for outputs in (found.alone, found.together)
+        )
         print(
-            f"{'bf16' if bf16 else 'fp32'}: {changed} of {len(texts)} change "
-            f"({changed / len(texts):.2%}); scores of the others differ by at most {difference:.1e}"
+            f"{'bf16' if bf16 else 'fp32'}: {found.changed} of {len(texts)} change; scores of the "
+            f"others differ by at most {found.difference:.1e}; {metric} {alone:.2f} one by one, "
+            f"{together:.2f} together"
         )
 
 

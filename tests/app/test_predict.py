@@ -116,7 +116,7 @@ def test_options_of_a_call(translate: Translator) -> None:
     """Prefixes are texts; beams replace those of the options."""
     (found,) = translate.translate(["one two"], prefixes=["acht"])
     assert found[0].text.startswith("acht")
-    options = translate.options(length_penalty=0.0)
+    options = translate.options(beams=3)
     (narrow,) = translate.translate(["one two"], options=options, beams=1)
     assert narrow == translate.translate(["one two"], beams=1)[0]
 

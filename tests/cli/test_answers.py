@@ -161,6 +161,16 @@ def test_default_models(call: Call, tmp_path: Path) -> None:
     assert found.out.startswith("zero.png\t0 ")
 
 
+def test_fewer_different_translations_than_asked_for(call: Call) -> None:
+    """Said on stderr, so that whoever counts lines is warned."""
+    found = call(
+        "translate", "--model", "date-en-ko", "--n-best", "3", "--diverse", "0.5", "Nov 20, 2026"
+    )
+    assert found.code == 0
+    count = len(found.out.splitlines())
+    assert (count < 3) == (f"found {count} different translations, not 3" in found.err)
+
+
 # --- evaluate -----------------------------------------------------------------------------------
 
 

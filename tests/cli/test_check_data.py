@@ -146,7 +146,9 @@ def refused(answer: Answer, code: int, *words: str) -> None:
 
 def test_fix_writes_nothing_over(call: Call, damaged: Path, tmp_path: Path) -> None:
     """Neither a corpus nor a log, least of all the input."""
-    refused(call("check-data", damaged, *ENDE, "--fix", damaged), 2, "a.en exists")
+    early = call("check-data", damaged, *ENDE, "--fix", damaged)
+    refused(early, 2, "a.en exists")
+    assert not early.out  # before the corpus was read
     (tmp_path / "b.log.jsonl").write_text("mine")
     refused(call("check-data", damaged, *ENDE, "--fix", "b"), 2, "b.log.jsonl exists")
     refused(call("check-data", damaged, *ENDE, "--fix", "b.parquet"), 2, ".parquet is not written")

@@ -79,6 +79,7 @@ def target(text: str) -> list[int]:
         ({"top_p": 1.5, "sample": True}, "less than or equal to 1"),
         ({"top_k": 0, "sample": True}, "greater than or equal to 1"),
         ({"banned": [-1]}, "greater than or equal to 0"),
+        ({"length_penalty": float("nan")}, "length_penalty is nan: it must be a finite number"),
         ({"beam": 3}, "nexpected keyword argument"),
     ],
 )

@@ -163,6 +163,18 @@ def _overlook(_: Problem) -> None:
     """Leave to a check of its own what is wrong with other data."""
 
 
+def cleaned_files(place: Place, out: Path) -> tuple[list[Path], Path]:
+    """Name the files that a cleaned corpus and its log will be written to.
+
+    Raises:
+        UsageError: they are there already, or of a kind that is not written.
+    """
+    log = out.with_name(f"{out.name}.log.jsonl")
+    files = outputs(out, place.source or "source", place.target or "target")
+    refuse_existing([*files, log])
+    return files, log
+
+
 def clean(checked: Checked, out: Path) -> Cleaned:
     """Write what is left of a checked corpus when it is mended, and a log of what was done.
 
@@ -171,9 +183,7 @@ def clean(checked: Checked, out: Path) -> Cleaned:
         DataError: the sides have different numbers of lines, so that nobody knows what to drop.
     """
     source, target = checked.place.source or "source", checked.place.target or "target"
-    log = out.with_name(f"{out.name}.log.jsonl")
-    files = outputs(out, source, target)
-    refuse_existing([*files, log])
+    files, log = cleaned_files(checked.place, out)
     if any(finding.kind == "unequal-counts" for finding in checked.findings):
         raise DataError(
             f"{checked.place.origin}: the sides have different numbers of lines, so which lines "

@@ -125,7 +125,7 @@ def pairs(
         _is_recipes_test(data, each.data, languages) for each in (recipe, *others)
     )
     return corpus, heading(
-        _name(recipe.data, split, corpus.origin), corpus.hashes, data, split, final, test=test
+        corpus.origin, corpus.hashes, data, split, final, named=recipe.data, test=test
     )
 
 
@@ -138,9 +138,7 @@ def _evaluate_images(
         image_split(split, recipe.data) if data is None else read_images(here(data), recipe.data)
     ).relabel(classifier.labels)
     test = _is_recipes_test(data, recipe.data)
-    head = heading(
-        _name(recipe.data, split, images.origin), images.hashes, data, split, final, test=test
-    )
+    head = heading(images.origin, images.hashes, data, split, final, named=recipe.data, test=test)
     measured = score(classifier.model, Pixels(images, classifier.preprocessing))
     scores = {
         "accuracy": Score(measured["accuracy"], "share of pictures whose likeliest class is right"),
@@ -187,9 +185,7 @@ def _sentences(
 ) -> tuple[Sentences, dict[str, Any]]:
     lines = sentence_split(split, named) if data is None else sentences(here(data), named)
     test = _is_recipes_test(data, named)
-    return lines, heading(
-        _name(recipe.data, split, lines.origin), lines.hashes, data, split, final, test=test
-    )
+    return lines, heading(lines.origin, lines.hashes, data, split, final, named=named, test=test)
 
 
 def _is_recipes_test(
@@ -210,11 +206,6 @@ def _is_recipes_test(
         return False
 
 
-def _name(data: object, split: str, origin: str) -> str:
-    """Name a split as the recipe does: where its files lie on this machine means nothing later."""
-    return getattr(data, split, None) or origin
-
-
 def heading(
     origin: str,
     hashes: Sequence[str],
@@ -222,9 +213,12 @@ def heading(
     split: str,
     final: bool,
     *,
+    named: object = None,
     test: bool = False,
 ) -> dict[str, Any]:
-    """Say what is measured on, for the log.
+    """Say what is measured on, for the log: a split as the [data] table `named` calls it.
+
+    Where its files lie on this machine would mean nothing later.
 
     Raises:
         UsageError: a test split without final.
@@ -237,7 +231,7 @@ def heading(
             "validation. If that is so now, say --final; to choose, use --split valid."
         )
     return {
-        "data": origin if data is None else data,
+        "data": getattr(named, split, None) or origin if data is None else data,
         "split": split if data is None else None,
         "registered": [entry.name for entry in known],
         "sha256": list(hashes),

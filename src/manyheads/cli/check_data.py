@@ -42,7 +42,7 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Look for damage in parallel text: line numbers and remedies. Exit code 1 with errors."""
-    from manyheads.app.check import check, clean, is_recipe, plan, plan_recipe
+    from manyheads.app.check import check, clean, cleaned_files, is_recipe, plan, plan_recipe
     from manyheads.cli.show import print_json
     from manyheads.errors import UsageError
 
@@ -55,6 +55,8 @@ def run(
     else:
         columns = (_column(source_column), _column(target_column))
         plans = plan(paths, source=source, target=target, columns=columns, test=test, valid=valid)
+    if fix is not None:
+        cleaned_files(plans[0][0], fix)  # refused before the work, not after it
     checked = []
     for place, held_out in plans:
         checked.append(check(place, held_out))

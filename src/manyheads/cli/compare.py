@@ -10,7 +10,7 @@ def run(
     a: Annotated[
         str, typer.Argument(metavar="A", help="A model, or a file of translations, one a line.")
     ],
-    b: Annotated[str, typer.Argument(metavar="B", help="Likewise.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The other one: a model or a file.")],
     data: Annotated[
         str | None,
         typer.Option(
@@ -26,7 +26,7 @@ def run(
         typer.Option(help="One more metric: bleu, chrf, ter, exact, bleu_lc_tok. Repeatable."),
     ] = None,
     samples: Annotated[int, typer.Option(min=100, help="Samples of the sentences.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the samples.")] = 12345,
+    seed: Annotated[int, typer.Option(min=0, help="Another one draws other samples.")] = 12345,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two translators on the same sentences: is one better, or was it luck?"""

@@ -28,7 +28,9 @@ def marian(
     source_language: Annotated[
         str | None, typer.Option(help="If the tokenizer's configuration does not name it.")
     ] = None,
-    target_language: Annotated[str | None, typer.Option(help="The same.")] = None,
+    target_language: Annotated[
+        str | None, typer.Option(help="Likewise, of the language translated into.")
+    ] = None,
     prefix: Annotated[
         str, typer.Option(help='Language code of texts that begin with none, such as ">>kor<<".')
     ] = "",

@@ -197,6 +197,11 @@ def run(
         else:
             for each in best:
                 print(each.text if n_best == 1 else f"{each.score:.4f}\t{each.text}", flush=True)
+        if len(best) < n_best and text.strip():
+            warn(
+                f"text {number}: the search found {len(best)} different translations, not "
+                f"{n_best}. Raise --diverse or --beam, or try --sample."
+            )
         if not best[0].finished:
             warn(f"text {number}: the translation was cut off at the length limit.")
         long = len(text.encode()) >= longest  # hardly ever more tokens than bytes

@@ -1,5 +1,6 @@
 """Texts in, translations out: tokenize, search, put in order again."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -64,6 +65,9 @@ class DecodeConfig:
 
     def __post_init__(self) -> None:
         """Refuse settings that contradict each other, or that would have no effect."""
+        for name in ("length_penalty", "coverage_penalty", "diversity", "temperature"):
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"{name} is {getattr(self, name)}: it must be a finite number")
         narrowed = [
             f"{name} is {getattr(self, name)}"
             for name, default in (("temperature", 1.0), ("top_k", None), ("top_p", 1.0))
