@@ -14,14 +14,14 @@ from manyheads.models.transformer import Transformer
 from manyheads.train import checkpoint
 from manyheads.train.average import ExponentialAverage, Newest
 from manyheads.train.checkpoint import Progress
-from manyheads.train.optim import adamw
+from manyheads.train.optim import optimizer as build
 from tests.small import TRANSFORMERS
 from tests.train.toy import Plane, Unplugged, config, network, run
 
 
 def trained(model: nn.Module) -> torch.optim.Optimizer:
     """One update, so that the optimizer has a state."""
-    optimizer = adamw(model, config())
+    optimizer = build(model, config())
     sum(p.square().sum() for p in model.parameters()).backward()  # type: ignore[union-attr]
     optimizer.step()
     return optimizer
@@ -36,7 +36,7 @@ def test_all_comes_back(tmp_path: Path) -> None:
     average.after_step(model, 1)
     checkpoint.save(tmp_path, model, optimizer, average, progress)
     other = network()
-    other_optimizer = adamw(other, config())
+    other_optimizer = build(other, config())
     other_average = ExponentialAverage(0.9)
     assert checkpoint.load(tmp_path, other, other_optimizer, other_average) == progress
     assert other_average.state.keys() == average.state.keys()
@@ -51,7 +51,7 @@ def test_all_comes_back(tmp_path: Path) -> None:
 def test_no_checkpoint_is_a_fresh_start(tmp_path: Path) -> None:
     """Not an error: a run may be cut off before its first."""
     model = network()
-    assert checkpoint.load(tmp_path / "state", model, adamw(model, config()), Newest()) is None
+    assert checkpoint.load(tmp_path / "state", model, build(model, config()), Newest()) is None
 
 
 def test_tied_weights_are_stored_once() -> None:

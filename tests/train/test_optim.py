@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from manyheads.train.device import autocast, best_device, set_threads
-from manyheads.train.optim import adamw
+from manyheads.train.optim import optimizer
 from tests.train.toy import config
 
 
@@ -15,7 +15,7 @@ def test_weight_decay_is_for_matrices() -> None:
     for parameter in model.parameters():
         nn.init.ones_(parameter)
         parameter.grad = torch.zeros_like(parameter)
-    adamw(model, config(learning_rate=0.1, weight_decay=0.5)).step()
+    optimizer(model, config(learning_rate=0.1, weight_decay=0.5)).step()
     found = {name: parameter.flatten()[0].item() for name, parameter in model.named_parameters()}
     assert found == {
         "0.weight": pytest.approx(1 - 0.1 * 0.5),
@@ -30,7 +30,7 @@ def test_one_step_by_hand() -> None:
     model = nn.Linear(1, 1, bias=False)
     nn.init.ones_(model.weight)
     model.weight.grad = torch.full((1, 1), 123.0)
-    adamw(model, config(learning_rate=0.1)).step()
+    optimizer(model, config(learning_rate=0.1)).step()
     assert model.weight.item() == pytest.approx(0.9)
 
 
@@ -38,7 +38,7 @@ def test_frozen_parameters_are_left_alone() -> None:
     """What needs no gradient needs no moments either."""
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     model[0].requires_grad_(False)
-    groups = adamw(model, config()).param_groups
+    groups = optimizer(model, config()).param_groups
     assert sum(len(group["params"]) for group in groups) == 2
 
 

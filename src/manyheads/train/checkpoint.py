@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import FolderError
 from manyheads.train.average import Average
+from manyheads.train.optim import Optimizer
 
 KEPT = 2  # the newest, and one before it in case the newest is damaged from outside
 
@@ -68,7 +69,7 @@ def restore(model: nn.Module, stored: Mapping[str, Tensor], where: Path) -> None
 def save(
     folder: Path,
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizer,
     average: Average,
     progress: Progress,
 ) -> None:
@@ -112,7 +113,7 @@ def newest(folder: Path) -> Progress | None:
 
 
 def load(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, average: Average
+    folder: Path, model: nn.Module, optimizer: Optimizer, average: Average
 ) -> Progress | None:
     """Restore the newest checkpoint under folder; None if there is none.
 
@@ -149,7 +150,7 @@ def load(
     return progress
 
 
-def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     return {
         f"{key}/{name}": value
         for name, parameter in model.named_parameters()
@@ -158,7 +159,7 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
 
 
 def _restore_optimizer(
-    model: nn.Module, optimizer: torch.optim.Optimizer, stored: Mapping[str, Tensor]
+    model: nn.Module, optimizer: Optimizer, stored: Mapping[str, Tensor]
 ) -> None:
     parameters = dict(model.named_parameters())
     for full_name, value in stored.items():

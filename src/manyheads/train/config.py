@@ -38,6 +38,7 @@ class TrainConfig:
     weight_decay: NotNegative = 0.0  # on matrices only
     beta1: Share = 0.9
     beta2: Share = 0.98
+    muon: bool = False  # for the matrices of Transformer blocks; AdamW for all else
     clip: NotNegative = 1.0  # largest gradient norm; 0 leaves gradients alone
     label_smoothing: Share = 0.0
     # The weights to use, and to validate: 0 the last ones, else their exponential moving average.

@@ -21,7 +21,8 @@ from manyheads.train.device import autocast
 from manyheads.train.interrupt import stop_signals
 from manyheads.train.log import MetricsLog
 from manyheads.train.meter import Meter
-from manyheads.train.optim import adamw
+from manyheads.train.optim import Optimizer
+from manyheads.train.optim import optimizer as build_optimizer
 from manyheads.train.schedule import learning_rate
 from manyheads.train.task import B, Task
 
@@ -68,7 +69,7 @@ def fit(
         NonFiniteLossError: the loss is infinite or not a number; nothing was updated with it.
     """
     device = next(model.parameters()).device
-    optimizer = adamw(model, config)
+    optimizer = build_optimizer(model, config)
     average = averages.average(config)
     progress = checkpoint.load(folder / "state", model, optimizer, average) or Progress()
     _compare(progress.conditions, conditions)
@@ -129,7 +130,7 @@ def update(
     task: Task[B],
     window: Sequence[B],
     config: TrainConfig,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizer,
     step: int,
     device: torch.device,
 ) -> tuple[float, dict[str, float]]:
