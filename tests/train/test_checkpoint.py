@@ -14,29 +14,32 @@ from manyheads.models.transformer import Transformer
 from manyheads.train import checkpoint
 from manyheads.train.average import ExponentialAverage, Newest
 from manyheads.train.checkpoint import Progress
+from manyheads.train.config import TrainConfig
+from manyheads.train.optim import Optimizer
 from manyheads.train.optim import optimizer as build
 from tests.small import TRANSFORMERS
 from tests.train.toy import Plane, Unplugged, config, network, run
 
 
-def trained(model: nn.Module) -> torch.optim.Optimizer:
+def trained(model: nn.Module, how: TrainConfig) -> Optimizer:
     """One update, so that the optimizer has a state."""
-    optimizer = build(model, config())
+    optimizer = build(model, how)
     sum(p.square().sum() for p in model.parameters()).backward()  # type: ignore[union-attr]
     optimizer.step()
     return optimizer
 
 
-def test_all_comes_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("muon", [False, True])
+def test_all_comes_back(muon: bool, tmp_path: Path) -> None:
     """Weights, moments, step counters, and where the run is."""
-    model = network()
-    optimizer = trained(model)
+    how = config(muon=muon)
+    model, other = (Transformer(TRANSFORMERS["transformer-tiny"]) for _ in range(2))
+    optimizer = trained(model, how)
     progress = Progress(step=3, epoch=1, index=2, seconds=1.5, best=0.25, stale=1)
     average = ExponentialAverage(0.9)
     average.after_step(model, 1)
     checkpoint.save(tmp_path, model, optimizer, average, progress)
-    other = network()
-    other_optimizer = build(other, config())
+    other_optimizer = build(other, how)
     other_average = ExponentialAverage(0.9)
     assert checkpoint.load(tmp_path, other, other_optimizer, other_average) == progress
     assert other_average.state.keys() == average.state.keys()
@@ -78,7 +81,7 @@ def test_only_the_last_two_are_kept(tmp_path: Path) -> None:
 def test_what_was_left_half_written_is_not_a_checkpoint(tmp_path: Path) -> None:
     """A kill leaves a partial folder behind; nobody reads it, and the next save clears it away."""
     model = network()
-    optimizer = trained(model)
+    optimizer = trained(model, config())
     checkpoint.save(tmp_path, model, optimizer, Newest(), Progress(step=1))
     partial = tmp_path / "partial-4321"
     partial.mkdir()
@@ -96,7 +99,7 @@ def test_what_was_left_half_written_is_not_a_checkpoint(tmp_path: Path) -> None:
 def test_a_save_that_fails_leaves_the_older_checkpoint(tmp_path: Path) -> None:
     """Whatever goes wrong while writing: the new folder gets its name last."""
     model = network()
-    optimizer = trained(model)
+    optimizer = trained(model, config())
     checkpoint.save(tmp_path, model, optimizer, Newest(), Progress(step=1))
     optimizer.state[next(model.parameters())]["note"] = "cannot be stored as a tensor"
     with pytest.raises(ValueError, match="note"):

@@ -4,8 +4,13 @@ import pytest
 import torch
 from torch import nn
 
+from manyheads.errors import TrainingError
+from manyheads.models.build import build
+from manyheads.models.transformer import TransformerConfig
+from manyheads.models.vit import VitConfig
 from manyheads.train.device import autocast, best_device, set_threads
 from manyheads.train.optim import optimizer
+from tests.small import TRANSFORMERS, VITS
 from tests.train.toy import config
 
 
@@ -40,6 +45,36 @@ def test_frozen_parameters_are_left_alone() -> None:
     model[0].requires_grad_(False)
     groups = optimizer(model, config()).param_groups
     assert sum(len(group["params"]) for group in groups) == 2
+
+
+@pytest.mark.parametrize("small", [TRANSFORMERS["transformer-tiny"], VITS["vit-ti"]])
+def test_muon_moves_matrices_of_blocks_in_all_directions(
+    small: TransformerConfig | VitConfig,
+) -> None:
+    """An update is nearly orthogonal, however lopsided the gradient; the rest follows Adam.
+
+    Newton-Schulz iteration leaves singular values between about .7 and 1.2 (Jordan et al. 2024),
+    and the factor .2 sqrt(longer side) makes the root mean square that of an update of AdamW.
+    """
+    torch.manual_seed(0)
+    model = build(small)
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter) * torch.rand(parameter.shape[-1])
+    optimizer(model, config(learning_rate=0.1, muon=True)).step()
+    moved = {name: (p - before[name]).detach() for name, p in model.named_parameters()}
+    weight = moved["encoder.blocks.0.feedforward.expand.weight"]
+    singular = torch.linalg.svdvals(weight) / (0.1 * 0.2 * max(weight.shape) ** 0.5)
+    assert 0.6 < singular.min() < singular.max() < 1.3
+    for name, by_adam in moved.items():
+        if "embedding" in name or "bias" in name:
+            assert by_adam.abs().mean().item() == pytest.approx(0.1, rel=1e-2)
+
+
+def test_muon_needs_blocks() -> None:
+    """A plain network has no matrices for it: better said than silently left to AdamW."""
+    with pytest.raises(TrainingError, match=r"Transformer blocks; Sequential has none"):
+        optimizer(nn.Sequential(nn.Linear(2, 2)), config(muon=True))
 
 
 def test_threads() -> None:
