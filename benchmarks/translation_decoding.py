@@ -74,9 +74,10 @@ class Scripted:
 
 def _force(scores: Tensor, end: int, over: Tensor) -> None:
     """Let sentences that are over end, and no others; scores: (sentence, ..., vocabulary)."""
-    scores[~over, ..., end] = -torch.inf
-    scores[over] = -torch.inf
-    scores[over, ..., end] = 0.0
+    scores[..., end] = -torch.inf
+    if over.any():
+        scores[over] = -torch.inf
+        scores[over, ..., end] = 0.0
 
 
 def cases() -> Iterator[Case]:

@@ -4,6 +4,8 @@ The lengths are drawn once for all machines, like those of Multi30k in a vocabul
 (lognormal; 14.5 tokens in the mean, a target within about a fifth of its source). A run makes a
 few updates, on batches spread evenly over the plan from the shortest to the longest. Our loss is
 that of the translation task, with smoothed labels; Hugging Face's is its model's own, without.
+Beside it stands Hugging Face on the same sentences in batches drawn at random, each as long as its
+longest sentence: what a loader without buckets gives it.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,6 +31,8 @@ PAIRS = 29_000  # of Multi30k
 SMOOTHING = 0.1
 IGNORED = -100  # the label that Hugging Face leaves out
 
+Pair = tuple[list[int], list[int]]  # tokens of a sentence and of its translation
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -49,14 +53,18 @@ def _case(name: str, *, vocabulary: int, max_tokens: int, updates: int) -> Case:
     preset = PRESETS[name]
     assert isinstance(preset, TransformerConfig)
     config = replace(preset, vocabulary=vocabulary)
-    batches = _batches(config, max_tokens, updates)
+    buckets = _buckets(config, max_tokens, updates)
+    batches = [_batch(config, pairs) for pairs in buckets]
+    mixed = [_batch(config, pairs) for pairs in _mixed(buckets)]
     # A task without data: nothing but its loss is called.
     task = TranslateTask.__new__(TranslateTask)
     task.config = TranslateTrainConfig(label_smoothing=SMOOTHING)
     task.ids = config
-    sides: list[tuple[str, nn.Module, Callable[[nn.Module, Batch], Loss]]] = [
-        ("manyheads", Transformer(config), lambda model, batch: task.loss(model, batch.ours)),
-        ("Hugging Face", hf_marian(config), _hf_loss),
+    ours, theirs = Transformer(config), hf_marian(config)
+    sides: list[tuple[str, nn.Module, list[Batch], Callable[[nn.Module, Batch], Loss]]] = [
+        ("manyheads", ours, batches, lambda model, batch: task.loss(model, batch.ours)),
+        ("Hugging Face", theirs, batches, _hf_loss),
+        ("Hugging Face, random batches", theirs, mixed, _hf_loss),
     ]
     lengths = [pair for batch in batches for pair in batch.lengths]
     return Case(
@@ -65,8 +73,8 @@ def _case(name: str, *, vocabulary: int, max_tokens: int, updates: int) -> Case:
         amount=sum(batch.ours.units for batch in batches),
         flops=flops.TRAINING * flops.translation(config, lengths),
         contenders=[
-            Contender(name, precision, learning(model, precision, batches, loss))
-            for name, model, loss in sides
+            Contender(name, precision, learning(model, precision, given, loss))
+            for name, model, given, loss in sides
             for precision in TRAINING
         ],
     )
@@ -80,7 +88,7 @@ def _hf_loss(model: nn.Module, batch: Batch) -> Loss:
     return Loss(mean * weight, weight, {})
 
 
-def _batches(config: TransformerConfig, max_tokens: int, count: int) -> list[Batch]:
+def _buckets(config: TransformerConfig, max_tokens: int, count: int) -> list[list[Pair]]:
     random = np.random.default_rng(0)
     source = np.exp(random.normal(2.62, 0.32, PAIRS))
     target = source * np.exp(random.normal(0.0, 0.19, PAIRS))
@@ -94,22 +102,27 @@ def _batches(config: TransformerConfig, max_tokens: int, count: int) -> list[Bat
         return list(map(int, random.integers(first, config.vocabulary, length)))
 
     return [
-        _batch(
-            config,
-            [sentence(length) for length in source[indices]],
-            [sentence(length) for length in target[indices]],
-        )
+        [(sentence(source[index]), sentence(target[index])) for index in indices]
         for indices in chosen
     ]
 
 
-def _batch(config: TransformerConfig, sources: list[list[int]], targets: list[list[int]]) -> Batch:
-    lengths = [(len(s) + 1, len(t) + 1) for s, t in zip(sources, targets, strict=True)]
-    source = pad([[*sentence, config.end] for sentence in sources], config.pad)
-    target = pad([[config.start, *sentence, config.end] for sentence in targets], config.pad)
+def _mixed(buckets: list[list[Pair]]) -> list[list[Pair]]:
+    """Deal the same pairs into as many batches, whatever their length."""
+    pairs = [pair for bucket in buckets for pair in bucket]
+    order = np.random.default_rng(1).permutation(len(pairs))
+    return [
+        [pairs[index] for index in order[place :: len(buckets)]] for place in range(len(buckets))
+    ]
+
+
+def _batch(config: TransformerConfig, pairs: list[Pair]) -> Batch:
+    lengths = [(len(source) + 1, len(target) + 1) for source, target in pairs]
+    source = pad([[*tokens, config.end] for tokens, _ in pairs], config.pad)
+    target = pad([[config.start, *tokens, config.end] for _, tokens in pairs], config.pad)
     labels = target[:, 1:]
     return Batch(
-        TextBatch(source, target, np.arange(len(sources)), sum(map(sum, lengths))),
+        TextBatch(source, target, np.arange(len(pairs)), sum(map(sum, lengths))),
         (source != config.pad).long(),
         torch.where(labels == config.pad, IGNORED, labels),
         lengths,

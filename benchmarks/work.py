@@ -8,11 +8,11 @@ from typing import Any, Literal, TypeVar, cast
 import torch
 from torch import nn
 
+from manyheads.train import optim
 from manyheads.train.config import Precision as AutocastType
 from manyheads.train.config import TrainConfig
 from manyheads.train.device import autocast
 from manyheads.train.loop import update
-from manyheads.train.optim import adamw
 from manyheads.train.task import Loss, Task
 
 B = TypeVar("B")
@@ -45,7 +45,7 @@ def learning(
     """Make the work of one update a batch, ours or a peer's, by the training loop's own update."""
     ready = deepcopy(model)
     config = TrainConfig(precision=_autocast_type(precision))
-    optimizer = adamw(ready, config)
+    optimizer = optim.optimizer(ready, config)
     # Of a task, an update uses the loss, and the description of a batch that fails.
     task = cast(Task[Any], SimpleNamespace(loss=loss, describe=str))
 

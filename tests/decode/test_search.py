@@ -40,7 +40,8 @@ def sources(count: int) -> Tensor:
 
 
 def greedy(after: Next, max_lengths: list[int]) -> list[Hypothesis]:
-    return greedy_search(Tree(after), sources(len(max_lengths)), max_lengths, start=START, end=END)
+    model = Tree(after, carries=True)
+    return greedy_search(model, sources(len(max_lengths)), max_lengths, start=START, end=END)
 
 
 def beam(
@@ -173,6 +174,9 @@ def test_finished_sentences_leave_the_batch() -> None:
     model = Tree(endless)
     greedy_search(model, sources(3), [1, 3, 2], start=START, end=END)
     assert [len(tokens) for tokens in model.steps] == [3, 2, 1]
+    model = Tree(endless, carries=True)  # a few stay until leaving pays
+    greedy_search(model, sources(5), [1, 2, 3, 4, 4], start=START, end=END)
+    assert [len(tokens) for tokens in model.steps] == [5, 5, 3, 2]
     model = Tree(random_tree(0, 4))
     beam_search(model, sources(3), [1, 3, 2], beams=16, start=START, end=END)
     assert [len(tokens) for tokens in model.steps] == [3, 2, 1]

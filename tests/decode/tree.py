@@ -32,8 +32,9 @@ class Prefixes:
 class Tree:
     """The Step protocol over a function; a source is one row with one number."""
 
-    def __init__(self, after: Next) -> None:
+    def __init__(self, after: Next, *, carries: bool = False) -> None:
         self.after = after
+        self.carries = carries  # whether what has ended may stay in the batch
         self.steps: list[list[list[int]]] = []  # the tokens of every step, for tests to look at
 
     def start(self, source: Tensor, beams: int, max_length: int) -> Prefixes:
@@ -45,7 +46,7 @@ class Tree:
         self.steps.append(tokens.tolist())
         assert tokens.shape == (len(state.sources), len(state.fed[0])), "rows do not fit the state"
         assert state.length < self.max_length, "more tokens than were announced"
-        assert END not in tokens, "what has ended goes on"
+        assert self.carries or END not in tokens, "what has ended goes on"
         if state.length == 0:
             assert tokens.eq(START).all(), "a target begins with the start token"
         fed = [
@@ -53,7 +54,7 @@ class Tree:
             for prefixes, row in zip(state.fed, tokens.tolist(), strict=True)
         ]
         log_probabilities = [
-            [self.after(source, prefix[1:]) for prefix in prefixes]
+            [self.after(source, () if END in prefix else prefix[1:]) for prefix in prefixes]
             for source, prefixes in zip(state.sources, fed, strict=True)
         ]
         return torch.tensor(log_probabilities), replace(state, fed=fed, length=state.length + 1)

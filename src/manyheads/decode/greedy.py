@@ -9,6 +9,10 @@ from torch import Tensor
 from manyheads.decode.constraints import Rule
 from manyheads.decode.step import Hypothesis, State, Step
 
+# Finished sentences stay in the batch, unread, until the living ones are at most this share of it:
+# a small batch costs a step almost as much as a large one, and leaving it costs a copy.
+CROWDED = 0.75
+
 
 @torch.inference_mode()
 def greedy_search(
@@ -32,6 +36,7 @@ def greedy_search(
     total = [0.0] * count
     finished = [False] * count
     alive = list(range(count))  # rows of the batch -> sentences
+    over: set[int] = set()  # those of them that have ended
     state = model.start(source, 1, max(max_lengths))
     tokens = torch.full((count, 1), start, device=source.device)
     while alive:
@@ -46,14 +51,19 @@ def greedy_search(
         for row, (sentence, token, value) in enumerate(
             zip(alive, tokens[:, 0].tolist(), best[:, 0].tolist(), strict=True)
         ):
+            if sentence in over:
+                continue
             total[sentence] += value
             values[sentence].append(value)
             finished[sentence] = token == end
             if not finished[sentence]:
                 outputs[sentence].append(token)
-                if len(outputs[sentence]) < max_lengths[sentence]:
-                    stay.append(row)
-        if len(stay) < len(alive):  # finished sentences leave the batch
+            if finished[sentence] or len(outputs[sentence]) == max_lengths[sentence]:
+                over.add(sentence)
+            else:
+                stay.append(row)
+        # Rules read all prefixes as one table, so with rules all must be as long.
+        if len(stay) <= CROWDED * len(alive) or (rules and len(stay) < len(alive)):
             alive = [alive[row] for row in stay]
             rows = torch.tensor(stay, dtype=torch.long, device=source.device)
             tokens = tokens[rows]

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from manyheads.models.parts import POSITIONS
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.nn.dropout import Dropout
+from manyheads.nn.linear import Linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,7 @@ class LanguageModel(nn.Module):
     def __init__(self, config: LanguageModelConfig) -> None:
         super().__init__()
         self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
-        self.output = nn.Linear(config.dim, config.vocabulary, bias=False)
+        self.output = Linear(config.dim, config.vocabulary, bias=False)
         self.output.weight = self.embedding.weight
         self.positions = POSITIONS[config.positions](config.max_length, config.dim)
         self.dropout = Dropout(config.dropout)

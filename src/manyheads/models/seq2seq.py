@@ -18,6 +18,7 @@ from manyheads.errors import UsageError
 from manyheads.models.parts import CELLS, SCORES, CellName, ScoreName
 from manyheads.nn.alignment import GlobalAttention, NoAttention, Source, keep_scores
 from manyheads.nn.dropout import Dropout
+from manyheads.nn.linear import Linear
 from manyheads.nn.masks import padding_mask
 from manyheads.nn.readout import Readout, logits
 from manyheads.nn.recurrent import Recurrent, RecurrentStack, State
@@ -86,7 +87,7 @@ class Seq2Seq(nn.Module):
             if config.tied and config.target_vocabulary is None
             else nn.Embedding(targets, config.dim, padding_idx=config.pad)
         )
-        self.output = nn.Linear(config.dim, targets, bias=False)
+        self.output = Linear(config.dim, targets, bias=False)
         if config.tied:
             self.output.weight = self.target_embedding.weight
         self.dropout = Dropout(config.dropout)

@@ -16,6 +16,7 @@ from manyheads.errors import UsageError
 from manyheads.models.parts import CELLS, POSITIONS, CellName, TokenPositions
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.nn.dropout import Dropout
+from manyheads.nn.linear import Linear
 from manyheads.nn.readout import Readout, logits
 from manyheads.nn.recurrent import Recurrent, RecurrentStack
 
@@ -114,7 +115,7 @@ class Tagger(nn.Module):
         self.context = (
             Attention(config) if isinstance(config, EncoderTaggerConfig) else Recurrence(config)
         )
-        self.output = nn.Linear(self.context.width, config.classes)
+        self.output = Linear(self.context.width, config.classes)
         nn.init.normal_(self.embedding.weight, std=config.dim**-0.5)
         with torch.no_grad():
             self.embedding.weight[config.pad].zero_()

@@ -23,6 +23,7 @@ from manyheads.nn.block import DecoderBlock, EncoderBlock
 from manyheads.nn.cache import KeyValueCache
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.feedforward import FeedForward, GatedFeedForward
+from manyheads.nn.linear import Linear
 from manyheads.nn.masks import padding_mask
 from manyheads.nn.readout import Readout, logits
 from manyheads.nn.residual import PostNorm, PreNorm
@@ -81,7 +82,7 @@ class Transformer(nn.Module):
             if config.tied and config.target_vocabulary is None
             else nn.Embedding(targets, config.dim, padding_idx=config.pad)
         )
-        self.output = nn.Linear(config.dim, targets, bias=config.output_bias)
+        self.output = Linear(config.dim, targets, bias=config.output_bias)
         if config.tied:
             self.output.weight = self.target_embedding.weight
         self.positions = POSITIONS[config.positions](config.max_length, config.dim)

@@ -12,6 +12,7 @@ from manyheads.nn.attention import MultiHeadAttention
 from manyheads.nn.block import EncoderBlock
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.feedforward import FeedForward
+from manyheads.nn.linear import Linear
 from manyheads.nn.patch import ConvPatches, LinearPatches
 from manyheads.nn.pool import ClassToken, MeanPool
 from manyheads.nn.positions import GridPositions, NoGridPositions
@@ -102,7 +103,7 @@ class Vit(nn.Module):
             for _ in range(config.layers)
         ]
         self.encoder = Encoder(blocks, final_norm(config.norm, config.dim, config.norm_eps))
-        self.head = nn.Linear(config.dim, config.classes)
+        self.head = Linear(config.dim, config.classes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manyheads.nn.attention import normalise
+from manyheads.nn.linear import Linear
 from manyheads.nn.trace import Site, active, refuse_compiled
 
 
@@ -52,9 +53,9 @@ class AdditiveScore(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.w = nn.Linear(size, size, bias=False)
-        self.u = nn.Linear(size, size, bias=False)
-        self.v = nn.Linear(size, 1, bias=False)
+        self.w = Linear(size, size, bias=False)
+        self.u = Linear(size, size, bias=False)
+        self.v = Linear(size, 1, bias=False)
 
     def project(self, memory: Float[Tensor, "batch key size"]) -> Float[Tensor, "batch key size"]:
         """U h_j does not depend on the query: computed once a source."""
@@ -89,7 +90,7 @@ class GeneralScore(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.w = nn.Linear(size, size, bias=False)
+        self.w = Linear(size, size, bias=False)
 
     def project(self, memory: Float[Tensor, "batch key size"]) -> Float[Tensor, "batch key size"]:
         """W h_j does not depend on the query: computed once a source."""
@@ -119,7 +120,7 @@ class GlobalAttention(nn.Module):
     def __init__(self, score: AdditiveScore | DotScore | GeneralScore, size: int, out: int) -> None:
         super().__init__()
         self.score = score
-        self.combine = nn.Linear(2 * size, out)
+        self.combine = Linear(2 * size, out)
         self.site = Site("decoder", 0, "cross")  # set once by the model
 
     def project(
@@ -158,7 +159,7 @@ class NoAttention(nn.Module):
 
     def __init__(self, size: int, out: int) -> None:
         super().__init__()
-        self.combine = nn.Linear(size, out)
+        self.combine = Linear(size, out)
 
     def project(
         self, memory: Float[Tensor, "batch key size"], mask: Bool[Tensor, "batch 1 1 key"]

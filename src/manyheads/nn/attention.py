@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.linear import Linear
 from manyheads.nn.trace import Site, active, refuse_compiled
 
 
@@ -49,8 +50,8 @@ def normalise(
         return scores.softmax(dim=-1)
     # The lowest finite number instead of -inf: softmax over a row of -inf would be NaN, while the
     # fused kernel answers zeros. Masking once more afterwards makes the two agree.
-    lowest = torch.finfo(scores.dtype).min
-    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+    lowest, hidden = torch.finfo(scores.dtype).min, ~mask
+    return scores.masked_fill(hidden, lowest).softmax(dim=-1).masked_fill(hidden, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +156,8 @@ class MultiHeadAttention(nn.Module):
         self.dropout = dropout
         self.rotate = rotate
         self.site = Site()  # set once by the stack, for recording
-        self.qkv = nn.Linear(dim, 3 * dim)
-        self.out = nn.Linear(dim, dim)
+        self.qkv = Linear(dim, 3 * dim)
+        self.out = Linear(dim, dim)
 
     def forward(
         self, x: Float[Tensor, "batch token dim"], mask: Bool[Tensor, "..."] | None = None
@@ -179,8 +180,7 @@ class MultiHeadAttention(nn.Module):
     def project(self, source: Float[Tensor, "batch key dim"]) -> KeyValue:
         """Compute the keys and values of a source, once for all queries and decoding steps."""
         dim = self.out.in_features
-        packed = F.linear(source, self.qkv.weight[dim:], self.qkv.bias[dim:])
-        k, v = packed.chunk(2, dim=-1)
+        k, v = self.qkv.part(source, dim, 3 * dim).chunk(2, dim=-1)
         return KeyValue(self._split(k), self._split(v))
 
     def over(
@@ -191,7 +191,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "batch token dim"]:
         """Encoder-decoder attention: queries from x, keys and values from a projected source."""
         dim = self.out.in_features
-        q = F.linear(x, self.qkv.weight[:dim], self.qkv.bias[:dim])
+        q = self.qkv.part(x, 0, dim)
         return self._attend(self._split(q), *source, mask)
 
     def step(

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.nn.dropout import Dropout
+from manyheads.nn.linear import Linear
 
 
 class FeedForward(nn.Module):
@@ -16,10 +17,10 @@ class FeedForward(nn.Module):
         self, dim: int, hidden: int, activation: nn.Module, *, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        self.expand = nn.Linear(dim, hidden)
+        self.expand = Linear(dim, hidden)
         self.activation = activation
         self.dropout = Dropout(dropout)
-        self.contract = nn.Linear(hidden, dim)
+        self.contract = Linear(hidden, dim)
 
     def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
         """Expand, bend, contract."""
@@ -37,11 +38,11 @@ class GatedFeedForward(nn.Module):
         self, dim: int, hidden: int, activation: nn.Module, *, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        self.gate = nn.Linear(dim, hidden, bias=False)
-        self.expand = nn.Linear(dim, hidden, bias=False)
+        self.gate = Linear(dim, hidden, bias=False)
+        self.expand = Linear(dim, hidden, bias=False)
         self.activation = activation
         self.dropout = Dropout(dropout)
-        self.contract = nn.Linear(hidden, dim, bias=False)
+        self.contract = Linear(hidden, dim, bias=False)
 
     def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
         """Expand twice, let one gate the other, contract."""

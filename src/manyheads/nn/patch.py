@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
+from manyheads.nn.linear import Linear
 
 
 def patchify(
@@ -29,7 +30,7 @@ class LinearPatches(nn.Module):
     def __init__(self, channels: int, size: int, dim: int) -> None:
         super().__init__()
         self.size = size
-        self.project = nn.Linear(channels * size * size, dim)
+        self.project = Linear(channels * size * size, dim)
 
     def forward(
         self, images: Float[Tensor, "batch channel height width"]
@@ -45,7 +46,7 @@ class ConvPatches(nn.Module):
         super().__init__()
         self.channels = channels
         self.size = size
-        self.project = nn.Linear(channels * size * size, dim)
+        self.project = Linear(channels * size * size, dim)
 
     def forward(
         self, images: Float[Tensor, "batch channel height width"]

@@ -112,9 +112,7 @@ def newest(folder: Path) -> Progress | None:
         return None  # `load` will say what is wrong
 
 
-def load(
-    folder: Path, model: nn.Module, optimizer: Optimizer, average: Average
-) -> Progress | None:
+def load(folder: Path, model: nn.Module, optimizer: Optimizer, average: Average) -> Progress | None:
     """Restore the newest checkpoint under folder; None if there is none.
 
     Raises:
