@@ -40,7 +40,8 @@ def measure(preset: str, hidden: int, length: int, work: str) -> tuple[float, fl
     from manyheads.models.presets import PRESETS
 
     torch.manual_seed(0)
-    config: Any = replace(PRESETS[preset], vocabulary=VOCABULARY, hidden=hidden)  # type: ignore[type-var]
+    base: Any = PRESETS[preset]
+    config = replace(base, vocabulary=VOCABULARY, hidden=hidden)
     model = build(config)
     sentences, run = (_training if work == "training" else _decoding)(model, config, length)
     begin_anew()
