@@ -13,7 +13,8 @@ from manyheads.data.text import Corpus, read_lines
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.tasks import bootstrap
 from manyheads.tasks.bootstrap import SAMPLES, SEED
-from manyheads.tasks.metrics import LOWER_IS_BETTER, TEXT_METRICS, TextMetric
+from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
+from manyheads.train.task import lower_is_better
 
 LEVEL = 0.05  # a difference whose p-values are not below it is called none
 FOR_FILES: tuple[TextMetric, ...] = ("bleu", "chrf")  # where no recipe names metrics
@@ -95,7 +96,7 @@ def _compare(
     statistics = [TEXT_METRICS[name].statistics(o, corpus.target, language) for o in outputs]
     found = bootstrap.compare(*statistics, samples=samples, seed=seed)
     sure = max(found.p_bootstrap, found.p_randomisation) < LEVEL
-    b_better = (found.difference.value > 0) != (name in LOWER_IS_BETTER)
+    b_better = (found.difference.value > 0) != lower_is_better(name)
     return {
         "signature": statistics[0].signature,
         "a": found.a._asdict(),

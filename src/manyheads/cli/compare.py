@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from manyheads.cli.options import Final, Metrics, Split
+
 
 def run(
     a: Annotated[
@@ -17,14 +19,9 @@ def run(
             help="Other data than the first model's recipe names; for two files, the references."
         ),
     ] = None,
-    split: Annotated[str, typer.Option(help="Split of the recipe: train, valid, test.")] = "valid",
-    final: Annotated[
-        bool, typer.Option("--final", help="Measure a test split: once, after all choices.")
-    ] = False,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(help="One more metric: bleu, chrf, ter, exact, bleu_lc_tok. Repeatable."),
-    ] = None,
+    split: Split = "valid",
+    final: Final = False,
+    metric: Metrics = None,
     samples: Annotated[int, typer.Option(min=100, help="Samples of the sentences.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Another one draws other samples.")] = 12345,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from manyheads.cli.options import Final, Metrics, Split
+
 
 def run(
     model: Annotated[
@@ -16,14 +18,9 @@ def run(
             help="Other data than the recipe's: two files NAME.en, NAME.de; .tsv; pictures."
         ),
     ] = None,
-    split: Annotated[str, typer.Option(help="Split of the recipe: train, valid, test.")] = "valid",
-    final: Annotated[
-        bool, typer.Option("--final", help="Measure a test split: once, after all choices.")
-    ] = False,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(help="One more metric: bleu, chrf, ter, exact, bleu_lc_tok. Repeatable."),
-    ] = None,
+    split: Split = "valid",
+    final: Final = False,
+    metric: Metrics = None,
     by_length: Annotated[
         bool, typer.Option("--by-length", help="Scores by the length of the source.")
     ] = False,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.language_model import LanguageModel, LanguageModelConfig
-from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.cache import KeyValueCache, rows_of_beams, rows_of_sentences
 from manyheads.nn.masks import causal_mask
 from manyheads.nn.readout import Readout, logits
 
@@ -108,13 +108,11 @@ class CausalLanguageModel(LanguageModel):
 
     def reorder(self, state: CausalState, beams: Int[Tensor, "sentence beam"]) -> CausalState:
         """Let beam b of a sentence go on from its beam `beams[sentence, b]`."""
-        first = torch.arange(len(beams), device=beams.device)[:, None] * state.beams
-        return _select(state, (first + beams).flatten())
+        return _select(state, rows_of_beams(beams))
 
     def keep(self, state: CausalState, sentences: Int[Tensor, " kept"]) -> CausalState:
         """Drop all sentences but these, with their beams."""
-        beam = torch.arange(state.beams, device=sentences.device)
-        return _select(state, (sentences[:, None] * state.beams + beam).flatten())
+        return _select(state, rows_of_sentences(sentences, state.beams))
 
 
 def _select(state: CausalState, rows: Int[Tensor, " kept"]) -> CausalState:

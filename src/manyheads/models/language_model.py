@@ -3,12 +3,12 @@
 import math
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from manyheads.models.parts import POSITIONS
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
+from manyheads.nn import initial
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.linear import Linear
 
@@ -39,9 +39,7 @@ class LanguageModel(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.scale = math.sqrt(config.dim)
         self.encoder = text_encoder(config)
-        nn.init.normal_(self.embedding.weight, std=1 / self.scale)
-        with torch.no_grad():
-            self.embedding.weight[config.pad].zero_()
+        initial.embeddings(self)
 
     def embed(
         self, tokens: Int[Tensor, "batch token"], first: int = 0

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.parts import CELLS, SCORES, CellName, ScoreName
+from manyheads.nn import initial
 from manyheads.nn.alignment import GlobalAttention, NoAttention, Source, keep_scores
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.linear import Linear
@@ -97,23 +98,11 @@ class Seq2Seq(nn.Module):
             dropout=config.dropout,
         )
         self.decoder = FedDecoder(config) if config.input_feeding else StateDecoder(config)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw initial weights: see `Recurrent`; Xavier elsewhere, N(0, 1/dim) for embeddings."""
         for module in self.modules():
             if isinstance(module, Recurrent):
                 module.reset_parameters()
-            elif isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-        # After the loop: a tied output layer shares this matrix.
-        for module in self.modules():
-            if isinstance(module, nn.Embedding):
-                nn.init.normal_(module.weight, std=self.config.dim**-0.5)
-                with torch.no_grad():
-                    module.weight[self.config.pad].zero_()
+        initial.xavier(self)
+        initial.embeddings(self)
 
     def forward(
         self,

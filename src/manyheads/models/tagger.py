@@ -8,13 +8,13 @@ their context; so cells and attention can be compared on the same task.
 import math
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.parts import CELLS, POSITIONS, CellName, TokenPositions
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
+from manyheads.nn import initial
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.linear import Linear
 from manyheads.nn.readout import Readout, logits
@@ -65,7 +65,7 @@ class EncoderTaggerConfig(TextEncoderConfig, TaggerConfig):
     positions: TokenPositions = "sinusoidal"
 
 
-class Recurrence(nn.Module):
+class RecurrentContext(nn.Module):
     """Read the tokens in order, or in both orders; padding behind a text is not read."""
 
     def __init__(self, config: RecurrentTaggerConfig) -> None:
@@ -87,12 +87,11 @@ class Recurrence(nn.Module):
         return self.stack(x, lengths=real.sum(dim=1))[0]
 
 
-class Attention(nn.Module):
+class AttentiveContext(nn.Module):
     """Let every token attend to every other one."""
 
     def __init__(self, config: EncoderTaggerConfig) -> None:
         super().__init__()
-        self.scale = math.sqrt(config.dim)
         self.positions = POSITIONS[config.positions](config.max_length, config.dim)
         self.encoder = text_encoder(config)
         self.width = config.dim
@@ -101,7 +100,7 @@ class Attention(nn.Module):
         self, x: Float[Tensor, "batch token dim"], real: Bool[Tensor, "batch token"]
     ) -> Float[Tensor, "batch token width"]:
         """Give every token a vector that knows the whole text."""
-        return self.encoder(self.positions(x * self.scale), real[:, None, None, :])
+        return self.encoder(self.positions(x), real[:, None, None, :])
 
 
 class Tagger(nn.Module):
@@ -111,14 +110,15 @@ class Tagger(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
+        self.scale = math.sqrt(config.dim)
         self.dropout = Dropout(config.dropout)
         self.context = (
-            Attention(config) if isinstance(config, EncoderTaggerConfig) else Recurrence(config)
+            AttentiveContext(config)
+            if isinstance(config, EncoderTaggerConfig)
+            else RecurrentContext(config)
         )
         self.output = Linear(self.context.width, config.classes)
-        nn.init.normal_(self.embedding.weight, std=config.dim**-0.5)
-        with torch.no_grad():
-            self.embedding.weight[config.pad].zero_()
+        initial.embeddings(self)
 
     def forward(
         self,
@@ -137,6 +137,7 @@ class Tagger(nn.Module):
             Logits (batch, token, classes), or (scored positions, classes); else whatever readout
             returns.
         """
-        x = self.context(self.dropout(self.embedding(tokens)), tokens != self.config.pad)
+        x = self.dropout(self.embedding(tokens) * self.scale)
+        x = self.context(x, tokens != self.config.pad)
         x = self.dropout(x)
         return readout(self.output, x if scored is None else x[scored])

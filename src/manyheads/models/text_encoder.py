@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from torch import nn
-
 from manyheads.models.parts import (
     RESIDUALS,
     FeedForwardName,
@@ -13,6 +11,7 @@ from manyheads.models.parts import (
     final_norm,
     rotation,
 )
+from manyheads.nn import initial
 from manyheads.nn.attention import MultiHeadAttention
 from manyheads.nn.block import EncoderBlock
 from manyheads.nn.stack import Encoder
@@ -52,9 +51,5 @@ def text_encoder(config: TextEncoderConfig) -> Encoder:
         for _ in range(config.layers)
     ]
     stack = Encoder(blocks, final_norm(config.norm, config.dim, config.norm_eps))
-    for module in stack.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.xavier_uniform_(module.weight)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
+    initial.xavier(stack)
     return stack

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass, replace
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -18,9 +17,10 @@ from manyheads.models.parts import (
     final_norm,
     rotation,
 )
+from manyheads.nn import initial
 from manyheads.nn.attention import KeyValue, MultiHeadAttention
 from manyheads.nn.block import DecoderBlock, EncoderBlock
-from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.cache import KeyValueCache, rows_of_beams, rows_of_sentences
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.feedforward import FeedForward, GatedFeedForward
 from manyheads.nn.linear import Linear
@@ -102,21 +102,8 @@ class Transformer(nn.Module):
         ]
         self.encoder = Encoder(encoder_blocks, final_norm(config.norm, config.dim, config.norm_eps))
         self.decoder = Decoder(decoder_blocks, final_norm(config.norm, config.dim, config.norm_eps))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw initial weights: Xavier for projections, N(0, 1/dim) for embeddings, zero biases."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-        # After the loop: a tied output layer shares this matrix.
-        for module in self.modules():
-            if isinstance(module, nn.Embedding):
-                nn.init.normal_(module.weight, std=self.config.dim**-0.5)
-                with torch.no_grad():
-                    module.weight[self.config.pad].zero_()
+        initial.xavier(self)
+        initial.embeddings(self)
 
     def forward(
         self,
@@ -176,14 +163,12 @@ class Transformer(nn.Module):
 
     def reorder(self, state: DecoderState, beams: Int[Tensor, "sentence beam"]) -> DecoderState:
         """Let beam b of a sentence go on from its beam `beams[sentence, b]`."""
-        first = torch.arange(len(beams), device=beams.device)[:, None] * state.beams
-        rows = (first + beams).flatten()
+        rows = rows_of_beams(beams)
         return replace(state, caches=[cache.select(rows) for cache in state.caches])
 
     def keep(self, state: DecoderState, sentences: Int[Tensor, " kept"]) -> DecoderState:
         """Drop all sentences but these, with their beams."""
-        beam = torch.arange(state.beams, device=sentences.device)
-        rows = (sentences[:, None] * state.beams + beam).flatten()
+        rows = rows_of_sentences(sentences, state.beams)
         return DecoderState(
             [KeyValue(source.k[sentences], source.v[sentences]) for source in state.sources],
             state.source_mask[sentences],

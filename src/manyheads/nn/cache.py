@@ -58,6 +58,17 @@ class KeyValueCache:
         return KeyValueCache(keys, _select(self.value_storage, rows, self.length), self.length)
 
 
+def rows_of_beams(beams: Int[Tensor, "sentence beam"]) -> Int[Tensor, " row"]:
+    """Find the rows of beams that are named sentence by sentence: a row is (sentence, beam)."""
+    count, width = beams.shape
+    return (torch.arange(count, device=beams.device)[:, None] * width + beams).flatten()
+
+
+def rows_of_sentences(sentences: Int[Tensor, " kept"], beams: int) -> Int[Tensor, " row"]:
+    """Find the rows of sentences with so many beams each."""
+    return (sentences[:, None] * beams + torch.arange(beams, device=sentences.device)).flatten()
+
+
 def _select(storage: Tensor, rows: Tensor, length: int) -> Tensor:
     """Copy rows, and of them only what has been written."""
     if storage.requires_grad and torch.is_grad_enabled():  # which the faster way below has not

@@ -14,7 +14,6 @@ import numpy as np
 from manyheads.errors import MissingExtraError
 
 TextMetric = Literal["bleu", "chrf", "ter", "exact", "bleu_lc_tok"]
-LOWER_IS_BETTER = frozenset({"ter"})
 
 
 class Score(NamedTuple):

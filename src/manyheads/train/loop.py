@@ -24,9 +24,7 @@ from manyheads.train.meter import Meter
 from manyheads.train.optim import Optimizer
 from manyheads.train.optim import optimizer as build_optimizer
 from manyheads.train.schedule import learning_rate
-from manyheads.train.task import B, Task
-
-LOWER_IS_BETTER = ("loss", "perplexity", "ter")  # the ends of metrics' names
+from manyheads.train.task import B, Task, lower_is_better
 
 
 class Observer(Protocol):
@@ -189,7 +187,7 @@ def _improved(progress: Progress, metrics: dict[str, float], config: TrainConfig
         )
     value = metrics[name]
     better = progress.best is None or (
-        value < progress.best if name.endswith(LOWER_IS_BETTER) else value > progress.best
+        value < progress.best if lower_is_better(name) else value > progress.best
     )
     if better:
         progress.best = value

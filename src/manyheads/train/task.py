@@ -51,3 +51,8 @@ class Task(Protocol[B]):
 
     def describe(self, batch: B) -> str:
         """Name a batch's examples as the user knows them (file and lines)."""
+
+
+def lower_is_better(metric: str) -> bool:
+    """Say which way a metric points, by the end of its name."""
+    return metric.endswith(("loss", "perplexity", "ter"))
