@@ -220,6 +220,16 @@ def test_sentences_longer_than_training_are_divided(translator: Translator) -> N
     assert longest_source(translator) == 256
 
 
+def test_other_seeds_draw_other_documents(untrained: Translator) -> None:
+    """With sampling, a document depends on the seed, and on nothing else."""
+    options = replace(untrained.decode, sample=True)
+    text = "one two three\nfour five six\n"
+    drawn = [
+        translate_document(untrained, text, options=options, seed=seed).text for seed in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
 def test_texts_one_by_one(translator: Translator) -> None:
     """Texts that happen to look like a fence of code are texts."""
     found = translate_lines(translator, ["```", "nine", "", "```", "two"])

@@ -83,6 +83,7 @@ def translate_document(
     options: DecodeConfig | None = None,
     kinds: Collection[Kind] = KINDS,
     longest: int | None = None,
+    seed: int = 1,
 ) -> Document:
     """Translate a text of any length and keep its structure.
 
@@ -93,9 +94,10 @@ def translate_document(
         options: how to search; the recipe's [decode] table if None.
         kinds: what must survive. Without "number", dates in digits are translated, for example.
         longest: tokens; a longer sentence is divided. If None, the limit of the model's training.
+        seed: of sampling.
     """
     options = options or translator.decode
-    ladder = _Ladder(translator, glossary or Glossary([]), options, kinds)
+    ladder = _Ladder(translator, glossary or Glossary([]), options, kinds, seed)
     lines = ladder.lines(split_document(text, ladder.source, kinds), longest)
     ends = ("\n" if line.endswith("\n") else "" for line in re.findall(r"[^\n]*\n|[^\n]+", text))
     translated = "".join(line.translation + end for line, end in zip(lines, ends, strict=True))
@@ -110,13 +112,14 @@ def translate_lines(
     options: DecodeConfig | None = None,
     kinds: Collection[Kind] = KINDS,
     longest: int | None = None,
+    seed: int = 1,
 ) -> Document:
     """Translate texts that have nothing to do with each other, and keep the structure of each.
 
     The arguments are those of `translate_document`; the document has one line for each text.
     """
     options = options or translator.decode
-    ladder = _Ladder(translator, glossary or Glossary([]), options, kinds)
+    ladder = _Ladder(translator, glossary or Glossary([]), options, kinds, seed)
     lines = ladder.lines([split_line(text, ladder.source, kinds) for text in texts], longest)
     translated = "".join(f"{line.translation}\n" for line in lines)
     return Document(translated, lines, (*_notes(lines), *ladder.overlaps))
@@ -183,6 +186,7 @@ class _Ladder:
         glossary: Glossary,
         options: DecodeConfig,
         kinds: Collection[Kind],
+        seed: int,
     ) -> None:
         recipe = translator.folder.recipe
         assert isinstance(recipe, TranslateRecipe)
@@ -191,6 +195,7 @@ class _Ladder:
         self.glossary = glossary
         self.options = options
         self.kinds = kinds
+        self.seed = seed
         self.overlaps: list[str] = []
 
     def lines(self, lines: Iterable[Sequence[Part]], longest: int | None) -> tuple[Line, ...]:
@@ -248,6 +253,7 @@ class _Ladder:
         found = self.translator.translate(
             texts,
             options=self.options,
+            seed=self.seed,
             n_best=1 if self.options.sample else self.options.beams,
         )
         return {

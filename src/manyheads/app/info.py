@@ -42,15 +42,16 @@ def describe(name: str) -> dict[str, Any]:
         paper = PAPER.get(name.partition("/")[0])
         return facts | ({"paper": paper} if paper else {}) | {"config": asdict(config)}
     config = folder.recipe.config()
+    origin = _origin(folder.recipe)
     return {
         "model": folder.name,
         "path": str(folder.path),
         "task": folder.recipe.task,
-        "preset": folder.manifest["preset"],
+        **({} if origin else {"preset": folder.manifest["preset"]}),
         "parameters": count_parameters(config),
         "bytes": sum(path.stat().st_size for path in folder.path.iterdir() if path.is_file()),
         "config": asdict(config),
-        "trained": _origin(folder.recipe)
+        "trained": origin
         or {
             "data": folder.recipe.data.train,
             "steps": folder.recipe.train.steps,

@@ -21,6 +21,7 @@ def document(
     out: Path | None,
     glossary: Path | None,
     options: "DecodeConfig",
+    seed: int,
     json: bool,
 ) -> None:
     """Translate a document; "-" is the standard input. The answer goes to stdout or to a file."""
@@ -33,7 +34,7 @@ def document(
         raise UsageError(f"--out {out} is the file to translate: choose another name.")
     terms = None if glossary is None else Glossary.read(glossary)
     text = read_document(None if str(file) == "-" else file)
-    translated = translate_document(translator, text, glossary=terms, options=options)
+    translated = translate_document(translator, text, glossary=terms, options=options, seed=seed)
     content = (_json(translated) if json else translated.text).encode()
     if out is None:
         typer.echo(content, nl=False)  # as bytes, so that line ends stay what they are
@@ -48,6 +49,7 @@ def lines(
     *,
     glossary: Path,
     options: "DecodeConfig",
+    seed: int,
     json: bool,
     at_a_time: int,
 ) -> None:
@@ -58,7 +60,7 @@ def lines(
     terms = Glossary.read(glossary)
     first = 0
     while chunk := list(islice(texts, at_a_time)):
-        translated = translate_lines(translator, chunk, glossary=terms, options=options)
+        translated = translate_lines(translator, chunk, glossary=terms, options=options, seed=seed)
         typer.echo(_json(translated, first) if json else translated.text, nl=False)
         sys.stdout.flush()
         _warn(translated)

@@ -159,7 +159,9 @@ def run(
     options = translator.options(**{k: v for k, v in changes.items() if v is not None})
     at_a_time = 1 if not texts and sys.stdin.isatty() else LINES  # a person waits for each answer
     if file is not None:
-        documents.document(translator, file, out=out, glossary=glossary, options=options, json=json)
+        documents.document(
+            translator, file, out=out, glossary=glossary, options=options, seed=seed, json=json
+        )
         return
     if glossary is not None:
         documents.lines(
@@ -167,6 +169,7 @@ def run(
             read(texts),
             glossary=glossary,
             options=options,
+            seed=seed,
             json=json,
             at_a_time=at_a_time,
         )

@@ -151,6 +151,8 @@ def _harmless(kind: str, path: Path, number: int, message: str, side: str) -> Pr
 def _unpacking(error: Exception) -> str:
     if isinstance(error, EOFError):
         return "the compressed file is cut off. Copy or download it again."
+    if isinstance(error, gzip.BadGzipFile) and "Not a gzipped file" in str(error):
+        return "its name ends in .gz, but it is not compressed with gzip. Rename or compress it."
     if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
         return f"the file cannot be read: {error.strerror}."
     return f"the compressed file is damaged ({error}). Copy or download it again."
