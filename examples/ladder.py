@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 # Sized to the same budget with a vocabulary of 8,000: see models/presets.py.
+# Muon is for Transformer blocks, so the Transformer is trained both ways.
 MODELS = {
-    "RNN": ("seq2seq-rnn", 768),
-    "LSTM": ("seq2seq-lstm", 352),
-    "LSTM + attention": ("seq2seq-lstm-attention", 320),
-    "Transformer": ("transformer-tiny", 512),
+    "RNN": ("seq2seq-rnn", 768, False),
+    "LSTM": ("seq2seq-lstm", 352, False),
+    "LSTM + attention": ("seq2seq-lstm-attention", 320, False),
+    "Transformer": ("transformer-tiny", 512, False),
+    "Transformer, Muon": ("transformer-tiny", 512, True),
 }
 RATE = {"seq2seq-rnn": 5e-4}  # a plain RNN diverges at the rate of the others
 
@@ -35,8 +37,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/ladder"))
     arguments = parser.parse_args()
     found = {
-        name: [_measured(arguments, preset, hidden, seed) for seed in arguments.seeds]
-        for name, (preset, hidden) in MODELS.items()
+        name: [_measured(arguments, *model, seed) for seed in arguments.seeds]
+        for name, model in MODELS.items()
     }
     metrics = list(next(iter(found.values()))[0]["metrics"])
     bins = [part["length"] for part in next(iter(found.values()))[0]["by_length"]]
@@ -50,8 +52,10 @@ def main() -> None:
         print(f"| {name} | " + " | ".join(cells) + " |")
 
 
-def _measured(arguments: argparse.Namespace, preset: str, hidden: int, seed: int) -> dict[str, Any]:
-    out = arguments.out / f"{arguments.recipe}-{preset}-{seed}"
+def _measured(
+    arguments: argparse.Namespace, preset: str, hidden: int, muon: bool, seed: int
+) -> dict[str, Any]:
+    out = arguments.out / f"{arguments.recipe}-{preset}{'-muon' if muon else ''}-{seed}"
     rate = [f"train.learning_rate={RATE[preset]}"] if preset in RATE else []
     _manyheads(
         "train",
@@ -59,6 +63,7 @@ def _measured(arguments: argparse.Namespace, preset: str, hidden: int, seed: int
         f"model.preset={preset}",
         f"model.hidden={hidden}",
         f"train.steps={arguments.steps}",
+        f"train.muon={str(muon).lower()}",
         f"seed={seed}",
         *rate,
         "--out",
