@@ -51,6 +51,11 @@ def test_a_translators_folder(translator: Path) -> None:
     assert {path.name for path in translator.iterdir()} == COMMON | {"tokenizer.model"}
 
 
+def test_others_can_read_all_of_it(translator: Path) -> None:
+    """A model in a shared folder is for everybody: all its files have the same permissions."""
+    assert len({path.stat().st_mode for path in translator.iterdir() if path.is_file()}) == 1
+
+
 def test_a_classifiers_folder(classifier: Path) -> None:
     """Preprocessing and labels in place of the tokenizer."""
     assert {path.name for path in classifier.iterdir()} == COMMON | {

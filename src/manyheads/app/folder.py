@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import nn
 
 from manyheads import __version__
@@ -209,11 +209,8 @@ def write_weights(folder: Path, model: nn.Module, store: str) -> None:
         name: tensor.cpu().to(dtype if tensor.is_floating_point() else tensor.dtype).contiguous()
         for name, tensor in tensors(model).items()
     }
-    temporary = folder / f".model.safetensors.{os.getpid()}"
-    save_file(stored, temporary, metadata={"format": "pt"})
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(folder / "model.safetensors")
+    # As bytes: safetensors' own files can be read by nobody else.
+    write_atomically(folder / "model.safetensors", save(stored, metadata={"format": "pt"}))
 
 
 def remove_unfinished(folder: Path) -> None:
