@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from manyheads.app.card import write_card
 from manyheads.app.folder import ModelFolder
 
 PRETRAINED = Path(__file__).parents[1] / "src" / "manyheads" / "pretrained"
@@ -23,6 +24,7 @@ def main() -> None:
     for path in sorted(run.iterdir()):
         if path.is_file() and not path.name.startswith("."):
             shutil.copyfile(path, target / path.name)
+    write_card(ModelFolder(target))  # with its new name
     size = sum(path.stat().st_size for path in target.iterdir())
     print(f"{target.name}: {size / 1e6:.2f} MB")
 
