@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.models.causal_lm import CausalConfig
+from manyheads.models.cct import CctConfig
+from manyheads.models.deit import DeitConfig
 from manyheads.models.masked_lm import MaskedConfig
 from manyheads.models.presets import PRESETS, Config
 from manyheads.models.seq2seq import Seq2SeqConfig
@@ -17,10 +19,12 @@ from manyheads.models.vit import VitConfig
 M = TypeVar("M", bound=nn.Module)
 
 Reader = CausalConfig | MaskedConfig | EncoderTaggerConfig  # of one text
-Stacked = TransformerConfig | VitConfig | Reader
+Stacked = TransformerConfig | VitConfig | CctConfig | Reader
 
 TRANSFORMERS: dict[str, TransformerConfig] = {}
 VITS: dict[str, VitConfig] = {}
+DEITS: dict[str, DeitConfig] = {}
+CCTS: dict[str, CctConfig] = {}
 SEQ2SEQS: dict[str, Seq2SeqConfig] = {}
 READERS: dict[str, Reader] = {}
 
@@ -56,6 +60,20 @@ def shrink_vit(config: VitConfig) -> VitConfig:
     )
 
 
+def shrink_deit(config: DeitConfig) -> DeitConfig:
+    """Keep the parts, as `shrink_vit` does."""
+    return replace(
+        config, height=4, width=6, patch=2, dim=8, layers=2, heads=2, hidden=16, classes=5
+    )
+
+
+def shrink_cct(config: CctConfig) -> CctConfig:
+    """Keep the parts and the convolutions; make everything else small, the sizes odd."""
+    return replace(
+        config, height=5, width=7, stem=4, dim=8, layers=2, heads=2, hidden=16, classes=5
+    )
+
+
 for _name, _config in PRESETS.items():
     if isinstance(_config, TransformerConfig):
         TRANSFORMERS[_name] = shrink_transformer(_config)
@@ -63,6 +81,10 @@ for _name, _config in PRESETS.items():
         SEQ2SEQS[_name] = shrink_seq2seq(_config)
     elif isinstance(_config, Reader):
         READERS[_name] = shrink_reader(_config)
+    elif isinstance(_config, DeitConfig):
+        DEITS[_name] = shrink_deit(_config)
+    elif isinstance(_config, CctConfig):
+        CCTS[_name] = shrink_cct(_config)
     elif isinstance(_config, VitConfig):
         VITS[_name] = shrink_vit(_config)
 
@@ -95,12 +117,17 @@ SEQ2SEQS["untied"] = replace(_lstm, tied=False)
 VITS["post-norm relu"] = replace(_vit, norm="post", activation="relu")  # atlas V5
 VITS["mean pool, linear patches"] = replace(_vit, pool="mean", patches="linear")
 VITS["no positions"] = replace(_vit, positions="none")
+VITS["2-D sinusoids, attention pool"] = replace(_vit, positions="sinusoidal-2d", pool="attention")
+VITS["layer scale"] = replace(_vit, layer_scale=0.1, pool="distilled")
+CCTS["class token"] = replace(CCTS["cct-7/3x1"], pool="class", positions="sinusoidal-2d")
 
 # Every model that is made of stacks of blocks.
 EVERY: dict[str, Stacked] = {
     **TRANSFORMERS,
     **READERS,
     **{f"vit: {name}": c for name, c in VITS.items()},
+    **{f"deit: {name}": c for name, c in DEITS.items()},
+    **{f"cct: {name}": c for name, c in CCTS.items()},
 }
 
 
@@ -119,7 +146,7 @@ def randomise(module: M, seed: int = 0) -> M:
 def inputs(config: Config, seed: int = 0) -> tuple[Tensor, ...]:
     """Two examples to call the model with; the second sentence is padded."""
     generator = torch.Generator().manual_seed(seed)
-    if isinstance(config, VitConfig):
+    if isinstance(config, VitConfig | CctConfig):
         return (torch.randn(2, config.channels, config.height, config.width, generator=generator),)
     source = torch.randint(3, config.vocabulary, (2, 5), generator=generator)
     source[1, 3:] = config.pad

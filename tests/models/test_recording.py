@@ -12,8 +12,10 @@ from torch import Tensor
 from manyheads.decode.beam import beam_search
 from manyheads.decode.greedy import greedy_search
 from manyheads.models.build import build
+from manyheads.models.cct import CctConfig
 from manyheads.models.transformer import TransformerConfig
-from manyheads.nn import attention
+from manyheads.models.vit import VitConfig
+from manyheads.nn import attention, pool
 from manyheads.nn.attention import AttentionRecord
 from manyheads.nn.trace import Trace, record
 from tests import reverser
@@ -37,7 +39,8 @@ def both(run: Callable[[], Tensor]) -> tuple[Tensor, Tensor, Trace]:
 def attentions(config: Stacked) -> int:
     if isinstance(config, TransformerConfig):
         return config.encoder_layers + 2 * config.decoder_layers
-    return config.layers
+    pools = isinstance(config, VitConfig | CctConfig) and config.pool in ("sequence", "attention")
+    return config.layers + pools
 
 
 @presets
@@ -98,6 +101,7 @@ def test_recorded_weights_are_those_that_were_used(
         return out
 
     monkeypatch.setattr(attention, "attend", spy)
+    monkeypatch.setattr(pool, "attend", spy)
     model = randomise(build(config)).eval()
     with record() as trace:
         model(*inputs(config))
