@@ -5,9 +5,12 @@ from dataclasses import replace
 from manyheads.errors import UsageError, nearest
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.cct import CctConfig
+from manyheads.models.coatnet import CoatnetConfig
+from manyheads.models.cvt import CvtConfig
 from manyheads.models.deit import DeitConfig
 from manyheads.models.masked_lm import MaskedConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
+from manyheads.models.swin import SwinConfig
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
@@ -18,6 +21,9 @@ Config = (
     | VitConfig
     | DeitConfig
     | CctConfig
+    | SwinConfig
+    | CvtConfig
+    | CoatnetConfig
     | CausalConfig
     | MaskedConfig
     | RecurrentTaggerConfig
@@ -95,6 +101,18 @@ PRESETS: dict[str, Config] = {
     "cct-7/3x2": CctConfig(convolutions=2),
     "vit-lite-7": SMALL,
     "compact-vit-7": replace(SMALL, pool="sequence"),
+    # Liu et al. 2021, section 3.3
+    "swin-t": SwinConfig(),
+    "swin-s": SwinConfig(layers=(2, 2, 18, 2)),
+    "swin-b": SwinConfig(dim=128, layers=(2, 2, 18, 2), heads=(4, 8, 16, 32)),
+    # Wu et al. 2021, table 2
+    "cvt-13": CvtConfig(),
+    "cvt-21": CvtConfig(layers=(1, 4, 16)),
+    # Dai et al. 2021, table 3
+    "coatnet-0": CoatnetConfig(),
+    "coatnet-1": CoatnetConfig(layers=(2, 6, 14, 2)),
+    "coatnet-2": CoatnetConfig(stem=(128, 128), dims=(128, 256, 512, 1024), layers=(2, 6, 14, 2)),
+    "coatnet-3": CoatnetConfig(stem=(192, 192), dims=(192, 384, 768, 1536), layers=(2, 6, 14, 2)),
 }
 
 

@@ -108,7 +108,8 @@ def attend(
         return attention_weights(q, k, mask, bias) @ v
     allowed = mask
     if bias is not None:  # the kernel takes one mask: boolean, or float to be added
-        allowed = bias if mask is None else bias.masked_fill(~mask, -math.inf)
+        allowed = bias.to(q.dtype)
+        allowed = allowed if mask is None else allowed.masked_fill(~mask, -math.inf)
     return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout)
 
 
