@@ -1,6 +1,7 @@
 """Tiny vision Transformers of other libraries beyond the plain ViT, at several image sizes."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -17,6 +18,7 @@ SWIN_SIZES: dict[str, Size] = {
     "-padded": (28, 36),  # they do not, in any stage
     "-covered": (16, 24),  # one window covers an axis of the last stage
 }
+SMALL = (12, 20)  # less than a window; Hugging Face cannot run it
 DEIT_SIZES: dict[str, Size] = {"": (8, 12), "-square": (16, 16)}
 CVT_SIZES: dict[str, Size] = {"": (16, 24), "-odd": (27, 41)}
 COATNET_SIZES: dict[str, Size] = {"": (64, 64), "-wide": (32, 96)}
@@ -26,26 +28,24 @@ def references() -> dict[str, Callable[[], "plain.Reference"]]:
     """List the references; each is built when it is called."""
     cases: dict[str, Callable[[], plain.Reference]] = {}
     for suffix, size in SWIN_SIZES.items():
-        cases[f"timm-swin{suffix}"] = lambda size=size: _timm_swin(size)  # type: ignore[misc]
-        cases[f"hf-swin{suffix}"] = lambda size=size: _hf_swin(size)  # type: ignore[misc]
-        cases[f"torchvision-swin{suffix}"] = lambda size=size: _torchvision_swin(size)  # type: ignore[misc]
-    for library, smaller in (("timm", _timm_swin), ("torchvision", _torchvision_swin)):
-        cases[f"{library}-swin-small"] = lambda smaller=smaller: smaller((12, 20))  # type: ignore[misc]
-    cases["timm-swin-square"] = lambda: _timm_swin(
-        (32, 32), patch_size=4, embed_dim=16, window_size=3, qkv_bias=False
+        cases[f"timm-swin{suffix}"] = partial(_timm_swin, size)
+        cases[f"hf-swin{suffix}"] = partial(_hf_swin, size)
+        cases[f"torchvision-swin{suffix}"] = partial(_torchvision_swin, size)
+    cases["timm-swin-small"] = partial(_timm_swin, SMALL)
+    cases["torchvision-swin-small"] = partial(_torchvision_swin, SMALL)
+    cases["timm-swin-square"] = partial(
+        _timm_swin, (32, 32), patch_size=4, embed_dim=16, window_size=3, qkv_bias=False
     )
     for suffix, size in DEIT_SIZES.items():
-        cases[f"timm-deit{suffix}"] = lambda size=size: _timm_deit(size)  # type: ignore[misc]
-        cases[f"hf-deit{suffix}"] = lambda size=size: _hf_deit(size)  # type: ignore[misc]
-    cases["timm-deit-without-bias"] = lambda: _timm_deit((8, 12), qkv_bias=False)
+        cases[f"timm-deit{suffix}"] = partial(_timm_deit, size)
+        cases[f"hf-deit{suffix}"] = partial(_hf_deit, size)
+    cases["timm-deit-without-bias"] = partial(_timm_deit, (8, 12), qkv_bias=False)
     for suffix, size in CVT_SIZES.items():
-        cases[f"hf-cvt{suffix}"] = lambda size=size: _hf_cvt(size)  # type: ignore[misc]
+        cases[f"hf-cvt{suffix}"] = partial(_hf_cvt, size)
     for architecture in ARCHITECTURES:
         if architecture == "coatnet_0" or architecture.endswith("_rw"):  # 1 to 5 differ in size
             for suffix, size in COATNET_SIZES.items():
-                cases[f"timm-{architecture}{suffix}"] = (  # type: ignore[misc]
-                    lambda architecture=architecture, size=size: _timm_coatnet(architecture, size)
-                )
+                cases[f"timm-{architecture}{suffix}"] = partial(_timm_coatnet, architecture, size)
     return cases
 
 

@@ -63,6 +63,17 @@ TABLE = [
     ("cct-7/3x2", 3_853_258, "3.85M"),
     ("vit-lite-7/4", 3_716_874, "3.72M"),
     ("compact-vit-7/4", 3_716_618, "3.72M"),
+    # Shifted and plain windows have the same parameters; a table of 13 x 13 distances a head.
+    ("swin-t", 28_288_354, "29M"),
+    ("swin-s", 49_606_258, "50M"),
+    ("swin-b", 87_768_224, "88M"),
+    ("cvt-13", 19_997_480, "20M"),
+    ("cvt-21", 31_622_696, "32M"),
+    # The paper does not tell the widths of the stem's and the squeezed layers.
+    ("coatnet-0", 24_446_228, "25M"),
+    ("coatnet-1", 41_635_184, "42M"),
+    ("coatnet-2", 73_635_144, "75M"),
+    ("coatnet-3", 164_605_432, "168M"),
 ]
 
 

@@ -13,6 +13,9 @@ from manyheads.decode.beam import beam_search
 from manyheads.decode.greedy import greedy_search
 from manyheads.models.build import build
 from manyheads.models.cct import CctConfig
+from manyheads.models.coatnet import CoatnetConfig
+from manyheads.models.cvt import CvtConfig
+from manyheads.models.swin import SwinConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
 from manyheads.nn import attention, pool
@@ -39,6 +42,10 @@ def both(run: Callable[[], Tensor]) -> tuple[Tensor, Tensor, Trace]:
 def attentions(config: Stacked) -> int:
     if isinstance(config, TransformerConfig):
         return config.encoder_layers + 2 * config.decoder_layers
+    if isinstance(config, CoatnetConfig):
+        return sum(config.layers[config.convolutions :])
+    if isinstance(config, SwinConfig | CvtConfig):
+        return sum(config.layers)
     pools = isinstance(config, VitConfig | CctConfig) and config.pool in ("sequence", "attention")
     return config.layers + pools
 

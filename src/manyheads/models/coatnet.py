@@ -206,11 +206,10 @@ class Coatnet(nn.Module):
                 x = block(x)
         tokens, grid = to_tokens(x)
         for blocks in self.stages[split:]:
-            first, *others = blocks  # type: ignore[misc]
-            tokens = first(tokens, grid)
-            grid = (-(-grid[0] // 2), -(-grid[1] // 2))
-            for block in others:
+            for layer, block in enumerate(blocks):  # type: ignore[arg-type]
                 tokens = block(tokens, grid)
+                if layer == 0:  # the first halves the grid
+                    grid = (-(-grid[0] // 2), -(-grid[1] // 2))
         return tokens
 
 

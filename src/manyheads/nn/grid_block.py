@@ -1,27 +1,19 @@
 """A block whose attention knows rows and columns: windows, convolutions."""
 
-from typing import Protocol
-
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.nn.block import ResidualFactory
 
 
-class GridAttention(Protocol):
-    """Self-attention over the tokens of a grid."""
-
-    def __call__(
-        self, x: Float[Tensor, "batch token dim"], grid: tuple[int, int]
-    ) -> Float[Tensor, "batch token dim"]:
-        """Mix the tokens."""
-
-
 class GridBlock(nn.Module):
-    """Attention on a grid, then feed-forward, each inside a residual."""
+    """Attention on a grid, then feed-forward, each inside a residual.
+
+    The attention is called with the tokens and their grid.
+    """
 
     def __init__(
-        self, attention: GridAttention, feedforward: nn.Module, residual: ResidualFactory
+        self, attention: nn.Module, feedforward: nn.Module, residual: ResidualFactory
     ) -> None:
         super().__init__()
         self.attention = attention

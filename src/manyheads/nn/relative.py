@@ -28,11 +28,9 @@ class RelativeBias(nn.Module):
 
     def forward(self, grid: Grid) -> Float[Tensor, "1 head query key"]:
         """Give the bias for a grid; for another than was learned, the table is interpolated."""
-        if grid == self.grid:
-            table, index = self.table, self.index.to(self.table.device)
-        else:
-            table = resize_bias(self.table, self.grid, grid)
-            index = distances(grid).to(table.device)
+        same = grid == self.grid
+        table: Tensor = self.table if same else resize_bias(self.table, self.grid, grid)
+        index = (self.index if same else distances(grid)).to(table.device)
         return table[index].permute(2, 0, 1).unsqueeze(0)  # query key head -> 1 head query key
 
 
