@@ -148,14 +148,15 @@ def _timm_coatnet(architecture: str, size: Size) -> "plain.Reference":
     library = import_peer("timm.models.maxxvit")
     shape = {
         "img_size": size,
-        "embed_dim": (8, 32, 64, 64),
+        "embed_dim": (8, 8, 16, 16),
         "depths": (1, 2, 2, 2),
+        "transformer_dim_head": 4,
         "stem_width": (4, 8),
         "num_classes": 5,
     }
     told = ARCHITECTURES[architecture]
     if "head_hidden_size" in told:
-        shape["head_hidden_size"] = 64
+        shape["head_hidden_size"] = 12
     model = library.MaxxVit(library.model_cfgs[architecture], **shape)
     return _reference("timm", "coatnet", model, dict(told) | shape, size)
 

@@ -85,8 +85,8 @@ def test_windows_are_full_attention_under_a_block_mask(
     windows = Windows(grid=(rows, columns), size=size, shift=shift)
     tokens = rows * columns
     q, k, v = torch.randn(3, 2, tokens, 4).unbind(0)
-    cut = [windows.cut(x).unsqueeze(1) for x in (q, k, v)]
-    answer = windows.join(attend(*cut, windows.mask(2, q.device)).squeeze(1))
+    queries, keys, values = (windows.cut(x).unsqueeze(1) for x in (q, k, v))
+    answer = windows.join(attend(queries, keys, values, windows.mask(2, q.device)).squeeze(1))
 
     def tile(index: int, length: int, side: int, by: int) -> tuple[int, bool]:
         moved = (index - by) % (-(-length // side) * side)

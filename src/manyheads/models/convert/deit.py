@@ -14,7 +14,7 @@ from manyheads.models.convert import hf, timm
 from manyheads.models.convert.foreign import ForeignTensors, grid_positions, height_and_width
 from manyheads.models.convert.layers import packed, refuse_strange
 from manyheads.models.deit import DeitConfig
-from manyheads.models.parts import ACTIVATIONS
+from manyheads.models.parts import ACTIVATIONS, Activation
 
 
 def from_timm(
@@ -125,7 +125,8 @@ def _fit(
     size: Any,
     depth: int,
     heads: int,
-    **others: Any,
+    activation: Activation = "gelu",
+    norm_eps: float = 1e-6,
 ) -> tuple[DeitConfig, dict[str, Tensor]]:
     height, width = height_and_width(size)
     config = DeitConfig(
@@ -138,7 +139,8 @@ def _fit(
         heads=heads,
         hidden=len(state["encoder.blocks.0.feedforward.expand.bias"]),
         classes=len(state["head.bias"]),
-        **others,
+        activation=activation,
+        norm_eps=norm_eps,
     )
     # With no_embed_class the extra tokens have no positions.
     state["positions.table"] = grid_positions(positions, config.grid, extra=2)
