@@ -77,7 +77,7 @@ class Windows:
     def spread(
         self, weights: Float[Tensor, "window head query key"]
     ) -> Float[Tensor, "image head token token"]:
-        """Lay the maps of all windows into one over all tokens; the share of padding is left out."""
+        """Lay the maps of all windows into one over all tokens; padding's share is left out."""
         places = self.places()
         tokens = self.grid[0] * self.grid[1]
         weights = weights.unflatten(0, (-1, len(places)))
