@@ -17,11 +17,23 @@ from manyheads.errors import ManyheadsError
 
 FOLDER = Path(__file__).parents[1] / "tests" / "golden"
 RECORDED = (
+    "hf-cvt-odd",
+    "hf-deit",
+    "hf-swin-covered",
+    "hf-swin-padded",
     "hf-vit",
     "hf-vit-relu-without-bias",
+    "timm-coatnet_0-wide",
+    "timm-coatnet_0_rw-wide",
+    "timm-coatnet_3_rw-wide",
+    "timm-deit",
+    "timm-swin-padded",
+    "timm-swin-small",
     "timm-vit",
     "timm-vit-mean",
     "timm-vit-without-bias",
+    "torchvision-swin-padded",
+    "torchvision-swin-small",
 )
 
 
@@ -39,6 +51,7 @@ def main() -> int:
                 path,
                 {
                     "library": reference.library,
+                    "family": reference.family,
                     "version": reference.version,
                     "torch": torch.__version__,
                     "seed": str(SEED),

@@ -13,13 +13,23 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from benchmarks.peers import hf_vit, timm_arguments, timm_vit
-from manyheads.models.convert import hf, timm
-from manyheads.models.vit import Vit, VitConfig
+from manyheads.models.build import build
+from manyheads.models.convert import coatnet, cvt, deit, hf, swin, timm
+from manyheads.models.presets import Config
+from manyheads.models.vit import VitConfig
 
-Library = Literal["transformers", "timm"]
-CONVERT: dict[Library, Callable[..., tuple[VitConfig, dict[str, Tensor]]]] = {
-    "transformers": hf.vit,
-    "timm": timm.vit,
+Library = Literal["transformers", "timm", "torchvision"]
+Convert = Callable[..., tuple[Config, dict[str, Tensor]]]
+CONVERT: dict[tuple[Library, str], Convert] = {
+    ("transformers", "vit"): hf.vit,
+    ("timm", "vit"): timm.vit,
+    ("transformers", "deit"): deit.from_hf,
+    ("timm", "deit"): deit.from_timm,
+    ("transformers", "swin"): swin.from_hf,
+    ("timm", "swin"): swin.from_timm,
+    ("torchvision", "swin"): swin.from_torchvision,
+    ("transformers", "cvt"): cvt.from_hf,
+    ("timm", "coatnet"): coatnet.from_timm,
 }
 TINY = VitConfig(height=8, width=12, patch=4, dim=8, layers=2, heads=2, hidden=16, classes=5)
 MEAN = replace(TINY, pool="mean")
@@ -37,11 +47,12 @@ class Reference:
     tensors: dict[str, Tensor]  # by the names of the library's own files
     images: Tensor
     logits: Tensor
+    family: str = "vit"
 
     def difference(self) -> float:
         """Convert the model; return the largest difference, relative to the largest logit."""
-        config, state = CONVERT[self.library](self.config, self.tensors)
-        model = Vit(config).eval()
+        config, state = CONVERT[self.library, self.family](self.config, self.tensors)
+        model = build(config).eval()
         model.load_state_dict(state)
         with torch.inference_mode():
             logits = model(self.images)
@@ -50,7 +61,9 @@ class Reference:
 
 def references() -> dict[str, Callable[[], Reference]]:
     """List the references; each is built when it is called."""
-    return {
+    from benchmarks import vision
+
+    return vision.references() | {
         "hf-vit": lambda: _hf(TINY),
         "hf-vit-relu-without-bias": lambda: _hf(TINY, qkv_bias=False, hidden_act="relu"),
         "hf-vit-square": lambda: _hf(SQUARE),
@@ -68,23 +81,33 @@ def randomise(module: nn.Module, dim: int, seed: int) -> None:
         for parameter in module.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * dim**-0.5)
         for part in module.modules():
-            if isinstance(part, nn.LayerNorm):
+            if isinstance(part, nn.LayerNorm | nn.BatchNorm2d):
                 part.weight.add_(1.0)
+            if isinstance(part, nn.BatchNorm2d):
+                for tensor in (part.running_mean, part.running_var):
+                    assert tensor is not None
+                    tensor.copy_(torch.rand(tensor.shape, generator=generator) + 0.5)
 
 
 def _hf(shape: VitConfig, **arguments: Any) -> Reference:
     model: Any = hf_vit(shape, **arguments).eval()
     randomise(model, shape.dim, SEED)
-    with tempfile.TemporaryDirectory() as name:  # names in files are not those in memory
+    config, tensors = stored(model)
+    images = _images(shape)
+    with torch.inference_mode():
+        logits = model(pixel_values=images).logits.clone()
+    return Reference("transformers", version("transformers"), config, tensors, images, logits)
+
+
+def stored(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read what Hugging Face stores of a model: names in files are not those in memory."""
+    with tempfile.TemporaryDirectory() as name:
         model.save_pretrained(name)
         folder = Path(name)
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         # Loaded from bytes that stay: the files are about to go.
         tensors = {name: t.clone() for name, t in load_file(folder / "model.safetensors").items()}
-    images = _images(shape)
-    with torch.inference_mode():
-        logits = model(pixel_values=images).logits.clone()
-    return Reference("transformers", version("transformers"), config, tensors, images, logits)
+    return config, tensors
 
 
 def _timm(shape: VitConfig, **arguments: Any) -> Reference:

@@ -7,9 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.models.causal_lm import CausalConfig
+from manyheads.models.cct import CctConfig
+from manyheads.models.coatnet import CoatnetConfig
+from manyheads.models.cvt import CvtConfig
+from manyheads.models.deit import DeitConfig
 from manyheads.models.masked_lm import MaskedConfig
 from manyheads.models.presets import PRESETS, Config
 from manyheads.models.seq2seq import Seq2SeqConfig
+from manyheads.models.swin import SwinConfig
 from manyheads.models.tagger import EncoderTaggerConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
@@ -17,10 +22,15 @@ from manyheads.models.vit import VitConfig
 M = TypeVar("M", bound=nn.Module)
 
 Reader = CausalConfig | MaskedConfig | EncoderTaggerConfig  # of one text
-Stacked = TransformerConfig | VitConfig | Reader
+Staged = SwinConfig | CvtConfig | CoatnetConfig  # of one image, in stages
+Pictures = VitConfig | CctConfig | Staged  # of one image
+Stacked = TransformerConfig | Pictures | Reader
 
 TRANSFORMERS: dict[str, TransformerConfig] = {}
 VITS: dict[str, VitConfig] = {}
+DEITS: dict[str, DeitConfig] = {}
+CCTS: dict[str, CctConfig] = {}
+STAGED: dict[str, Staged] = {}
 SEQ2SEQS: dict[str, Seq2SeqConfig] = {}
 READERS: dict[str, Reader] = {}
 
@@ -56,6 +66,63 @@ def shrink_vit(config: VitConfig) -> VitConfig:
     )
 
 
+def shrink_deit(config: DeitConfig) -> DeitConfig:
+    """Keep the parts, as `shrink_vit` does."""
+    return replace(
+        config, height=4, width=6, patch=2, dim=8, layers=2, heads=2, hidden=16, classes=5
+    )
+
+
+def shrink_cct(config: CctConfig) -> CctConfig:
+    """Keep the parts and the convolutions; make everything else small, the sizes odd."""
+    return replace(
+        config, height=5, width=7, stem=4, dim=8, layers=2, heads=2, hidden=16, classes=5
+    )
+
+
+def shrink_staged(config: Staged) -> Staged:
+    """Keep the parts in two stages; windows, strides and poolings do not fit the odd image."""
+    if isinstance(config, SwinConfig):
+        return replace(
+            config,
+            height=11,
+            width=14,
+            patch=2,
+            dim=8,
+            layers=(2, 2),
+            heads=(2, 4),
+            window=(4, 4),
+            expansion=2.0,
+            classes=5,
+        )
+    if isinstance(config, CvtConfig):
+        return replace(
+            config,
+            height=15,
+            width=18,
+            dims=(4, 8),
+            layers=(1, 2),
+            heads=(1, 2),
+            kernels=(7, 3),
+            strides=(4, 2),
+            paddings=(2, 1),
+            expansion=2.0,
+            classes=5,
+        )
+    return replace(
+        config,
+        height=15,
+        width=18,
+        stem=(4, 8),
+        dims=(8, 16),
+        layers=(2, 2),
+        convolutions=1,
+        head_size=8,
+        expansion=2,
+        classes=5,
+    )
+
+
 for _name, _config in PRESETS.items():
     if isinstance(_config, TransformerConfig):
         TRANSFORMERS[_name] = shrink_transformer(_config)
@@ -63,6 +130,12 @@ for _name, _config in PRESETS.items():
         SEQ2SEQS[_name] = shrink_seq2seq(_config)
     elif isinstance(_config, Reader):
         READERS[_name] = shrink_reader(_config)
+    elif isinstance(_config, DeitConfig):
+        DEITS[_name] = shrink_deit(_config)
+    elif isinstance(_config, CctConfig):
+        CCTS[_name] = shrink_cct(_config)
+    elif isinstance(_config, Staged):
+        STAGED[_name] = shrink_staged(_config)
     elif isinstance(_config, VitConfig):
         VITS[_name] = shrink_vit(_config)
 
@@ -95,12 +168,42 @@ SEQ2SEQS["untied"] = replace(_lstm, tied=False)
 VITS["post-norm relu"] = replace(_vit, norm="post", activation="relu")  # atlas V5
 VITS["mean pool, linear patches"] = replace(_vit, pool="mean", patches="linear")
 VITS["no positions"] = replace(_vit, positions="none")
+VITS["2-D sinusoids, attention pool"] = replace(_vit, positions="sinusoidal-2d", pool="attention")
+VITS["layer scale"] = replace(_vit, layer_scale=0.1, pool="distilled")
+CCTS["class token"] = replace(CCTS["cct-7/3x1"], pool="class", positions="sinusoidal-2d")
+
+_swin, _coatnet = STAGED["swin-t"], STAGED["coatnet-0"]
+assert isinstance(_swin, SwinConfig)
+assert isinstance(_coatnet, CoatnetConfig)
+STAGED["swin as timm pads"] = replace(_swin, edges="timm")
+STAGED["swin as torchvision pads"] = replace(_swin, edges="torchvision")
+STAGED["coatnet as timm trains"] = replace(
+    _coatnet,
+    down="max",
+    squeeze="early",
+    expand="input",
+    stride="pool",
+    norm_activation=True,
+    output_bias=False,
+    shortcut_bias=False,
+    widen="last",
+    layer_scale=0.1,
+    hidden=6,
+)
+
+# Every model of images.
+IMAGES: dict[str, Pictures] = {
+    **{f"vit: {name}": c for name, c in VITS.items()},
+    **{f"deit: {name}": c for name, c in DEITS.items()},
+    **{f"cct: {name}": c for name, c in CCTS.items()},
+    **STAGED,
+}
 
 # Every model that is made of stacks of blocks.
 EVERY: dict[str, Stacked] = {
     **TRANSFORMERS,
     **READERS,
-    **{f"vit: {name}": c for name, c in VITS.items()},
+    **IMAGES,
 }
 
 
@@ -111,15 +214,19 @@ def randomise(module: M, seed: int = 0) -> M:
         for parameter in module.parameters():
             parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator))
         for part in module.modules():
-            if isinstance(part, nn.LayerNorm):
+            if isinstance(part, nn.LayerNorm | nn.BatchNorm2d):
                 part.weight.add_(1.0)
+            if isinstance(part, nn.BatchNorm2d):
+                for tensor in (part.running_mean, part.running_var):
+                    assert tensor is not None
+                    tensor.copy_(torch.rand(tensor.shape, generator=generator) + 0.5)
     return module
 
 
 def inputs(config: Config, seed: int = 0) -> tuple[Tensor, ...]:
     """Two examples to call the model with; the second sentence is padded."""
     generator = torch.Generator().manual_seed(seed)
-    if isinstance(config, VitConfig):
+    if isinstance(config, Pictures):
         return (torch.randn(2, config.channels, config.height, config.width, generator=generator),)
     source = torch.randint(3, config.vocabulary, (2, 5), generator=generator)
     source[1, 3:] = config.pad

@@ -12,8 +12,13 @@ from torch import Tensor
 from manyheads.decode.beam import beam_search
 from manyheads.decode.greedy import greedy_search
 from manyheads.models.build import build
+from manyheads.models.cct import CctConfig
+from manyheads.models.coatnet import CoatnetConfig
+from manyheads.models.cvt import CvtConfig
+from manyheads.models.swin import SwinConfig
 from manyheads.models.transformer import TransformerConfig
-from manyheads.nn import attention
+from manyheads.models.vit import VitConfig
+from manyheads.nn import attention, pool
 from manyheads.nn.attention import AttentionRecord
 from manyheads.nn.trace import Trace, record
 from tests import reverser
@@ -37,7 +42,12 @@ def both(run: Callable[[], Tensor]) -> tuple[Tensor, Tensor, Trace]:
 def attentions(config: Stacked) -> int:
     if isinstance(config, TransformerConfig):
         return config.encoder_layers + 2 * config.decoder_layers
-    return config.layers
+    if isinstance(config, CoatnetConfig):
+        return sum(config.layers[config.convolutions :])
+    if isinstance(config, SwinConfig | CvtConfig):
+        return sum(config.layers)
+    pools = isinstance(config, VitConfig | CctConfig) and config.pool in ("sequence", "attention")
+    return config.layers + pools
 
 
 @presets
@@ -98,6 +108,7 @@ def test_recorded_weights_are_those_that_were_used(
         return out
 
     monkeypatch.setattr(attention, "attend", spy)
+    monkeypatch.setattr(pool, "attend", spy)
     model = randomise(build(config)).eval()
     with record() as trace:
         model(*inputs(config))
@@ -105,7 +116,9 @@ def test_recorded_weights_are_those_that_were_used(
     for entry, (v, out) in zip(trace, seen, strict=True):
         assert isinstance(entry, AttentionRecord)
         torch.testing.assert_close(entry.weights @ v, out, atol=1e-5, rtol=0)
-        sums = entry.weights.sum(-1)
+        # Where padding is hidden, its own rows are empty; where it is seen, it takes a share.
+        hidden = entry.windows is None or not entry.windows.padding_seen
+        sums = (entry.whole if hidden else entry.weights).sum(-1)
         torch.testing.assert_close(sums, torch.ones_like(sums))  # no empty row here
 
 

@@ -11,12 +11,15 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.nn.block import EncoderBlock
+from manyheads.nn.depth import StochasticDepth
 from manyheads.nn.feedforward import FeedForward
 from manyheads.nn.patch import patchify
 from manyheads.nn.positions import resize_grid
+from manyheads.nn.trace import record
 from tests import torch_reference
 from tests.small import VITS, inputs, randomise
 
+WB = ("weight", "bias")
 presets = pytest.mark.parametrize("config", VITS.values(), ids=VITS)
 BASE = VITS["vit-b"]  # 4 x 6 pixels in patches of 2 x 2: 2 rows and 3 columns
 
@@ -51,8 +54,8 @@ def test_shapes(config: VitConfig) -> None:
     """V1, V2, V6: N = HW / P^2 tokens, one more with a class token; logits over classes."""
     model = make(config)
     (images,) = inputs(config)
-    tokens = 6 if config.pool == "mean" else 7
-    assert model.features(images).shape == (2, tokens, 8)
+    assert model.features(images).shape == (2, 6 + model.pool.extra, 8)
+    assert model.pool.extra == {"class": 1, "distilled": 2}.get(config.pool, 0)
     assert model(images).shape == (2, 5)
 
 
@@ -224,6 +227,61 @@ def test_images_do_not_see_each_other() -> None:
     """A batch is a batch: each image gets the logits it gets alone."""
     model, (images,) = make(BASE), inputs(BASE)
     close(model(images)[1:], model(images[1:]))
+
+
+# --- Parts ---------------------------------------------------------------------------------------
+
+
+def test_a_plain_vit_has_the_names_it_always_had() -> None:
+    """Models that were trained before the newer parts still load."""
+    names = Vit(replace(BASE, layers=1)).state_dict()
+    block = "encoder.blocks.0"
+    assert set(names) == {
+        "pool.token",
+        "positions.table",
+        *(f"patches.project.{part}" for part in ("weight", "bias")),
+        *(f"{block}.attention.{layer}.{part}" for layer in ("qkv", "out") for part in WB),
+        *(f"{block}.feedforward.{layer}.{part}" for layer in ("expand", "contract") for part in WB),
+        *(
+            f"{block}.around_{layer}.norm.{part}"
+            for layer in ("attention", "feedforward")
+            for part in WB
+        ),
+        *(f"encoder.norm.{part}" for part in WB),
+        *(f"head.{part}" for part in WB),
+    }
+
+
+def test_linear_attention_is_another_part_with_the_same_parameters() -> None:
+    """V16: it loads the same weights, answers differently, and records maps that are implied."""
+    softmax, linear = make(BASE), Vit(replace(BASE, attention="linear")).eval()
+    linear.load_state_dict(softmax.state_dict())
+    (images,) = inputs(BASE)
+    plain = linear(images)
+    with record() as trace:
+        assert torch.equal(linear(images), plain)
+    assert (plain - softmax(images)).abs().max() > 1e-3
+    sites = [str(entry.site) for entry in trace]
+    assert sites == ["encoder layer 1 self (implied)", "encoder layer 2 self (implied)"]
+
+
+def test_dropout_of_a_map_that_is_not_formed_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"attention_dropout is 0\.1"):
+        replace(BASE, attention="linear", attention_dropout=0.1)
+
+
+def test_stochastic_depth_rises_with_depth() -> None:
+    """V15: the first layer is always there; in evaluation all are."""
+    torch.manual_seed(0)
+    config = replace(BASE, drop_path=0.9)
+    model = randomise(Vit(config))
+    (images,) = inputs(BASE)
+    plain = make(BASE)(images)
+    close(model.eval()(images), plain)
+    with torch.no_grad():
+        assert any((model.train()(images) - plain).abs().max() > 0.01 for _ in range(5))
+    rates = [part.p for part in model.modules() if isinstance(part, StochasticDepth)]
+    assert rates == [0.9, 0.9]  # around attention and feed-forward of the second layer
 
 
 # --- Learning -----------------------------------------------------------------------------------

@@ -1,8 +1,12 @@
 """From tokens to one vector."""
 
+import math
+
 import torch
 
-from manyheads.nn.pool import ClassToken, MeanPool
+from manyheads.nn.attention import AttentionRecord
+from manyheads.nn.pool import AttentionPool, ClassToken, MeanPool, SequencePool, TwoTokens
+from manyheads.nn.trace import record
 
 
 def test_class_token_stands_in_front() -> None:
@@ -24,3 +28,46 @@ def test_mean_pool_by_hand() -> None:
     assert pool.prepend(x) is x
     assert pool(x).tolist() == [[2.0, 3.0]]
     assert pool.extra == 0
+
+
+def test_two_tokens_stand_in_front() -> None:
+    """V15: the class token first, then the distillation token; the vector is their mean."""
+    pool = TwoTokens(2)
+    pool.token.data = torch.tensor([[[1.0, 2.0], [3.0, 6.0]]])
+    x = torch.zeros(2, 3, 2)
+    tokens = pool.prepend(x)
+    assert tokens.shape == (2, 5, 2)
+    assert tokens[1, :2].tolist() == [[1.0, 2.0], [3.0, 6.0]]
+    assert pool(tokens).tolist() == [[2.0, 4.0]] * 2
+
+
+def test_sequence_pool_by_hand() -> None:
+    """V2: g(x) = ln 3 * x_0 weighs (0, 4) with 1/4 and (1, 8) with 3/4: (0.75, 7)."""
+    pool = SequencePool(2)
+    pool.query.data = torch.tensor([math.log(3), 0.0])
+    x = torch.tensor([[[0.0, 4], [1, 8]]])
+    assert pool.prepend(x) is x
+    torch.testing.assert_close(pool(x), torch.tensor([[0.75, 7.0]]))
+
+
+def test_sequence_pool_is_recorded() -> None:
+    pool, x = SequencePool(4), torch.randn(2, 3, 4)
+    plain = pool(x)
+    with record() as trace:
+        assert torch.equal(pool(x), plain)
+    (entry,) = trace
+    assert isinstance(entry, AttentionRecord)
+    torch.testing.assert_close((entry.weights @ x[:, None])[:, 0, 0], plain)
+
+
+def test_attention_pool_asks_with_one_query() -> None:
+    """V2: each head has weights of its own, and the order of the tokens does not matter."""
+    torch.manual_seed(0)
+    pool, x = AttentionPool(4, 2), torch.randn(2, 3, 4)
+    with record() as trace:
+        vector = pool(x)
+    (entry,) = trace
+    assert isinstance(entry, AttentionRecord)
+    assert entry.weights.shape == (2, 2, 1, 3)
+    assert vector.shape == (2, 4)
+    torch.testing.assert_close(pool(x[:, [2, 0, 1]]), vector)

@@ -11,8 +11,10 @@ from manyheads.nn.positions import (
     LearnedPositions,
     NoGridPositions,
     NoPositions,
+    SinusoidalGridPositions,
     SinusoidalHalfPositions,
     SinusoidalPositions,
+    grid_sinusoids,
     resize_grid,
     sinusoid_halves,
     sinusoids,
@@ -226,3 +228,32 @@ def test_resize_in_bf16() -> None:
     assert half.dtype == torch.bfloat16
     full = resize_grid(table.bfloat16().float(), (2, 3), (4, 6), 1)
     torch.testing.assert_close(half.float(), full, atol=0.02, rtol=0.01)
+
+
+# --- 2-D sinusoids ------------------------------------------------------------------------------
+
+
+def test_2d_sinusoids_by_hand() -> None:
+    """V3: half of a vector is the sinusoid of the row, half that of the column; zeros in front."""
+    sin, cos = math.sin(1), math.cos(1)
+    expected = [
+        [0, 0, 0, 0],  # the class token
+        [0, 1, 0, 1],  # row 0, column 0
+        [0, 1, sin, cos],  # row 0, column 1
+        [sin, cos, 0, 1],
+        [sin, cos, sin, cos],
+    ]
+    torch.testing.assert_close(grid_sinusoids((2, 2), 1, 4), torch.tensor(expected))
+
+
+def test_2d_sinusoids_fit_any_grid() -> None:
+    """V9: a formula needs no interpolation, and nothing of it is stored."""
+    positions = SinusoidalGridPositions((2, 2), 1, 4, std=1.0)
+    assert not positions.state_dict()
+    assert torch.equal(positions(torch.zeros(1, 5, 4), (2, 2))[0], grid_sinusoids((2, 2), 1, 4))
+    assert torch.equal(positions(torch.zeros(1, 7, 4), (2, 3))[0], grid_sinusoids((2, 3), 1, 4))
+
+
+def test_2d_sinusoids_need_an_even_width() -> None:
+    with pytest.raises(UsageError, match="dim 5 is odd"):
+        SinusoidalGridPositions((2, 2), 1, 5, std=1.0)

@@ -19,6 +19,17 @@ PAPER = {
     "transformer-big": "213M (Vaswani et al. 2017, table 3)",
     "gpt2-small": "117M (Radford et al. 2019, table 2; its released weights are 124M)",
     "bert-base": "110M (Devlin et al. 2019, section 3)",
+    "cct-2/3x2": "0.28M (Hassani et al. 2021, table 1)",
+    "cct-7/3x1": "3.76M (Hassani et al. 2021, table 1)",
+    "swin-t": "29M (Liu et al. 2021, table 1)",
+    "swin-s": "50M (Liu et al. 2021, table 1)",
+    "swin-b": "88M (Liu et al. 2021, table 1)",
+    "cvt-13": "20M (Wu et al. 2021, table 3)",
+    "cvt-21": "32M (Wu et al. 2021, table 3)",
+    "coatnet-0": "25M (Dai et al. 2021, table 4)",
+    "coatnet-1": "42M (Dai et al. 2021, table 4)",
+    "coatnet-2": "75M (Dai et al. 2021, table 4)",
+    "coatnet-3": "168M (Dai et al. 2021, table 4)",
     "vit-b": "86M (Dosovitskiy et al. 2021, table 1)",
     "vit-l": "307M (Dosovitskiy et al. 2021, table 1)",
     "vit-h": "632M (Dosovitskiy et al. 2021, table 1)",
@@ -39,7 +50,7 @@ def describe(name: str) -> dict[str, Any]:
         except UsageError:
             raise NotFoundError(f"{error} Nor is it a preset (`manyheads models`).") from None
         facts = {"preset": name, "parameters": count_parameters(config)}
-        paper = PAPER.get(name.partition("/")[0])
+        paper = PAPER.get(name) or PAPER.get(name.partition("/")[0])
         return facts | ({"paper": paper} if paper else {}) | {"config": asdict(config)}
     config = folder.recipe.config()
     origin = _origin(folder.recipe)

@@ -9,6 +9,7 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.nn.alignment import ScoreRecord
 from manyheads.nn.attention import AttentionRecord
+from manyheads.nn.linear_attention import ImpliedRecord
 from manyheads.nn.trace import Site, Trace
 
 
@@ -38,9 +39,12 @@ def attention_maps(trace: Trace) -> list[AttentionMap]:
     """
     maps: dict[Site, AttentionMap] = {}
     for record in trace:
-        if not isinstance(record, AttentionRecord | ScoreRecord):
+        if isinstance(record, AttentionRecord):
+            weights = record.whole.cpu()  # the maps of all windows in one
+        elif isinstance(record, ScoreRecord | ImpliedRecord):
+            weights = record.weights.cpu()
+        else:
             continue
-        weights = record.weights.cpu()
         if len(weights) != 1:
             raise UsageError(
                 f"The trace holds {len(weights)} examples at {record.site}: record one at a time."

@@ -1,14 +1,31 @@
 """From a Config to its model."""
 
 from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
+from manyheads.models.cct import Cct, CctConfig
+from manyheads.models.coatnet import Coatnet, CoatnetConfig
+from manyheads.models.cvt import Cvt, CvtConfig
+from manyheads.models.deit import Deit, DeitConfig
 from manyheads.models.masked_lm import MaskedConfig, MaskedLanguageModel
 from manyheads.models.presets import Config
 from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from manyheads.models.swin import Swin, SwinConfig
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig, Tagger
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vit import Vit
 
-Model = Transformer | Seq2Seq | Vit | CausalLanguageModel | MaskedLanguageModel | Tagger
+Model = (
+    Transformer
+    | Seq2Seq
+    | Vit
+    | Deit
+    | Cct
+    | Swin
+    | Cvt
+    | Coatnet
+    | CausalLanguageModel
+    | MaskedLanguageModel
+    | Tagger
+)
 
 
 def build(config: Config) -> Model:
@@ -23,4 +40,14 @@ def build(config: Config) -> Model:
         return MaskedLanguageModel(config)
     if isinstance(config, RecurrentTaggerConfig | EncoderTaggerConfig):
         return Tagger(config)
+    if isinstance(config, CctConfig):
+        return Cct(config)
+    if isinstance(config, SwinConfig):
+        return Swin(config)
+    if isinstance(config, CvtConfig):
+        return Cvt(config)
+    if isinstance(config, CoatnetConfig):
+        return Coatnet(config)
+    if isinstance(config, DeitConfig):
+        return Deit(config)
     return Vit(config)

@@ -4,8 +4,13 @@ from dataclasses import replace
 
 from manyheads.errors import UsageError, nearest
 from manyheads.models.causal_lm import CausalConfig
+from manyheads.models.cct import CctConfig
+from manyheads.models.coatnet import CoatnetConfig
+from manyheads.models.cvt import CvtConfig
+from manyheads.models.deit import DeitConfig
 from manyheads.models.masked_lm import MaskedConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
+from manyheads.models.swin import SwinConfig
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
@@ -14,10 +19,28 @@ Config = (
     TransformerConfig
     | Seq2SeqConfig
     | VitConfig
+    | DeitConfig
+    | CctConfig
+    | SwinConfig
+    | CvtConfig
+    | CoatnetConfig
     | CausalConfig
     | MaskedConfig
     | RecurrentTaggerConfig
     | EncoderTaggerConfig
+)
+
+SMALL = VitConfig(
+    height=32,
+    width=32,
+    patch=4,
+    dim=256,
+    layers=7,
+    heads=4,
+    hidden=512,
+    classes=10,
+    norm_eps=1e-5,
+    qkv_bias=False,
 )
 
 PRESETS: dict[str, Config] = {
@@ -64,6 +87,32 @@ PRESETS: dict[str, Config] = {
     "vit-b": VitConfig(),
     "vit-l": VitConfig(dim=1024, layers=24, heads=16, hidden=4096),
     "vit-h": VitConfig(dim=1280, layers=32, heads=16, hidden=5120, patch=14),
+    # Touvron et al. 2021, table 1, with the distillation token (table 5)
+    "deit-ti": DeitConfig(dim=192, heads=3, hidden=768),
+    "deit-s": DeitConfig(dim=384, heads=6, hidden=1536),
+    "deit-b": DeitConfig(),
+    # Hassani et al. 2021, tables 1 and 2, for 32 x 32 pixels; without the two convolutions of the
+    # stem (ViT-Lite) and with its pooling alone (CVT), on patches of 4 x 4
+    "cct-2/3x2": CctConfig(convolutions=2, dim=128, layers=2, heads=2, hidden=128),
+    "cct-4/3x2": CctConfig(convolutions=2, dim=128, layers=4, heads=2, hidden=128),
+    "cct-6/3x1": CctConfig(layers=6),
+    "cct-6/3x2": CctConfig(convolutions=2, layers=6),
+    "cct-7/3x1": CctConfig(),
+    "cct-7/3x2": CctConfig(convolutions=2),
+    "vit-lite-7": SMALL,
+    "compact-vit-7": replace(SMALL, pool="sequence"),
+    # Liu et al. 2021, section 3.3
+    "swin-t": SwinConfig(),
+    "swin-s": SwinConfig(layers=(2, 2, 18, 2)),
+    "swin-b": SwinConfig(dim=128, layers=(2, 2, 18, 2), heads=(4, 8, 16, 32)),
+    # Wu et al. 2021, table 2
+    "cvt-13": CvtConfig(),
+    "cvt-21": CvtConfig(layers=(1, 4, 16)),
+    # Dai et al. 2021, table 3
+    "coatnet-0": CoatnetConfig(),
+    "coatnet-1": CoatnetConfig(layers=(2, 6, 14, 2)),
+    "coatnet-2": CoatnetConfig(stem=(128, 128), dims=(128, 256, 512, 1024), layers=(2, 6, 14, 2)),
+    "coatnet-3": CoatnetConfig(stem=(192, 192), dims=(192, 384, 768, 1536), layers=(2, 6, 14, 2)),
 }
 
 
@@ -73,6 +122,8 @@ def preset(name: str) -> Config:
     Raises:
         UsageError: no such preset.
     """
+    if name in PRESETS:
+        return PRESETS[name]
     base, _, patch = name.partition("/")
     config = PRESETS.get(base)
     if config is None or (patch and not (patch.isdigit() and isinstance(config, VitConfig))):

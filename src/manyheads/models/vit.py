@@ -1,6 +1,7 @@
 """The Vision Transformer: Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words"."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from jaxtyping import Float
@@ -10,26 +11,42 @@ from manyheads.errors import UsageError
 from manyheads.models.parts import ACTIVATIONS, RESIDUALS, Activation, Norm, final_norm
 from manyheads.nn.attention import MultiHeadAttention
 from manyheads.nn.block import EncoderBlock
+from manyheads.nn.depth import rising
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.feedforward import FeedForward
 from manyheads.nn.linear import Linear
+from manyheads.nn.linear_attention import LinearAttention
 from manyheads.nn.patch import ConvPatches, LinearPatches
-from manyheads.nn.pool import ClassToken, MeanPool
-from manyheads.nn.positions import GridPositions, NoGridPositions
+from manyheads.nn.pool import AttentionPool, ClassToken, MeanPool, SequencePool, TwoTokens
+from manyheads.nn.positions import GridPositions, NoGridPositions, SinusoidalGridPositions
 from manyheads.nn.stack import Encoder
 
-Pool = Literal["class", "mean"]
+Pool = Literal["class", "mean", "sequence", "attention", "distilled"]
 Patches = Literal["linear", "conv"]
-Positions = Literal["learned", "none"]
+Positions = Literal["learned", "sinusoidal-2d", "none"]
+Attention = Literal["softmax", "linear"]
 
-POOLS: dict[Pool, type[ClassToken] | type[MeanPool]] = {"class": ClassToken, "mean": MeanPool}
+POOLS: dict[Pool, type[ClassToken] | type[MeanPool]] = {
+    "class": ClassToken,
+    "mean": MeanPool,
+    "sequence": SequencePool,
+    "attention": AttentionPool,
+    "distilled": TwoTokens,
+}
 PATCHES: dict[Patches, type[LinearPatches] | type[ConvPatches]] = {
     "linear": LinearPatches,
     "conv": ConvPatches,
 }
-POSITIONS: dict[Positions, type[GridPositions] | type[NoGridPositions]] = {
+POSITIONS: dict[
+    Positions, type[GridPositions] | type[SinusoidalGridPositions] | type[NoGridPositions]
+] = {
     "learned": GridPositions,
+    "sinusoidal-2d": SinusoidalGridPositions,
     "none": NoGridPositions,
+}
+ATTENTIONS: dict[Attention, type[MultiHeadAttention]] = {
+    "softmax": MultiHeadAttention,
+    "linear": LinearAttention,
 }
 
 
@@ -58,9 +75,18 @@ class VitConfig:
     norm: Norm = "pre"
     activation: Activation = "gelu"
     norm_eps: float = 1e-6
+    attention: Attention = "softmax"
+    qkv_bias: bool = True
+    layer_scale: float = 0.0  # gain of every branch at first; 0 is none
+    drop_path: float = 0.0  # stochastic depth: the rate of the last layer; the first has 0
 
     def __post_init__(self) -> None:
-        """Refuse an image that cannot be cut into whole patches."""
+        """Refuse an image that cannot be cut into whole patches, and dropout of no map."""
+        if self.attention == "linear" and self.attention_dropout:
+            raise UsageError(
+                f"attention_dropout is {self.attention_dropout}, but linear attention forms no map "
+                "of which values could be dropped: leave it 0."
+            )
         if self.patch < 1:
             raise UsageError(f"The patch size is {self.patch}: it must be at least 1.")
         if self.height % self.patch or self.width % self.patch:
@@ -82,25 +108,35 @@ class Vit(nn.Module):
         super().__init__()
         self.config = config
         self.patches = PATCHES[config.patches](config.channels, config.patch, config.dim)
-        self.pool = POOLS[config.pool](config.dim)
+        self.pool = POOLS[config.pool](config.dim, config.heads)
         self.positions = POSITIONS[config.positions](
             config.grid, self.pool.extra, config.dim, std=config.position_std
         )
         self.dropout = Dropout(config.dropout)
         blocks = [
             EncoderBlock(
-                MultiHeadAttention(config.dim, config.heads, dropout=config.attention_dropout),
+                ATTENTIONS[config.attention](
+                    config.dim,
+                    config.heads,
+                    bias=config.qkv_bias,
+                    dropout=config.attention_dropout,
+                ),
                 FeedForward(
                     config.dim,
                     config.hidden,
                     ACTIVATIONS[config.activation](),
                     dropout=config.dropout,
                 ),
-                lambda: RESIDUALS[config.norm](
-                    config.dim, dropout=config.dropout, eps=config.norm_eps
+                partial(
+                    RESIDUALS[config.norm],
+                    config.dim,
+                    dropout=config.dropout,
+                    eps=config.norm_eps,
+                    layer_scale=config.layer_scale,
+                    drop_path=rate,
                 ),
             )
-            for _ in range(config.layers)
+            for rate in rising(config.drop_path, config.layers)
         ]
         self.encoder = Encoder(blocks, final_norm(config.norm, config.dim, config.norm_eps))
         self.head = Linear(config.dim, config.classes)
@@ -110,7 +146,8 @@ class Vit(nn.Module):
         """Draw initial weights: truncated normal (0.02), Xavier inside the blocks, a zero head."""
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear):
-                nn.init.zeros_(module.bias)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
                 if name.startswith("encoder"):
                     nn.init.xavier_uniform_(module.weight)
                 else:

@@ -18,6 +18,7 @@ from manyheads.errors import UsageError
 from manyheads.nn.cache import KeyValueCache
 from manyheads.nn.linear import Linear
 from manyheads.nn.trace import Site, active, refuse_compiled
+from manyheads.nn.windows import Windows
 
 
 def attention_weights(
@@ -63,12 +64,18 @@ class AttentionRecord:
     k: Float[Tensor, "batch head key size"]
     mask: Bool[Tensor, "..."] | None
     bias: Float[Tensor, "..."] | None
+    windows: Windows | None = None  # which tokens are meant, where each window is a batch row
 
     @property
     def weights(self) -> Float[Tensor, "batch head query key"]:
         """The attention map, in fp32."""
         bias = None if self.bias is None else self.bias.float()
         return attention_weights(self.q.float(), self.k.float(), self.mask, bias)
+
+    @property
+    def whole(self) -> Float[Tensor, "image head query key"]:
+        """The map over all tokens of an image; zeros between windows."""
+        return self.weights if self.windows is None else self.windows.spread(self.weights)
 
 
 def attend(
@@ -80,10 +87,12 @@ def attend(
     *,
     dropout: float = 0.0,
     site: Site = Site(),
+    windows: Windows | None = None,
 ) -> Float[Tensor, "batch head query value"]:
     """Compute softmax(QK^T / sqrt(d_k)) V, equation (1), with the fused kernel where that is fast.
 
-    An open recorder only keeps q and k, so looking never changes the answer.
+    An open recorder only keeps q and k, so looking never changes the answer. `windows` says for
+    the record which tokens the rows of the batch are; it changes nothing either.
 
     Raises:
         UsageError: a recorder is open while torch.compile traces the model.
@@ -93,12 +102,14 @@ def attend(
         if torch.compiler.is_compiling():
             refuse_compiled()
         kept_bias = None if bias is None else bias.detach()
-        trace.records.append(AttentionRecord(site, q.detach(), k.detach(), mask, kept_bias))
+        kept = AttentionRecord(site, q.detach(), k.detach(), mask, kept_bias, windows)
+        trace.records.append(kept)
     if dropout == 0.0 and _formula_is_faster(q, k):
         return attention_weights(q, k, mask, bias) @ v
     allowed = mask
     if bias is not None:  # the kernel takes one mask: boolean, or float to be added
-        allowed = bias if mask is None else bias.masked_fill(~mask, -math.inf)
+        allowed = bias.to(q.dtype)
+        allowed = allowed if mask is None else allowed.masked_fill(~mask, -math.inf)
     return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout)
 
 
@@ -142,29 +153,44 @@ class MultiHeadAttention(nn.Module):
 
     `rotate` is given the queries and keys of self-attention and the position of the first of them
     (see `rotary.py`). What is recorded is what was compared: rotated.
+
+    Queries, keys and values are `inner` wide and the output `outputs`; by default both are `dim`.
     """
 
     def __init__(
-        self, dim: int, heads: int, *, dropout: float = 0.0, rotate: Rotate = unrotated
+        self,
+        dim: int,
+        heads: int,
+        *,
+        inner: int | None = None,
+        outputs: int | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+        rotate: Rotate = unrotated,
     ) -> None:
         super().__init__()
-        if dim % heads:
+        inner = inner or dim
+        if inner % heads:
             raise UsageError(
-                f"dim {dim} cannot be split into {heads} heads: choose a divisor of it."
+                f"dim {inner} cannot be split into {heads} heads: choose a divisor of it."
             )
         self.heads = heads
         self.dropout = dropout
         self.rotate = rotate
         self.site = Site()  # set once by the stack, for recording
-        self.qkv = Linear(dim, 3 * dim)
-        self.out = Linear(dim, dim)
+        self.qkv = Linear(dim, 3 * inner, bias=bias)
+        self.out = Linear(inner, outputs or dim)
 
     def forward(
-        self, x: Float[Tensor, "batch token dim"], mask: Bool[Tensor, "..."] | None = None
-    ) -> Float[Tensor, "batch token dim"]:
+        self,
+        x: Float[Tensor, "batch token dim"],
+        mask: Bool[Tensor, "..."] | None = None,
+        bias: Float[Tensor, "..."] | None = None,
+        windows: Windows | None = None,
+    ) -> Float[Tensor, "batch token output"]:
         """Self-attention: queries, keys and values all come from x."""
         q, k, v = (self._split(part) for part in self.qkv(x).chunk(3, dim=-1))
-        return self._attend(self.rotate(q, 0), self.rotate(k, 0), v, mask)
+        return self._attend(self.rotate(q, 0), self.rotate(k, 0), v, mask, bias, windows)
 
     def read(
         self,
@@ -205,10 +231,16 @@ class MultiHeadAttention(nn.Module):
         return self._attend(q, cache.keys, cache.values, None).view_as(x), cache
 
     def _attend(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: Bool[Tensor, "..."] | None
-    ) -> Float[Tensor, "batch token dim"]:
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Bool[Tensor, "..."] | None,
+        bias: Float[Tensor, "..."] | None = None,
+        windows: Windows | None = None,
+    ) -> Float[Tensor, "batch token output"]:
         dropout = self.dropout if self.training else 0.0
-        heads = attend(q, k, v, mask, dropout=dropout, site=self.site)
+        heads = attend(q, k, v, mask, bias, dropout=dropout, site=self.site, windows=windows)
         return self.out(
             heads.transpose(1, 2).flatten(2)
         )  # batch head token size -> batch token dim

@@ -58,6 +58,14 @@ class ConvPatches(nn.Module):
         return grid.flatten(2).transpose(1, 2)  # batch dim row column -> batch patch dim
 
 
+def pad_to_patches(
+    images: Float[Tensor, "batch channel height width"], size: int
+) -> Float[Tensor, "batch channel padded_height padded_width"]:
+    """Add zeros below and on the right, up to the next whole patch."""
+    height, width = images.shape[2:]
+    return F.pad(images, (0, -width % size, 0, -height % size))
+
+
 def _check_whole(images: Float[Tensor, "batch channel height width"], size: int) -> None:
     height, width = images.shape[2:]
     if height % size or width % size:  # a strided convolution would drop the rest silently

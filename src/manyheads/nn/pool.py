@@ -1,8 +1,14 @@
-"""From a sequence of tokens to one vector: a learned class token, or the mean."""
+"""From a sequence of tokens to one vector: extra tokens, the mean, or attention over the tokens."""
+
+import math
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from manyheads.nn.attention import MultiHeadAttention, attend
+from manyheads.nn.feedforward import FeedForward
+from manyheads.nn.trace import Site
 
 
 class ClassToken(nn.Module):
@@ -10,9 +16,9 @@ class ClassToken(nn.Module):
 
     extra = 1
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, heads: int = 1) -> None:
         super().__init__()
-        self.token = nn.Parameter(torch.empty(1, 1, dim))
+        self.token = nn.Parameter(torch.empty(1, self.extra, dim))
         nn.init.trunc_normal_(self.token, std=0.02)
 
     def prepend(self, x: Float[Tensor, "batch patch dim"]) -> Float[Tensor, "batch token dim"]:
@@ -24,12 +30,25 @@ class ClassToken(nn.Module):
         return x[:, 0]
 
 
+class TwoTokens(ClassToken):
+    """A class token and a distillation token, which learns from a teacher (DeiT, section 4).
+
+    The vector of the image is their mean; `models/deit.py` reads each through a head of its own.
+    """
+
+    extra = 2
+
+    def forward(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch dim"]:
+        """Average the final vectors of both."""
+        return x[:, :2].mean(dim=1)
+
+
 class MeanPool(nn.Module):
     """The mean of all patch vectors; no extra token."""
 
     extra = 0
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, heads: int = 1) -> None:
         super().__init__()
 
     def prepend(self, x: Float[Tensor, "batch patch dim"]) -> Float[Tensor, "batch token dim"]:
@@ -39,3 +58,47 @@ class MeanPool(nn.Module):
     def forward(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch dim"]:
         """Average over the tokens."""
         return x.mean(dim=1)
+
+
+class SequencePool(MeanPool):
+    """A mean weighted by softmax(g(x)) over the tokens, with g linear (CCT, equations 4 to 6).
+
+    That is attention with one learned query over the tokens themselves: its map is recorded too.
+    The bias of g is left out, because softmax is blind to it.
+    """
+
+    def __init__(self, dim: int, heads: int = 1) -> None:
+        super().__init__(dim)
+        self.query = nn.Parameter(torch.empty(dim))
+        nn.init.trunc_normal_(self.query, std=0.02)
+        self.site = Site("pool", 0, "sequence")
+
+    def forward(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch dim"]:
+        """Weigh the tokens and add them."""
+        # `attend` divides scores by the root of the width, which g does not.
+        query = (self.query * math.sqrt(x.shape[2])).to(x.dtype)
+        tokens = x.unsqueeze(1)  # batch token dim -> batch head token dim
+        pooled = attend(query.expand(len(x), 1, 1, -1), tokens, tokens, site=self.site)
+        return pooled.flatten(1)
+
+
+class AttentionPool(MeanPool):
+    """A learned query attends to the tokens with several heads (Zhai et al. 2022, section 3.3).
+
+    Behind it a feed-forward layer of its own: "multihead attention pooling" (Lee et al. 2019).
+    """
+
+    def __init__(self, dim: int, heads: int = 1) -> None:
+        super().__init__(dim)
+        self.query = nn.Parameter(torch.empty(1, 1, dim))
+        nn.init.trunc_normal_(self.query, std=0.02)
+        self.attention = MultiHeadAttention(dim, heads)
+        self.attention.site = Site("pool", 0, "attention")
+        self.norm = nn.LayerNorm(dim)
+        self.feedforward = FeedForward(dim, 4 * dim, nn.GELU())
+
+    def forward(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch dim"]:
+        """Ask the tokens once."""
+        query = self.query.expand(len(x), -1, -1).to(x.dtype)
+        found = self.attention.over(query, self.attention.project(x))
+        return (found + self.feedforward(self.norm(found)))[:, 0]

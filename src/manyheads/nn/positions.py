@@ -109,6 +109,42 @@ class GridPositions(nn.Module):
         return x + resize_grid(self.table, self.grid, grid, self.extra)
 
 
+class SinusoidalGridPositions(nn.Module):
+    """Fixed sinusoids for a grid: the first half of a vector tells the row, the second the column.
+
+    In any size, because the table is a formula; tokens without a place get nothing added. As the
+    fixed positions of Chen et al. 2021 ("An Empirical Study", section 4).
+    """
+
+    table: Tensor
+
+    def __init__(self, grid: tuple[int, int], extra: int, dim: int, *, std: float) -> None:
+        super().__init__()
+        if dim % 2:
+            raise UsageError(
+                f"2-D sinusoids give half of a vector to the rows, and dim {dim} is odd: choose an "
+                "even one."
+            )
+        self.grid = grid
+        self.extra = extra
+        self.register_buffer("table", grid_sinusoids(grid, extra, dim), persistent=False)
+
+    def forward(
+        self, x: Float[Tensor, "batch token dim"], grid: tuple[int, int]
+    ) -> Float[Tensor, "batch token dim"]:
+        """Add each token's position on the grid that x has."""
+        same = grid == self.grid
+        table = self.table if same else grid_sinusoids(grid, self.extra, x.shape[2]).to(x)
+        return x + table.to(x.dtype)
+
+
+def grid_sinusoids(grid: tuple[int, int], extra: int, dim: int) -> Float[Tensor, "token {dim}"]:
+    """Sinusoids of the row beside those of the column, row by row, behind `extra` zeros."""
+    rows, columns = (sinusoids(length, dim // 2) for length in grid)
+    table = torch.cat((rows.repeat_interleave(grid[1], dim=0), columns.repeat(grid[0], 1)), dim=1)
+    return torch.cat((table.new_zeros(extra, dim), table))
+
+
 class NoGridPositions(nn.Module):
     """Add nothing: the patches are a set."""
 

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from manyheads.nn.depth import StochasticDepth
 from manyheads.nn.dropout import Dropout
+from manyheads.nn.layer_scale import LayerScale
 
 Sublayer = Callable[[Tensor], Tensor]
 
@@ -16,10 +18,18 @@ Sublayer = Callable[[Tensor], Tensor]
 class PostNorm(nn.Module):
     """LayerNorm(x + Sublayer(x)): the 2017 Transformer (section 3.1)."""
 
-    def __init__(self, dim: int, *, dropout: float = 0.0, eps: float = 1e-5) -> None:
+    def __init__(
+        self,
+        dim: int,
+        *,
+        dropout: float = 0.0,
+        eps: float = 1e-5,
+        layer_scale: float = 0.0,
+        drop_path: float = 0.0,
+    ) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(dim, eps=eps)
-        self.dropout = Dropout(dropout)
+        self.dropout = branch_end(dim, dropout, layer_scale, drop_path)
 
     def forward(
         self, x: Float[Tensor, "batch token dim"], sublayer: Sublayer
@@ -31,13 +41,38 @@ class PostNorm(nn.Module):
 class PreNorm(nn.Module):
     """x + Sublayer(LayerNorm(x)): ViT, equations 2 and 3; a final norm follows the stack."""
 
-    def __init__(self, dim: int, *, dropout: float = 0.0, eps: float = 1e-5) -> None:
+    def __init__(
+        self,
+        dim: int,
+        *,
+        dropout: float = 0.0,
+        eps: float = 1e-5,
+        layer_scale: float = 0.0,
+        drop_path: float = 0.0,
+    ) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(dim, eps=eps)
-        self.dropout = Dropout(dropout)
+        self.dropout = branch_end(dim, dropout, layer_scale, drop_path)
 
     def forward(
         self, x: Float[Tensor, "batch token dim"], sublayer: Sublayer
     ) -> Float[Tensor, "batch token dim"]:
         """Normalise, then add."""
         return x + self.dropout(sublayer(self.norm(x)))
+
+
+def branch_end(dim: int, dropout: float, layer_scale: float, drop_path: float) -> nn.Module:
+    """What a branch goes through before it is added; 0 leaves a part out.
+
+    Args:
+        dim: width of the branch.
+        dropout: share of the values that are dropped in training.
+        layer_scale: the gain of every channel at first.
+        drop_path: share of the images that go without the branch in training.
+    """
+    parts: list[nn.Module] = [Dropout(dropout)]
+    if layer_scale:
+        parts.append(LayerScale(dim, layer_scale))
+    if drop_path:
+        parts.append(StochasticDepth(drop_path))
+    return nn.Sequential(*parts) if len(parts) > 1 else parts[0]

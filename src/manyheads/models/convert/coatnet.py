@@ -1,0 +1,231 @@
+"""timm's CoAtNets (its MaxxVit of convolution and attention stages) -> our Coatnet."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from manyheads.errors import UsageError
+from manyheads.models.coatnet import CoatnetConfig, Down
+from manyheads.models.convert.foreign import ForeignTensors, height_and_width
+from manyheads.models.convert.layers import batch_norm, learned, pointwise
+
+# Arguments of MaxxVit by the names it takes them under, and what they are where they are not given.
+DEFAULTS: dict[str, Any] = {
+    "img_size": 224,
+    "block_type": ("C", "C", "T", "T"),
+    "global_pool": "avg",
+    "head_hidden_size": None,
+    "conv_block_type": "mbconv",
+    "conv_stride_mode": "dw",
+    "conv_pool_type": "avg2",
+    "conv_downsample_pool_type": "avg2",
+    "conv_pre_norm_act": False,
+    "conv_expand_output": True,
+    "conv_attn_early": False,
+    "conv_attn_layer": "se",
+    "conv_attn_act_layer": "silu",
+    "conv_act_layer": "gelu",
+    "conv_kernel_size": 3,
+    "conv_group_size": 1,
+    "conv_padding": "",
+    "conv_norm_layer": "",
+    "transformer_pool_type": "avg2",
+    "transformer_dim_head": 32,
+    "transformer_expand_first": True,
+    "transformer_rel_pos_type": "bias",
+    "transformer_act_layer": "gelu",
+    "transformer_norm_layer": "layernorm2d",
+    "transformer_init_values": None,
+}
+# What ours can be only in one way.
+FIXED = {
+    "global_pool": ("avg",),
+    "conv_block_type": ("mbconv",),
+    "conv_downsample_pool_type": ("avg2",),
+    "conv_attn_layer": ("se",),
+    "conv_kernel_size": (3,),
+    "conv_group_size": (1,),
+    "conv_padding": ("",),
+    "conv_norm_layer": ("", "batchnorm2d"),
+    "transformer_rel_pos_type": ("bias",),
+    "transformer_act_layer": ("gelu",),
+    "transformer_norm_layer": ("layernorm2d",),
+    "conv_stride_mode": ("dw", "pool"),
+    "conv_pool_type": ("avg2", "max"),
+    "conv_act_layer": ("gelu", "silu", "relu"),
+    "conv_attn_act_layer": ("gelu", "silu", "relu"),
+}
+DOWNS: dict[str, Down] = {"avg2": "mean", "max": "max"}
+# What timm's own recipes ("rw") do otherwise than the paper.
+_RW: dict[str, Any] = {
+    "conv_stride_mode": "pool",
+    "conv_pre_norm_act": True,
+    "conv_expand_output": False,
+    "conv_attn_act_layer": "relu",
+    "conv_act_layer": "silu",
+    "transformer_expand_first": False,
+}
+# The CoAtNets of timm's list that ours can be, by name without the image size.
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "coatnet_0": {"head_hidden_size": 768},
+    "coatnet_1": {"head_hidden_size": 768},
+    "coatnet_2": {"head_hidden_size": 1024},
+    "coatnet_3": {"head_hidden_size": 1536},
+    "coatnet_4": {"head_hidden_size": 1536},
+    "coatnet_5": {"head_hidden_size": 2048},
+    "coatnet_0_rw": _RW | {"conv_attn_early": True},
+    "coatnet_1_rw": _RW | {"conv_attn_early": True, "conv_stride_mode": "dw"},
+    "coatnet_2_rw": _RW | {"conv_attn_act_layer": "silu", "conv_stride_mode": "dw"},
+    "coatnet_3_rw": _RW
+    | {
+        "conv_attn_act_layer": "silu",
+        "conv_stride_mode": "dw",
+        "transformer_init_values": 1e-6,
+    },
+}
+
+
+def from_timm(
+    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> tuple[CoatnetConfig, dict[str, Tensor]]:
+    """Map a MaxxVit whose stages are convolutions, then attentions with a table of biases.
+
+    Args:
+        settings: its arguments, where they differ from the defaults; for the names of timm's list
+            see `ARCHITECTURES`.
+        tensors: its state dict.
+
+    Returns:
+        The Config of our Coatnet, and its state dict.
+
+    Raises:
+        UsageError: the model has something that ours has not, or lacks something.
+    """
+    settings = DEFAULTS | dict(settings)
+    convolutions = _check(settings)
+    given = ForeignTensors(learned(tensors), "timm CoAtNet")
+    state = {
+        "stem.first.weight": given.take("stem.conv1.weight"),
+        "stem.second.weight": given.take("stem.conv2.weight"),
+    }
+    state |= batch_norm(given, "stem.norm1", "stem.norm")
+    layers, dims = [], []
+    for stage in range(given.count("stages.")):
+        layers.append(given.count(f"stages.{stage}.blocks."))
+        for layer in range(layers[-1]):
+            theirs, ours = f"stages.{stage}.blocks.{layer}", f"stages.{stage}.{layer}"
+            convert = _convolution if stage < convolutions else _attention
+            block = convert(given, theirs, settings)
+            state |= {f"{ours}.{name}": tensor for name, tensor in block.items()}
+        last = f"stages.{stage}.{layers[-1] - 1}"
+        name = "layers.contract" if stage < convolutions else "feedforward.contract"
+        dims.append(len(state[f"{last}.{name}.weight"]))
+    hidden = settings["head_hidden_size"]
+    if hidden:
+        state |= given.module("head.norm", "pool.norm")
+        state |= given.module("head.pre_logits.fc", "pool.hidden")
+    else:
+        state |= given.module("norm", "pool.norm")
+    state |= given.module("head.fc", "head")
+    given.finish()
+    height, width = height_and_width(settings["img_size"])
+    scale = settings["transformer_init_values"]
+    first = f"stages.{convolutions}.0"
+    config = CoatnetConfig(
+        height=height,
+        width=width,
+        channels=state["stem.first.weight"].shape[1],
+        stem=(len(state["stem.first.weight"]), len(state["stem.second.weight"])),
+        dims=tuple(dims),
+        layers=tuple(layers),
+        convolutions=convolutions,
+        head_size=settings["transformer_dim_head"],
+        classes=len(state["head.bias"]),
+        hidden=hidden or 0,
+        layer_scale=scale or 0.0,
+        down=DOWNS[settings["transformer_pool_type"]],
+        activation=settings["conv_act_layer"],
+        squeeze_activation=settings["conv_attn_act_layer"],
+        squeeze="early" if settings["conv_attn_early"] else "late",
+        expand="output" if settings["conv_expand_output"] else "input",
+        stride="depthwise" if settings["conv_stride_mode"] == "dw" else "pool",
+        norm_activation=settings["conv_pre_norm_act"],
+        output_bias="stages.0.0.layers.contract.bias" in state,
+        shortcut_bias=f"{first}.shortcut.widen.bias" in state
+        or f"{first}.shortcut.widen.weight" not in state,
+        widen="first" if settings["transformer_expand_first"] else "last",
+    )
+    return config, state
+
+
+def _convolution(
+    given: ForeignTensors, theirs: str, settings: Mapping[str, Any]
+) -> dict[str, Tensor]:
+    state = batch_norm(given, f"{theirs}.pre_norm", "layers.norm")
+    state |= batch_norm(given, f"{theirs}.norm1", "layers.norm_expanded")
+    state |= batch_norm(given, f"{theirs}.norm2", "layers.norm_depthwise")
+    state["layers.expand.weight"] = given.take(f"{theirs}.conv1_1x1.weight")
+    state["layers.depthwise.weight"] = given.take(f"{theirs}.conv2_kxk.weight")
+    squeeze = "se_early" if settings["conv_attn_early"] else "se"
+    state |= given.module(f"{theirs}.{squeeze}.fc1", "layers.squeeze.squeeze")
+    state |= given.module(f"{theirs}.{squeeze}.fc2", "layers.squeeze.excite")
+    state |= _maybe_biased(given, f"{theirs}.conv3_1x1", "layers.contract")
+    return state | _maybe_biased(given, f"{theirs}.shortcut.expand", "shortcut.widen")
+
+
+def _attention(
+    given: ForeignTensors, theirs: str, settings: Mapping[str, Any]
+) -> dict[str, Tensor]:
+    first = f"{theirs}.norm1.norm.weight" in given  # the first of a stage
+    state = (
+        given.module(f"{theirs}.norm1.norm", "norm")
+        if first
+        else given.module(f"{theirs}.norm1", "around_attention.norm")
+    )
+    state |= _maybe_biased(given, f"{theirs}.shortcut.expand", "shortcut.widen")
+    size = settings["transformer_dim_head"]
+    for name, tensor in pointwise(given, f"{theirs}.attn.qkv", "attention.attention.qkv").items():
+        # Theirs has queries, keys and values of one head beside each other, then the next head's.
+        by_head = tensor.unflatten(0, (-1, 3, size))
+        state[name] = by_head.transpose(0, 1).flatten(0, 2).contiguous()
+    state |= pointwise(given, f"{theirs}.attn.proj", "attention.attention.out")
+    state["attention.bias.table"] = given.take(
+        f"{theirs}.attn.rel_pos.relative_position_bias_table"
+    )
+    state |= given.module(f"{theirs}.norm2", "around_feedforward.norm")
+    state |= pointwise(given, f"{theirs}.mlp.fc1", "feedforward.expand")
+    state |= pointwise(given, f"{theirs}.mlp.fc2", "feedforward.contract")
+    if settings["transformer_init_values"]:
+        end = "end" if first else "around_attention.dropout"
+        state[f"{end}.1.gain"] = given.take(f"{theirs}.ls1.gamma")
+        state["around_feedforward.dropout.1.gain"] = given.take(f"{theirs}.ls2.gamma")
+    return state
+
+
+def _maybe_biased(given: ForeignTensors, theirs: str, ours: str) -> dict[str, Tensor]:
+    names = (f"{part}" for part in ("weight", "bias") if f"{theirs}.{part}" in given)
+    return {f"{ours}.{part}": given.take(f"{theirs}.{part}") for part in names}
+
+
+def _check(settings: Mapping[str, Any]) -> int:
+    """Count the convolution stages, and refuse what ours cannot be."""
+    for name, allowed in FIXED.items():
+        if settings[name] not in allowed:
+            raise UsageError(
+                f"This timm model has {name} {settings[name]!r}; ours knows "
+                f"{', '.join(map(repr, allowed))}."
+            )
+    if settings["conv_pool_type"] != settings["transformer_pool_type"]:
+        raise UsageError(
+            f"This timm model has conv_pool_type {settings['conv_pool_type']!r} and "
+            f"transformer_pool_type {settings['transformer_pool_type']!r}; ours has one for both."
+        )
+    kinds = list(settings["block_type"])
+    convolutions = kinds.count("C")
+    if kinds != ["C"] * convolutions + ["T"] * (len(kinds) - convolutions):
+        raise UsageError(
+            f"This timm model has block_type {tuple(kinds)}; ours has stages of convolutions "
+            "('C'), then stages of attention ('T')."
+        )
+    return convolutions

@@ -1,0 +1,147 @@
+"""The Convolutional vision Transformer: Wu et al. 2021, "CvT".
+
+Convolutions make the tokens of every stage and project queries, keys and values; so there are no
+positions to learn, and an image may have any size.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.errors import UsageError
+from manyheads.nn.conv_attention import ConvProjectedAttention
+from manyheads.nn.depth import rising
+from manyheads.nn.dropout import Dropout
+from manyheads.nn.feedforward import FeedForward
+from manyheads.nn.grid import to_map
+from manyheads.nn.grid_block import GridBlock
+from manyheads.nn.linear import Linear
+from manyheads.nn.overlap import OverlappingPatches
+from manyheads.nn.pool import ClassToken, MeanPool
+from manyheads.nn.residual import PreNorm
+from manyheads.nn.trace import Site
+
+
+@dataclass(frozen=True, kw_only=True)
+class CvtConfig:
+    """Shape of a CvT; the defaults are CvT-13 (table 2). The last stage has a class token."""
+
+    height: int = 224
+    width: int = 224
+    channels: int = 3
+    dims: tuple[int, ...] = (64, 192, 384)
+    layers: tuple[int, ...] = (1, 2, 10)
+    heads: tuple[int, ...] = (1, 3, 6)
+    kernels: tuple[int, ...] = (7, 3, 3)  # of the embedding of each stage
+    strides: tuple[int, ...] = (4, 2, 2)
+    paddings: tuple[int, ...] = (2, 1, 1)
+    kernel: int = 3  # of the projections
+    key_stride: int = 2  # keys and values are fewer by its square
+    expansion: float = 4.0  # of the feed-forward layers
+    classes: int = 1000
+    dropout: float = 0.0
+    attention_dropout: float = 0.0  # more than 0 leaves the fast path of the fused kernel
+    drop_path: float = 0.0  # stochastic depth: the rate of the last layer; the first has 0
+    norm_eps: float = 1e-5
+    qkv_bias: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse stages that are not all described."""
+        told = (self.dims, self.layers, self.heads, self.kernels, self.strides, self.paddings)
+        if len({len(numbers) for numbers in told}) != 1 or not self.dims:
+            raise UsageError(
+                f"dims, layers, heads, kernels, strides and paddings describe "
+                f"{', '.join(str(len(numbers)) for numbers in told)} stages: give a number of each "
+                "for every stage."
+            )
+
+
+class CvtStage(nn.Module):
+    """Fewer and wider tokens, then blocks over them."""
+
+    def __init__(self, config: CvtConfig, stage: int, rates: list[float]) -> None:
+        super().__init__()
+        dim = config.dims[stage]
+        self.embed = OverlappingPatches(
+            config.dims[stage - 1] if stage else config.channels,
+            dim,
+            kernel=config.kernels[stage],
+            stride=config.strides[stage],
+            padding=config.paddings[stage],
+            eps=config.norm_eps,
+        )
+        self.tokens = (ClassToken if stage == len(config.dims) - 1 else MeanPool)(dim)
+        self.dropout = Dropout(config.dropout)
+        self.blocks = nn.ModuleList(
+            GridBlock(
+                ConvProjectedAttention(
+                    dim,
+                    config.heads[stage],
+                    kernel=config.kernel,
+                    stride=config.key_stride,
+                    extra=self.tokens.extra,
+                    bias=config.qkv_bias,
+                    dropout=config.attention_dropout,
+                ),
+                FeedForward(dim, int(dim * config.expansion), nn.GELU(), dropout=config.dropout),
+                partial(PreNorm, dim, dropout=config.dropout, eps=config.norm_eps, drop_path=rate),
+            )
+            for rate in rates
+        )
+        for layer, block in enumerate(self.blocks):
+            block.attention.site = Site(f"stage {stage + 1}", layer, "self")  # type: ignore[union-attr]
+
+    def forward(
+        self, x: Float[Tensor, "batch channel height width"]
+    ) -> tuple[Float[Tensor, "batch token dim"], tuple[int, int]]:
+        """Give the stage's tokens, and the grid they stand on."""
+        tokens, grid = self.embed(x)
+        tokens = self.tokens.prepend(self.dropout(tokens))
+        for block in self.blocks:
+            tokens = block(tokens, grid)
+        return tokens, grid
+
+
+class Cvt(nn.Module):
+    """Images in, logits over classes out."""
+
+    def __init__(self, config: CvtConfig) -> None:
+        super().__init__()
+        self.config = config
+        rates = iter(rising(config.drop_path, sum(config.layers)))
+        self.stages = nn.ModuleList(
+            CvtStage(config, stage, [next(rates) for _ in range(layers)])
+            for stage, layers in enumerate(config.layers)
+        )
+        self.norm = nn.LayerNorm(config.dims[-1], eps=config.norm_eps)
+        self.head = Linear(config.dims[-1], config.classes)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw initial weights: truncated normal (0.02) for linear layers, a zero head."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.trunc_normal_(module.weight, std=0.02)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        nn.init.zeros_(self.head.weight)  # all classes equally likely at first
+
+    def forward(
+        self, images: Float[Tensor, "batch channel height width"]
+    ) -> Float[Tensor, "batch classes"]:
+        """Score every class for every image."""
+        return self.head(self.features(images)[:, 0])
+
+    def features(
+        self, images: Float[Tensor, "batch channel height width"]
+    ) -> Float[Tensor, "batch token dim"]:
+        """Give the class token and every token of the last stage their final vectors."""
+        x = images.contiguous(memory_format=torch.channels_last)
+        *stages, last = self.stages
+        for stage in stages:
+            x = to_map(*stage(x))
+        tokens, _ = last(x)
+        return self.norm(tokens)

@@ -1,0 +1,46 @@
+"""DeiT: Touvron et al. 2021, "Training data-efficient image transformers"."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.models.vit import Pool, Vit, VitConfig
+from manyheads.nn.linear import Linear
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeitConfig(VitConfig):
+    """A ViT with a distillation token; the defaults are DeiT-B (table 1) at 224 pixels."""
+
+    pool: Pool = "distilled"
+
+
+class Answers(NamedTuple):
+    """What each of the two heads says: the first learns from labels, the second from a teacher."""
+
+    labels: Float[Tensor, "batch classes"]
+    teacher: Float[Tensor, "batch classes"]
+
+
+class Deit(Vit):
+    """A Vit with a distillation token behind the class token, and a head for each (section 4)."""
+
+    def __init__(self, config: DeitConfig) -> None:
+        super().__init__(config)
+        self.teacher_head = Linear(config.dim, config.classes)
+        nn.init.zeros_(self.teacher_head.weight)
+        nn.init.zeros_(self.teacher_head.bias)
+
+    def answers(self, images: Float[Tensor, "batch channel height width"]) -> Answers:
+        """Score every class twice: in training, each head has a target of its own (equation 3)."""
+        x = self.features(images)
+        return Answers(self.head(x[:, 0]), self.teacher_head(x[:, 1]))
+
+    def forward(
+        self, images: Float[Tensor, "batch channel height width"]
+    ) -> Float[Tensor, "batch classes"]:
+        """Average what both heads say."""
+        answers = self.answers(images)
+        return (answers.labels + answers.teacher) / 2

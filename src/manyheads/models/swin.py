@@ -1,0 +1,153 @@
+"""The Swin Transformer: Liu et al. 2021, "Hierarchical Vision Transformer using Shifted Windows".
+
+Attention within windows costs as much as there are pixels, not their square; every second layer
+shifts the windows so that neighbours meet, and between stages four tokens become one.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.errors import UsageError
+from manyheads.nn.attention import MultiHeadAttention
+from manyheads.nn.depth import rising
+from manyheads.nn.dropout import Dropout
+from manyheads.nn.feedforward import FeedForward
+from manyheads.nn.grid_block import GridBlock
+from manyheads.nn.linear import Linear
+from manyheads.nn.merge import NoMerging, PatchMerging
+from manyheads.nn.patch import ConvPatches, pad_to_patches
+from manyheads.nn.residual import PreNorm
+from manyheads.nn.trace import Site
+from manyheads.nn.window_attention import Edges, WindowedAttention
+
+EdgesName = Literal["masked", "timm", "transformers", "torchvision"]
+
+# Padding is hidden unless weights come from a library that shows it.
+EDGES: dict[EdgesName, Edges] = {
+    "masked": Edges(),
+    "timm": Edges(padding_seen=True, shift_first=True),
+    "transformers": Edges(padding_seen=True, shift_together=True, shrink=False),
+    "torchvision": Edges(padding_seen=True, shrink=False),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwinConfig:
+    """Shape and parts of a Swin Transformer; the defaults are Swin-T (section 3.3)."""
+
+    height: int = 224
+    width: int = 224
+    channels: int = 3
+    patch: int = 4
+    dim: int = 96  # doubled from stage to stage
+    layers: tuple[int, ...] = (2, 2, 6, 2)
+    heads: tuple[int, ...] = (3, 6, 12, 24)
+    window: tuple[int, int] = (7, 7)
+    expansion: float = 4.0  # of the feed-forward layers
+    classes: int = 1000
+    dropout: float = 0.0
+    attention_dropout: float = 0.0  # more than 0 leaves the fast path of the fused kernel
+    drop_path: float = 0.0  # stochastic depth: the rate of the last layer; the first has 0
+    norm_eps: float = 1e-5
+    qkv_bias: bool = True
+    edges: EdgesName = "masked"
+
+    def __post_init__(self) -> None:
+        """Refuse stages that are not all described."""
+        if len(self.layers) != len(self.heads) or not self.layers:
+            raise UsageError(
+                f"layers {self.layers} describe {len(self.layers)} stages, heads {self.heads} "
+                f"{len(self.heads)}: give a number of each for every stage."
+            )
+        if min(self.window) < 1:
+            raise UsageError(f"The window is {self.window}: both sides must be at least 1.")
+
+    @property
+    def grids(self) -> list[tuple[int, int]]:
+        """Rows and columns of tokens in each stage: each stage halves them, rounded up."""
+        rows, columns = -(-self.height // self.patch), -(-self.width // self.patch)
+        return [
+            (-(-rows // 2**stage), -(-columns // 2**stage)) for stage in range(len(self.layers))
+        ]
+
+    @property
+    def windows(self) -> list[tuple[int, int]]:
+        """The window of each stage; the learned tables have its size."""
+        return [EDGES[self.edges].size(self.window, grid) for grid in self.grids]
+
+
+class Swin(nn.Module):
+    """Images in, logits over classes out."""
+
+    def __init__(self, config: SwinConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.patches = ConvPatches(config.channels, config.patch, config.dim)
+        self.norm_patches = nn.LayerNorm(config.dim, eps=config.norm_eps)
+        self.dropout = Dropout(config.dropout)
+        stages = range(len(config.layers))
+        widths = [config.dim * 2**stage for stage in stages]
+        self.merges = nn.ModuleList(
+            PatchMerging(widths[stage - 1], eps=config.norm_eps) if stage else NoMerging()
+            for stage in stages
+        )
+        rates = iter(rising(config.drop_path, sum(config.layers)))
+        self.stages = nn.ModuleList(
+            nn.ModuleList(
+                self._block(stage, layer, widths[stage], next(rates))
+                for layer in range(config.layers[stage])
+            )
+            for stage in stages
+        )
+        self.norm = nn.LayerNorm(widths[-1], eps=config.norm_eps)
+        self.head = Linear(widths[-1], config.classes)
+        self.reset_parameters()
+
+    def _block(self, stage: int, layer: int, dim: int, drop_path: float) -> GridBlock:
+        config = self.config
+        shifted = layer % 2 == 1
+        attention = MultiHeadAttention(
+            dim, config.heads[stage], bias=config.qkv_bias, dropout=config.attention_dropout
+        )
+        kind = "shifted window" if shifted else "window"
+        attention.site = Site(f"stage {stage + 1}", layer, kind)
+        return GridBlock(
+            WindowedAttention(
+                attention, config.windows[stage], shifted=shifted, edges=EDGES[config.edges]
+            ),
+            FeedForward(dim, int(dim * config.expansion), nn.GELU(), dropout=config.dropout),
+            partial(PreNorm, dim, dropout=config.dropout, eps=config.norm_eps, drop_path=drop_path),
+        )
+
+    def reset_parameters(self) -> None:
+        """Draw initial weights: truncated normal (0.02) for linear layers, a zero head."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.trunc_normal_(module.weight, std=0.02)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        nn.init.zeros_(self.head.weight)  # all classes equally likely at first
+
+    def forward(
+        self, images: Float[Tensor, "batch channel height width"]
+    ) -> Float[Tensor, "batch classes"]:
+        """Score every class for every image."""
+        return self.head(self.features(images).mean(dim=1))
+
+    def features(
+        self, images: Float[Tensor, "batch channel height width"]
+    ) -> Float[Tensor, "batch token dim"]:
+        """Give every token of the last stage its final vector; an image of any size is padded."""
+        patch = self.config.patch
+        images = pad_to_patches(images, patch)
+        grid = (images.shape[2] // patch, images.shape[3] // patch)
+        x = self.dropout(self.norm_patches(self.patches(images)))
+        for merge, blocks in zip(self.merges, self.stages, strict=True):
+            x, grid = merge(x, grid)
+            for block in blocks:  # type: ignore[attr-defined]
+                x = block(x, grid)
+        return self.norm(x)

@@ -1,0 +1,75 @@
+"""The inverted bottleneck with squeeze-and-excitation, as in MobileNetV3 and EfficientNet."""
+
+from collections import OrderedDict
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.nn.depth import StochasticDepth
+
+
+class SqueezeExcitation(nn.Module):
+    """Scale each channel by what the mean of all channels says (Hu et al. 2018, section 3)."""
+
+    def __init__(self, dim: int, hidden: int, activation: nn.Module) -> None:
+        super().__init__()
+        self.squeeze = nn.Conv2d(dim, hidden, 1)
+        self.activation = activation
+        self.excite = nn.Conv2d(hidden, dim, 1)
+
+    def forward(
+        self, x: Float[Tensor, "batch dim row column"]
+    ) -> Float[Tensor, "batch dim row column"]:
+        """Average over the map, squeeze, excite, scale."""
+        mean = x.mean(dim=(2, 3), keepdim=True)
+        return x * self.excite(self.activation(self.squeeze(mean))).sigmoid()
+
+
+class MeanDown(nn.Module):
+    """Halve a map by averaging 2 x 2; at an odd edge what there is is averaged."""
+
+    def forward(
+        self, x: Float[Tensor, "batch dim row column"]
+    ) -> Float[Tensor, "batch dim half_row half_column"]:
+        """Halve rows and columns, rounded up."""
+        return F.avg_pool2d(x, 2, ceil_mode=True)
+
+
+class MaxDown(nn.Module):
+    """Halve a map by the largest of 3 x 3."""
+
+    def forward(
+        self, x: Float[Tensor, "batch dim row column"]
+    ) -> Float[Tensor, "batch dim half_row half_column"]:
+        """Halve rows and columns, rounded up."""
+        return F.max_pool2d(x, 3, stride=2, padding=1)
+
+
+class MBConv(nn.Module):
+    """x + Contract(SE(Depthwise(Expand(Norm(x))))) (Sandler et al. 2018; CoAtNet, appendix A.1).
+
+    What lies between norm and sum is `layers`, built by `mbconv`; `shortcut` fits x to the sum.
+    """
+
+    def __init__(self, layers: nn.Module, shortcut: nn.Module, *, drop_path: float = 0.0) -> None:
+        super().__init__()
+        self.layers = layers
+        self.shortcut = shortcut
+        self.drop_path = StochasticDepth(drop_path)
+
+    def forward(
+        self, x: Float[Tensor, "batch dim row column"]
+    ) -> Float[Tensor, "batch output out_row out_column"]:
+        """Add the branch to the map."""
+        return self.shortcut(x) + self.drop_path(self.layers(x))
+
+
+def shrink(
+    dim: int, outputs: int, down: type[MeanDown] | type[MaxDown], *, bias: bool
+) -> nn.Module:
+    """Build a shortcut that halves the map, and widens it where it gets wider."""
+    parts: OrderedDict[str, nn.Module] = OrderedDict(pool=down())
+    if outputs != dim:
+        parts["widen"] = nn.Conv2d(dim, outputs, 1, bias=bias)
+    return nn.Sequential(parts)

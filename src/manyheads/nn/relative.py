@@ -1,0 +1,56 @@
+"""Relative positions on a grid: a learned bias for each distance between query and key."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from manyheads.nn.positions import resize_grid
+
+Grid = tuple[int, int]
+
+
+class RelativeBias(nn.Module):
+    """B in softmax(QK^T / sqrt(d) + B)V, read from a table by distance (Liu et al. 2021, eq. 4).
+
+    A grid of h x w has (2h - 1)(2w - 1) distances: the table has a row for each, from the lowest to
+    the highest, and a column for each head.
+    """
+
+    index: Tensor
+
+    def __init__(self, grid: Grid, heads: int) -> None:
+        super().__init__()
+        self.grid = grid
+        rows, columns = spans(grid)
+        self.table = nn.Parameter(torch.empty(rows * columns, heads))
+        nn.init.trunc_normal_(self.table, std=0.02)
+        self.register_buffer("index", distances(grid), persistent=False)
+
+    def forward(self, grid: Grid) -> Float[Tensor, "1 head query key"]:
+        """Give the bias for a grid; for another than was learned, the table is interpolated."""
+        same = grid == self.grid
+        table: Tensor = self.table if same else resize_bias(self.table, self.grid, grid)
+        index = (self.index if same else distances(grid)).to(table.device)
+        return table[index].permute(2, 0, 1).unsqueeze(0)  # query key head -> 1 head query key
+
+
+def spans(grid: Grid) -> Grid:
+    """Count the distances along rows and along columns."""
+    return 2 * grid[0] - 1, 2 * grid[1] - 1
+
+
+def distances(grid: Grid) -> Int[Tensor, "query key"]:
+    """Number the distance from each key to each query: a row of the table."""
+    # A formula, not a weight: there also when a model is built on the meta device to be loaded.
+    row, column = (torch.arange(length, device="cpu") for length in grid)
+    row, column = row.repeat_interleave(grid[1]), column.repeat(grid[0])
+    down = row[:, None] - row + grid[0] - 1
+    right = column[:, None] - column + grid[1] - 1
+    return down * spans(grid)[1] + right
+
+
+def resize_bias(
+    table: Float[Tensor, "old head"], old: Grid, new: Grid
+) -> Float[Tensor, "new head"]:
+    """Fit a table learned for one grid to another, by 2-D interpolation over the distances."""
+    return resize_grid(table, spans(old), spans(new), extra=0)
