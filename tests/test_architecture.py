@@ -161,6 +161,10 @@ def test_every_argument_is_said(name: str) -> None:
             assert node.args.kwarg is None, f"{name}:{node.lineno}"
 
 
+# Parameters in another order, not the state of a call: docs/decisions/packed-weights.md.
+DERIVED = {("nn/linear.py", "self._packed")}
+
+
 @pytest.mark.parametrize("name", TENSOR_FILES)
 def test_nothing_is_stored_in_forward(name: str) -> None:
     """A module's attributes are set when it is built; a cache is an argument and a result."""
@@ -170,8 +174,9 @@ def test_nothing_is_stored_in_forward(name: str) -> None:
         for part in ast.walk(node):
             if isinstance(part, ast.Assign | ast.AugAssign | ast.AnnAssign):
                 targets = part.targets if isinstance(part, ast.Assign) else [part.target]
-                for target in targets:
-                    assert not ast.unparse(target).startswith("self."), f"{name}:{part.lineno}"
+                for target in map(ast.unparse, targets):
+                    if (name, target.partition("[")[0]) not in DERIVED:
+                        assert not target.startswith("self."), f"{name}:{part.lineno}"
 
 
 # --- The public surface -------------------------------------------------------------------------
