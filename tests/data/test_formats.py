@@ -307,7 +307,7 @@ def test_a_compressed_file_that_is_none(tmp_path: Path) -> None:
     """Only its name ends so."""
     path = tmp_path / "a.tsv.gz"
     path.write_bytes(b"one\teins\n")
-    with pytest.raises(DataError, match="it is not compressed with gzip. Rename or compress it"):
+    with pytest.raises(DataError, match=r"it is not compressed with gzip\. Rename or compress it"):
         list(read_pairs(path, "en", "de"))
 
 
