@@ -1,14 +1,20 @@
 """From a Config to its model."""
 
 from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
+from manyheads.models.hybrid import Hybrid, HybridConfig
 from manyheads.models.masked_lm import MaskedConfig, MaskedLanguageModel
+from manyheads.models.mlp import Mlp, MlpConfig
 from manyheads.models.presets import Config
+from manyheads.models.resnet import ResNet, ResNetConfig
+from manyheads.models.resnet_v2 import ResNetV2, ResNetV2Config
 from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig, Tagger
 from manyheads.models.transformer import Transformer, TransformerConfig
+from manyheads.models.vgg import Vgg, VggConfig
 from manyheads.models.vit import Vit
 
-Model = Transformer | Seq2Seq | Vit | CausalLanguageModel | MaskedLanguageModel | Tagger
+Classifier = Vit | Mlp | Vgg | ResNet | ResNetV2  # of images
+Model = Transformer | Seq2Seq | Classifier | CausalLanguageModel | MaskedLanguageModel | Tagger
 
 
 def build(config: Config) -> Model:
@@ -23,4 +29,14 @@ def build(config: Config) -> Model:
         return MaskedLanguageModel(config)
     if isinstance(config, RecurrentTaggerConfig | EncoderTaggerConfig):
         return Tagger(config)
+    if isinstance(config, MlpConfig):
+        return Mlp(config)
+    if isinstance(config, VggConfig):
+        return Vgg(config)
+    if isinstance(config, ResNetConfig):
+        return ResNet(config)
+    if isinstance(config, ResNetV2Config):
+        return ResNetV2(config)
+    if isinstance(config, HybridConfig):  # before its own kind
+        return Hybrid(config)
     return Vit(config)

@@ -39,3 +39,11 @@ class MeanPool(nn.Module):
     def forward(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch dim"]:
         """Average over the tokens."""
         return x.mean(dim=1)
+
+
+class PatchMeanPool(ClassToken):
+    """The mean of the patch vectors beside a class token, as weights from BEiT and MAE are used."""
+
+    def forward(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch dim"]:
+        """Average over the tokens behind the class token."""
+        return x[:, 1:].mean(dim=1)
