@@ -106,7 +106,8 @@ def from_images(
     refuse_used(out)
     given = _read_source(source)
     plan = PLANS[library](given, architecture)
-    config, state = _converted(plan, given, image_size)
+    # A size that the user names may also be the one that the weights were made for.
+    config, state = plan.convert(plan.settings | {"wanted_size": image_size}, given.tensors)
     named = config.height, config.width
     if image_size is not None and image_size != named:
         config, state = resize(config, state, image_size, library)
@@ -134,26 +135,6 @@ def from_images(
         (config.height, config.width),
         [*plan.remarks, *remarks],
     )
-
-
-def _converted(
-    plan: _Plan, given: _Source, image_size: Size | None
-) -> tuple[Any, dict[str, Tensor]]:
-    """Map settings and tensors.
-
-    A size that the user names may also be the one that the weights were already made for.
-    """
-    try:
-        return plan.convert(plan.settings, given.tensors)
-    except UsageError:
-        if image_size is None:
-            raise
-        try:
-            settings = plan.settings | {"img_size": image_size, "image_size": image_size}
-            return plan.convert(settings, given.tensors)
-        except UsageError:
-            pass
-        raise
 
 
 # --- What a source says -------------------------------------------------------------------------

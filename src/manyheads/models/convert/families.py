@@ -2,7 +2,8 @@
 
 A converter is a function (settings, tensors) -> (Config, state dict). Settings are a
 configuration's keys, or what the rule of names made of `--arch` under the names that timm's
-constructors have for it: img_size, patch_size, window_size, embed_dim, num_heads, depths.
+constructors have for it: img_size, patch_size, window_size, embed_dim, num_heads, depths; and
+wanted_size, the height and width that the user asks for.
 """
 
 from manyheads.models.convert import google, hf, resnet, resnet_v2, timm, torchvision, vgg
@@ -23,8 +24,6 @@ AUGREG = Picture(mean=HALF, std=HALF, interpolation="bicubic", crop=0.9)
 VIT_SIZES = {
     "tiny": (192, 3),
     "small": (384, 6),
-    "medium": (512, 8),
-    "betwixt": (640, 10),
     "base": (768, 12),
     "large": (1024, 16),
     "huge": (1280, 16),
@@ -42,7 +41,6 @@ VIT_WORDS: Words = {
     rf"({'|'.join(VIT_SIZES)})": _vit_size,
     **PATCH,
     **PIXELS,
-    "gap": lambda: {"global_pool": "avg"},
     # Of hybrids: a ResNet in front (its blocks are counted in the tensors), the way to a token.
     r"r\d*": dict,
     r"s\d+": dict,

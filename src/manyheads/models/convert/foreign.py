@@ -126,7 +126,7 @@ def check_settings(settings: Mapping[str, Any], **actual: int) -> None:
 
 
 def image_size(
-    positions: int, extra: int, unit: int, stated: int | Sequence[int] | None
+    positions: int, extra: int, unit: int, *stated: int | Sequence[int] | None
 ) -> tuple[int, int]:
     """Find the image's height and width from the number of learned positions.
 
@@ -134,18 +134,17 @@ def image_size(
         positions: how many there are.
         extra: tokens without a place, such as the class token, which may have a position or not.
         unit: pixels of the image a token, in height and in width.
-        stated: the size that a name or configuration says; it counts if it fits. Otherwise the
-            grid is taken to be square, as it is in weights that were tuned at another size.
+        stated: sizes that a name, a configuration or the user says: the first that fits counts.
+            If none does, the grid is taken to be square, as in weights tuned at another size.
     """
-    if stated is not None:
-        height, width = height_and_width(stated)
+    sizes = [height_and_width(size) for size in stated if size is not None]
+    for height, width in sizes:
         if (height // unit) * (width // unit) in (positions - extra, positions):
             return height, width
-    for patches in (positions - extra, positions):
-        side = math.isqrt(max(patches, 0))
-        if side and side * side == patches:
-            return side * unit, side * unit
-    return height_and_width(stated if stated is not None else 0)
+    side = math.isqrt(max(positions - extra, 0))
+    if side and side * side == positions - extra:
+        return side * unit, side * unit
+    return sizes[0] if sizes else (unit, unit)  # which is refused, as its grid is another
 
 
 def height_and_width(size: int | Sequence[int]) -> tuple[int, int]:

@@ -49,7 +49,8 @@ def vit(
 
     Args:
         arguments: of VisionTransformer, where they differ from its defaults. What the tensors say
-            is checked against them. `num_groups`: of a hybrid's norms.
+            is checked against them. `num_groups`: of a hybrid's norms; `wanted_size`: what the
+            user asks for, which may be what a grid that is not square was made for.
         tensors: its state dict.
 
     Returns:
@@ -96,7 +97,11 @@ def vit(
     check_settings(settings, embed_dim=dim, depth=depth, patch_size=patch)
     stride = 1 if depths is None else STEM_STRIDE * 2 ** max(len(depths) - 1, 0)
     height, width = image_size(
-        len(positions), 1 if has_token else 0, stride * patch, settings["img_size"]
+        len(positions),
+        1 if has_token else 0,
+        stride * patch,
+        settings["img_size"],
+        settings.get("wanted_size"),
     )
     representation = state.get("representation.0.bias")
     shape: dict[str, Any] = {
