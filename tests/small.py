@@ -7,20 +7,29 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.models.causal_lm import CausalConfig
+from manyheads.models.hybrid import HybridConfig
 from manyheads.models.masked_lm import MaskedConfig
+from manyheads.models.mlp import MlpConfig
 from manyheads.models.presets import PRESETS, Config
+from manyheads.models.resnet import ResNetConfig
+from manyheads.models.resnet_v2 import ResNetV2Config
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.tagger import EncoderTaggerConfig
 from manyheads.models.transformer import TransformerConfig
+from manyheads.models.vgg import VggConfig
 from manyheads.models.vit import VitConfig
 
 M = TypeVar("M", bound=nn.Module)
 
 Reader = CausalConfig | MaskedConfig | EncoderTaggerConfig  # of one text
+Convolutional = VggConfig | ResNetConfig | ResNetV2Config
+Images = VitConfig | MlpConfig | Convolutional
 Stacked = TransformerConfig | VitConfig | Reader
 
 TRANSFORMERS: dict[str, TransformerConfig] = {}
 VITS: dict[str, VitConfig] = {}
+HYBRIDS: dict[str, HybridConfig] = {}
+CONVOLUTIONAL: dict[str, Convolutional] = {}
 SEQ2SEQS: dict[str, Seq2SeqConfig] = {}
 READERS: dict[str, Reader] = {}
 
@@ -56,6 +65,56 @@ def shrink_vit(config: VitConfig) -> VitConfig:
     )
 
 
+def shrink_hybrid(config: HybridConfig) -> HybridConfig:
+    """Keep the number of stages; one block each, and a feature map of 2 x 1 patches."""
+    depths = tuple(1 for _ in config.depths)
+    patch = min(config.patch, 2)
+    unit = patch * 4 * 2 ** max(len(depths) - 1, 0)
+    return replace(
+        config,
+        height=2 * unit,
+        width=unit,
+        patch=patch,
+        depths=depths,
+        stem_width=4,
+        norm_groups=2,
+        dim=8,
+        layers=2,
+        heads=2,
+        hidden=16,
+        classes=5,
+    )
+
+
+def shrink_convolutional(config: Convolutional) -> Convolutional:
+    """Keep the parts; two stages of two and one blocks, and images that are not square."""
+    if isinstance(config, VggConfig):
+        return replace(
+            config, height=8, width=12, depths=(1, 2), widths=(4, 6), hidden=8, classes=5
+        )
+    if isinstance(config, ResNetV2Config):
+        return ResNetV2Config(
+            height=16,
+            width=24,
+            stem_width=4,
+            depths=(2, 1),
+            widths=(4, 8),
+            outputs=(16, 32),
+            norm_groups=2,
+            classes=5,
+        )
+    return replace(
+        config,
+        height=16,
+        width=24,
+        stem_width=4,
+        depths=(2, 1),
+        widths=(4, 8),
+        outputs=(4, 8) if config.block == "basic" else (16, 32),
+        classes=5,
+    )
+
+
 for _name, _config in PRESETS.items():
     if isinstance(_config, TransformerConfig):
         TRANSFORMERS[_name] = shrink_transformer(_config)
@@ -63,6 +122,10 @@ for _name, _config in PRESETS.items():
         SEQ2SEQS[_name] = shrink_seq2seq(_config)
     elif isinstance(_config, Reader):
         READERS[_name] = shrink_reader(_config)
+    elif isinstance(_config, HybridConfig):
+        HYBRIDS[_name] = shrink_hybrid(_config)
+    elif isinstance(_config, Convolutional):
+        CONVOLUTIONAL[_name] = shrink_convolutional(_config)
     elif isinstance(_config, VitConfig):
         VITS[_name] = shrink_vit(_config)
 
@@ -94,32 +157,43 @@ SEQ2SEQS["additive, fed, deep"] = replace(
 SEQ2SEQS["untied"] = replace(_lstm, tied=False)
 VITS["post-norm relu"] = replace(_vit, norm="post", activation="relu")  # atlas V5
 VITS["mean pool, linear patches"] = replace(_vit, pool="mean", patches="linear")
+VITS["patch mean, normed after"] = replace(_vit, pool="patch-mean", pool_norm="after")
+VITS["representation"] = replace(_vit, representation=7)
 VITS["no positions"] = replace(_vit, positions="none")
 
 # Every model that is made of stacks of blocks.
 EVERY: dict[str, Stacked] = {
     **TRANSFORMERS,
     **READERS,
-    **{f"vit: {name}": c for name, c in VITS.items()},
+    **{f"vit: {name}": c for name, c in (VITS | HYBRIDS).items()},
 }
 
 
 def randomise(module: M, seed: int = 0) -> M:
-    """Draw every parameter anew: no zero head, no zero bias, no unit norm can hide a mistake."""
+    """Draw every parameter anew: no zero head, no zero bias, no unit norm can hide a mistake.
+
+    Nor the first statistics of a batch norm.
+    """
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator))
         for part in module.modules():
-            if isinstance(part, nn.LayerNorm):
+            if isinstance(part, nn.LayerNorm | nn.GroupNorm | nn.BatchNorm2d):
                 part.weight.add_(1.0)
+            if isinstance(part, nn.BatchNorm2d):
+                assert part.running_mean is not None
+                assert part.running_var is not None
+                shape = part.running_mean.shape
+                part.running_mean.copy_(0.2 * torch.randn(shape, generator=generator))
+                part.running_var.copy_(0.5 + torch.rand(shape, generator=generator))
     return module
 
 
 def inputs(config: Config, seed: int = 0) -> tuple[Tensor, ...]:
     """Two examples to call the model with; the second sentence is padded."""
     generator = torch.Generator().manual_seed(seed)
-    if isinstance(config, VitConfig):
+    if isinstance(config, Images):
         return (torch.randn(2, config.channels, config.height, config.width, generator=generator),)
     source = torch.randint(3, config.vocabulary, (2, 5), generator=generator)
     source[1, 3:] = config.pad
