@@ -118,7 +118,7 @@ def references() -> dict[str, Callable[[], ImageReference]]:
         ),
         "timm-vit-resized": lambda: _timm_vit((16, 12), made_for=(8, 12)),
         "timm-vit-resized-smaller": lambda: _timm_vit((8, 8), made_for=(16, 24)),
-        "timm-hybrid": lambda: _timm_hybrid((32, 48), (1, 2)),
+        "timm-hybrid": lambda: _timm_hybrid((16, 24), (1, 1)),
         "timm-hybrid-stem-only": lambda: _timm_hybrid((32, 48), (), patch=2),
         "timm-hybrid-four-stages": lambda: _timm_hybrid((64, 32), (1, 1, 1, 1)),
         "timm-resnet-basic": lambda: _timm_resnet((16, 24), "BasicBlock"),
@@ -129,7 +129,7 @@ def references() -> dict[str, Callable[[], ImageReference]]:
         "timm-bit": lambda: _timm_bit((16, 24)),
         "timm-bit-odd": lambda: _timm_bit((19, 33)),
         "timm-vgg": lambda: _timm_vgg((224, 224), normed=False),
-        "timm-vgg-batch-norm-large": lambda: _timm_vgg((70, 64), normed=True, halvings=3),
+        "timm-vgg-batch-norm-large": lambda: _timm_vgg((36, 32), normed=True, halvings=2),
         "timm-vgg-small": lambda: _timm_vgg((32, 40), normed=False),
         "hf-vit-resized": lambda: _hf_vit((16, 12), made_for=(8, 8)),
         "hf-vit-resized-smaller": lambda: _hf_vit((8, 12), made_for=(16, 16)),
@@ -279,7 +279,8 @@ def _timm_vgg(size: Size, *, normed: bool, halvings: int = 5) -> ImageReference:
     with torch.device("meta"):  # its classifier is 4096 wide: made anew below
         model = vggs.VGG(shape, 5, norm_layer=nn.BatchNorm2d if normed else None)
     model.features = vggs.VGG(shape, 5, norm_layer=nn.BatchNorm2d if normed else None).features
-    model.pre_logits = vggs.ConvMlp(4, 8, 7)
+    channels = [value for value in shape if isinstance(value, int)][-1]
+    model.pre_logits = vggs.ConvMlp(channels, 8, 7)
     model.head = layers.ClassifierHead(8, 5)
     return _refer("timm vgg", randomise(model), size, {"img_size": size})
 
@@ -360,9 +361,7 @@ def _torchvision_vit(side: int, made_for: int | None = None, **arguments: Any) -
     asked = vits.VisionTransformer(image_size=side, **shape).eval()
     state = dict(model.state_dict())
     asked.load_state_dict(vits.interpolate_embeddings(side, 4, state))
-    return _refer(
-        "torchvision vit", model, (side, side), settings, asked=asked, resized=True
-    )
+    return _refer("torchvision vit", model, (side, side), settings, asked=asked, resized=True)
 
 
 def _torchvision_resnet(size: Size, block: str, **arguments: Any) -> ImageReference:

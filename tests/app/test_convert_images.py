@@ -71,9 +71,7 @@ def vit_tiny(size: tuple[int, int] = (32, 32), patch: int = 16) -> dict[str, Ten
     }
     for name, shape in linears.items():
         shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
-    return {
-        name: 0.1 * torch.randn(shape, generator=generator) for name, shape in shapes.items()
-    }
+    return {name: 0.1 * torch.randn(shape, generator=generator) for name, shape in shapes.items()}
 
 
 CASES: list[tuple[Library, str, str, str | None]] = [
@@ -235,7 +233,7 @@ def test_a_size_that_cannot_be_cut(tmp_path: Path) -> None:
 
 
 def test_only_pictures_have_a_size() -> None:
-    with pytest.raises(UsageError, match="date-en-ko .* no image_size"):
+    with pytest.raises(UsageError, match=r"date-en-ko .* no image_size"):
         load("date-en-ko", image_size=(8, 8))
 
 
@@ -265,9 +263,7 @@ class Evil:
 
 
 @pytest.mark.parametrize("file", ["w.pth", "w.bin"])
-def test_code_is_not_run(
-    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_code_is_not_run(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torch.save({"conv1.weight": torch.ones(1), "evil": Evil()}, tmp_path / file)
     with pytest.raises(FolderError, match="could run code"):
         convert(tmp_path / file)
@@ -300,23 +296,25 @@ def test_tensors_of_another_architecture(tmp_path: Path) -> None:
         convert(path, "vit_small_patch16_224")
     with pytest.raises(UsageError, match="patch_size 32, but its tensors have 16"):
         convert(path, "vit_tiny_patch32_224")
+    write(vit_tiny() | {"blocks.0.ls1.gamma": torch.ones(192)}, path)
     with pytest.raises(UsageError, match=r"no place for: blocks\.0\.ls1\.gamma"):
-        extra = vit_tiny() | {"blocks.0.ls1.gamma": torch.ones(192)}
-        convert(write(extra, path), "vit_tiny_patch16_224")
+        convert(path, "vit_tiny_patch16_224")
 
 
 def test_tensors_that_do_not_go_together(tmp_path: Path) -> None:
     tensors = vit_tiny() | {"blocks.0.mlp.fc2.weight": torch.ones(192, 7)}
     path = write(tensors, tmp_path / "w.safetensors")
-    with pytest.raises(FolderError, match=r"do not go together:\n- encoder\.blocks\.0\.feedforward"):
+    with pytest.raises(
+        FolderError, match=r"do not go together:\n- encoder\.blocks\.0\.feedforward"
+    ):
         convert(path, "vit_tiny_patch16_224")
 
 
 def test_a_name_is_needed(tmp_path: Path) -> None:
     path = write(vit_tiny(), tmp_path / "w.safetensors")
-    with pytest.raises(UsageError, match="--arch .* vit_base_patch16_224"):
+    with pytest.raises(UsageError, match=r"--arch .* vit_base_patch16_224"):
         convert(path, None)
-    with pytest.raises(UsageError, match="--arch .* vit_b_16"):
+    with pytest.raises(UsageError, match=r"--arch .* vit_b_16"):
         convert(path, None, "torchvision")
     with pytest.raises(UsageError, match=r"config\.json that tells its model_type"):
         convert(path, None, "hf")

@@ -60,7 +60,7 @@ def test_converted_models_answer_the_same(name: str) -> None:
 
 
 def test_every_recorded_file_is_tested() -> None:
-    """Those of Marian in test_marian.py, those in a folder of their own in test_golden_images.py."""
+    """Those of Marian in test_marian.py, those in folders in test_golden_images.py."""
     files = [path for path in FOLDER.iterdir() if path.is_file()]
     pictures = {path.stem for path in files if not path.stem.startswith("hf-marian")}
     assert pictures == set(NAMES)

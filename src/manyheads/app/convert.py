@@ -116,7 +116,9 @@ def from_marian(
     recipe = TranslateRecipe(
         task="translate",
         data=data,
-        converted=Converted(format="marian", origin=origin, license=read_license(files), prefix=prefix),
+        converted=Converted(
+            format="marian", origin=origin, license=read_license(files), prefix=prefix
+        ),
         model={"preset": "transformer-base"},
         decode=decode,
     )

@@ -193,8 +193,8 @@ def _plan_hf(given: _Source, architecture: str | None) -> _Plan:
 
 
 def _plan_google(given: _Source, architecture: str | None) -> _Plan:
-    # Their code squeezes pictures, and has no file that says otherwise.
-    return _Plan(families.GOOGLE, {}, asdict(HALF), architecture, [])
+    # Their code squeezes pictures, and has no file that says otherwise; the origin is its name.
+    return _Plan(families.GOOGLE, {}, asdict(HALF), architecture or given.where.stem, [])
 
 
 PLANS = {
@@ -303,9 +303,7 @@ def _recipe(config: Any, plan: _Plan, given: _Source, library: Library) -> Class
         ) from None
     return ClassifyRecipe(
         task="classify",
-        data=ClassifyData(
-            train=f"{CONVERTED}{given.origin}", valid=f"{CONVERTED}{given.origin}"
-        ),
+        data=ClassifyData(train=f"{CONVERTED}{given.origin}", valid=f"{CONVERTED}{given.origin}"),
         image=image,
         converted=Converted(
             format=library,

@@ -140,9 +140,9 @@ class _Recipe(Table, ABC):
         if not derived.keys() <= set(allowed) or not self._fits(base):
             raise RecipeError(
                 f"model.preset {self.model['preset']!r} does not fit the task: "
-                "a transformer- or seq2seq- preset translates; a vit-, hybrid-, resnet-, bit-, vgg- "
-                "or mlp preset classifies; a gpt preset generates, a bert- preset fills, a tagger- "
-                "preset tags."
+                "a transformer- or seq2seq- preset translates; a vit-, hybrid-, resnet-, bit-, "
+                "vgg- or mlp preset classifies; a gpt preset generates, a bert- preset fills, a "
+                "tagger- preset tags."
             )
         for key, value in changes.items():
             if key not in allowed:

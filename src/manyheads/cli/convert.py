@@ -50,9 +50,7 @@ def hf(source: Source, out: Out, image_size: ImageSize = None) -> None:
 
 
 @app.command()
-def torchvision(
-    source: Source, out: Out, arch: Arch = None, image_size: ImageSize = None
-) -> None:
+def torchvision(source: Source, out: Out, arch: Arch = None, image_size: ImageSize = None) -> None:
     """Make a model folder of a classifier of torchvision, as --arch resnet50."""
     _convert_images("torchvision", source, out, arch, image_size)
 

@@ -1,6 +1,7 @@
 """A multilayer perceptron on pixels (Rumelhart et al. 1986): no idea of what an image is."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -38,7 +39,7 @@ class Mlp(nn.Module):
                     ACTIVATIONS[config.activation](),
                     Dropout(config.dropout),
                 )
-                for inputs, outputs in zip(sizes, sizes[1:], strict=False)
+                for inputs, outputs in pairwise(sizes)
             )
         )
         self.head = Linear(sizes[-1], config.classes)

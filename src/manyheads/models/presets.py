@@ -30,6 +30,7 @@ Config = (
     | EncoderTaggerConfig
 )
 
+
 def _basic(depths: tuple[int, ...]) -> ResNetConfig:
     widths = (64, 128, 256, 512)
     return ResNetConfig(block="basic", depths=depths, widths=widths, outputs=widths)
@@ -99,9 +100,7 @@ PRESETS: dict[str, Config] = {
     "hybrid-r-ti": HybridConfig(depths=(), patch=8, dim=192, heads=3, hidden=768),
     "hybrid-r26-s": HybridConfig(depths=(2, 2, 2, 2), dim=384, heads=6, hidden=1536),
     "hybrid-r50-b": HybridConfig(),
-    "hybrid-r50-l": HybridConfig(
-        depths=(3, 4, 6, 3), dim=1024, layers=24, heads=16, hidden=4096
-    ),
+    "hybrid-r50-l": HybridConfig(depths=(3, 4, 6, 3), dim=1024, layers=24, heads=16, hidden=4096),
     # What has no attention, for comparison: values without an order, and convolutions
     "mlp": MlpConfig(),
     # Simonyan & Zisserman 2015, table 1 (D); Ioffe & Szegedy 2015 came after it

@@ -40,9 +40,7 @@ class PlainStem(nn.Module):
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
-        self.convolution = NormedConvolution(
-            Convolution(channels, width, 3), nn.BatchNorm2d(width)
-        )
+        self.convolution = NormedConvolution(Convolution(channels, width, 3), nn.BatchNorm2d(width))
 
     def forward(
         self, images: Float[Tensor, "batch channel height width"]

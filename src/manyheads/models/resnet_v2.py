@@ -1,4 +1,4 @@
-"""BiT's ResNetV2: Kolesnikov et al. 2020, "Big Transfer", after He et al. 2016, "Identity Mappings".
+"""BiT's ResNetV2: Kolesnikov et al. 2020, "Big Transfer", after He et al. 2016b.
 
 Group norm and standardised filters in place of batch norm: no statistics of a batch, so that small
 batches train and images do not see each other.

@@ -35,7 +35,7 @@ Head = Literal["pooled", "dense"]
 ConvolutionNorm = Literal["none", "batch"]
 HEADS: dict[Head, Callable[[Tensor], Tensor]] = {"pooled": pooled, "dense": dense}
 NORMS: dict[ConvolutionNorm, Callable[[int], nn.Module]] = {
-    "none": lambda channels: nn.Identity(),
+    "none": nn.Identity,
     "batch": nn.BatchNorm2d,
 }
 

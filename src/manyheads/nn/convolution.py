@@ -1,7 +1,7 @@
 """Convolutions without bias, as they stand before a norm, and how they treat the image's border."""
 
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -87,16 +87,10 @@ class StandardisedConvolution(Convolution):
         return standard.view_as(self.weight).to(self.weight.dtype)
 
 
-class ConvolutionFactory(Protocol):
-    """What blocks build their convolutions with."""
-
-    def __call__(
-        self, inputs: int, outputs: int, size: int, *, stride: int = 1, groups: int = 1
-    ) -> Convolution:
-        """Build one."""
-
-
-NormFactory = Callable[[int], nn.Module]  # takes the number of channels
+# What blocks build their parts with: Convolution or another with its arguments, and a norm for a
+# number of channels.
+ConvolutionFactory = Callable[..., Convolution]
+NormFactory = Callable[[int], nn.Module]
 
 
 class NormedConvolution(nn.Module):

@@ -100,9 +100,7 @@ def check_parts(settings: Mapping[str, Any], ours: Mapping[str, Any], kind: str)
             raise UsageError(f"This {kind} has {key} = {settings[key]!r}; ours has {value!r} only.")
 
 
-def _read(
-    given: ForeignTensors, names: Names, size: Any
-) -> tuple[ResNetConfig, dict[str, Tensor]]:
+def _read(given: ForeignTensors, names: Names, size: Any) -> tuple[ResNetConfig, dict[str, Tensor]]:
     convolution, norm = names.stem
     state = given.convolution(convolution, "stem.convolution.convolution")
     state |= given.batch_norm(norm, "stem.convolution.norm")
@@ -147,10 +145,11 @@ def _block(
     """Take a block's tensors; say whether there is such a block."""
     theirs = names.block.format(stage=stage + names.first, index=index)
     ours = f"stages.{stage}.{index}"
-    numbers = []
-    for number in range(names.first, names.first + 3):
-        if f"{theirs}.{names.convolution.format(number=number)}.weight" in given:
-            numbers.append(number)
+    numbers = [
+        number
+        for number in range(names.first, names.first + 3)
+        if f"{theirs}.{names.convolution.format(number=number)}.weight" in given
+    ]
     if len(numbers) not in PARTS:
         return False
     for number, part in zip(numbers, PARTS[len(numbers)], strict=True):

@@ -1,4 +1,4 @@
-"""VGG of torchvision and timm -> ours; they differ at sizes other than 224 (see `models/vgg.py`)."""
+"""VGG of torchvision and timm -> ours; at other sizes than 224 they differ (`models/vgg.py`)."""
 
 from collections.abc import Mapping
 from typing import Any
