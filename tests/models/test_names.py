@@ -33,6 +33,28 @@ from manyheads.models.convert.names import understand
             "ViT",
             {"embed_dim": 192, "num_heads": 3, "patch_size": 8, "img_size": 384},
         ),
+        (
+            "deit_tiny_patch16_224",
+            "DeiT",
+            {"embed_dim": 192, "num_heads": 3, "patch_size": 16, "img_size": 224},
+        ),
+        (
+            "deit_base_distilled_patch16_384",
+            "DeiT with a distillation token",
+            {"embed_dim": 768, "num_heads": 12, "patch_size": 16, "img_size": 384},
+        ),
+        (
+            "swin_base_patch4_window12_384",
+            "Swin",
+            {
+                "embed_dim": 128,
+                "depths": (2, 2, 18, 2),
+                "num_heads": (4, 8, 16, 32),
+                "patch_size": 4,
+                "window_size": 12,
+                "img_size": 384,
+            },
+        ),
         ("resnet50", "ResNet", {}),
         ("resnet152.a1h_in1k", "ResNet", {}),
         ("wide_resnet50_2", "ResNet", {}),
@@ -78,11 +100,11 @@ def test_a_word_without_a_meaning_is_refused(name: str, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["resnet50d", "resnetv2_50", "seresnet50", "resnetaa50", "deit9_base", "convnext_tiny"]
+    "name", ["resnet50d", "resnetv2_50", "seresnet50", "resnetaa50", "deit3_base", "convnext_tiny"]
 )
 def test_other_families_are_refused(name: str) -> None:
     """The message lists what is understood."""
-    with pytest.raises(UsageError, match=r"of no family .* resnetv2_50x1_bit.* VGG"):
+    with pytest.raises(UsageError, match=r"of no family .*resnetv2_50x1_bit.* VGG"):
         understand(name, TIMM)
 
 

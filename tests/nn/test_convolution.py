@@ -44,7 +44,7 @@ def test_a_filter_is_standardised() -> None:
     close(layer(torch.tensor([5.0, 7.0]).view(1, 2, 1, 1)).flatten(), torch.tensor([2.0]))
 
 
-@pytest.mark.parametrize("factor", [0.01, 100.0])
+@pytest.mark.parametrize("factor", [0.1, 100.0])
 def test_scale_and_shift_of_a_filter_do_not_matter(factor: float) -> None:
     layer, images = StandardisedConvolution(3, 4, 3), torch.randn(2, 3, 5, 5)
     before = layer(images)

@@ -145,6 +145,7 @@ def _plan_timm(given: _Source, architecture: str | None) -> _Plan:
     if not isinstance(name, str):
         raise UsageError(_without_name("timm", given.where, families.TIMM))
     family, settings = understand(name, families.TIMM)
+    convert = _converter(family)
     told = given.about.get("pretrained_cfg") or {}
     arguments = given.about.get("model_args") or {}
     if isinstance(told.get("input_size"), Sequence) and len(told["input_size"]) == 3:
@@ -161,11 +162,9 @@ def _plan_timm(given: _Source, architecture: str | None) -> _Plan:
         if value is not None
     }
     size = settings.get("img_size", 224)
-    if not told and family.convert is families.timm.vit and isinstance(size, int) and size > 256:
+    if not told and convert is families.timm.vit and isinstance(size, int) and size > 256:
         picture["crop"] = 1.0  # as all of this kind that were tuned at larger sizes
-    return _Plan(
-        family.convert, settings | arguments, picture, name, [] if told else [_assumed(name)]
-    )
+    return _Plan(convert, settings | arguments, picture, name, [] if told else [_assumed(name)])
 
 
 def _plan_torchvision(given: _Source, architecture: str | None) -> _Plan:
@@ -173,7 +172,7 @@ def _plan_torchvision(given: _Source, architecture: str | None) -> _Plan:
         raise UsageError(_without_name("torchvision", given.where, families.TORCHVISION))
     family, settings = understand(architecture, families.TORCHVISION)
     picture = asdict(family.picture)
-    return _Plan(family.convert, settings, picture, architecture, [_assumed(architecture)])
+    return _Plan(_converter(family), settings, picture, architecture, [_assumed(architecture)])
 
 
 def _plan_hf(given: _Source, architecture: str | None) -> _Plan:
@@ -203,6 +202,14 @@ PLANS = {
     "torchvision": _plan_torchvision,
     "google": _plan_google,
 }
+
+
+def _converter(family: Family) -> Converter:
+    if family.convert is None:
+        raise UsageError(
+            f"The architecture is understood as a {family.name}, which cannot be converted yet."
+        )
+    return family.convert
 
 
 def _without_name(library: str, where: Path, known: Sequence[Family]) -> str:

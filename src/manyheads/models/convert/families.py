@@ -10,6 +10,7 @@ from manyheads.models.convert import google, hf, resnet, resnet_v2, timm, torchv
 from manyheads.models.convert.names import (
     PATCH,
     PIXELS,
+    WINDOW,
     Converter,
     Family,
     Picture,
@@ -47,6 +48,15 @@ VIT_WORDS: Words = {
     r"p(\d+)": lambda size: {"patch_size": int(size)},
 }
 
+# Depths and heads of the stages, width of the first.
+SWIN_SIZES: dict[str, Settings] = {
+    "tiny": {"embed_dim": 96, "depths": (2, 2, 6, 2), "num_heads": (3, 6, 12, 24)},
+    "small": {"embed_dim": 96, "depths": (2, 2, 18, 2), "num_heads": (3, 6, 12, 24)},
+    "base": {"embed_dim": 128, "depths": (2, 2, 18, 2), "num_heads": (4, 8, 16, 32)},
+    "large": {"embed_dim": 192, "depths": (2, 2, 18, 2), "num_heads": (6, 12, 24, 48)},
+}
+DEIT = Picture(interpolation="bicubic", crop=0.9)
+
 TIMM: tuple[Family, ...] = (
     Family(
         name="ViT",
@@ -55,6 +65,35 @@ TIMM: tuple[Family, ...] = (
         examples=("vit_base_patch16_224", "vit_small_patch32_384", "vit_base_r50_s16_224"),
         convert=timm.vit,
         picture=AUGREG,
+    ),
+    Family(
+        name="DeiT with a distillation token",
+        head=r"deit(?=_[a-z]+_distilled)",
+        words=VIT_WORDS | {"distilled": dict},
+        examples=("deit_base_distilled_patch16_224",),
+        convert=None,
+        picture=DEIT,
+    ),
+    Family(
+        name="DeiT",
+        head="deit",
+        words=VIT_WORDS,
+        examples=("deit_small_patch16_224",),
+        convert=timm.vit,
+        picture=DEIT,
+    ),
+    Family(
+        name="Swin",
+        head="swin",
+        words={
+            rf"({'|'.join(SWIN_SIZES)})": lambda size: SWIN_SIZES[size],
+            **PATCH,
+            **WINDOW,
+            **PIXELS,
+        },
+        examples=("swin_tiny_patch4_window7_224", "swin_base_patch4_window12_384"),
+        convert=None,
+        picture=DEIT,
     ),
     Family(
         name="ResNet",
@@ -88,6 +127,19 @@ TORCHVISION: tuple[Family, ...] = (
         },
         examples=("vit_b_16", "vit_l_32", "vit_h_14"),
         convert=torchvision.vit,
+    ),
+    Family(
+        name="Swin",
+        head="swin",
+        words={
+            "(t|s|b)": lambda size: {
+                "window_size": (7, 7),
+                **SWIN_SIZES[{"t": "tiny", "s": "small", "b": "base"}[size]],
+            }
+        },
+        examples=("swin_t", "swin_b"),
+        convert=None,
+        picture=Picture(interpolation="bicubic", crop=224 / 232),
     ),
     Family(
         name="ResNet",

@@ -42,14 +42,10 @@ class Family:
     name: str
     head: str  # pattern of what their names begin with
     examples: tuple[str, ...]
-    convert: Converter
+    convert: Converter | None  # None: the name is understood, but nobody has written it yet
+    says: Callable[[str], Settings] | None = None  # what that beginning says by itself
     words: Words = field(default_factory=dict)  # of what follows, in any order
     picture: Picture = Picture()
-
-
-def sizes(key: str, values: Mapping[str, Any]) -> Words:
-    """Make a rule of the words for sizes: each says one thing."""
-    return {rf"({'|'.join(values)})": lambda size: {key: values[size]}}
 
 
 def understand(name: str, families: Iterable[Family]) -> tuple[Family, Settings]:
@@ -64,7 +60,7 @@ def understand(name: str, families: Iterable[Family]) -> tuple[Family, Settings]
         start = re.match(rf"(?:{family.head})(?=_|$)", base)
         if start is None:
             continue
-        settings: Settings = {}
+        settings = family.says(start[0]) if family.says else {}
         for word in filter(None, base[start.end() :].split("_")):
             said = _meaning(word, family.words)
             if said is None:
@@ -72,7 +68,7 @@ def understand(name: str, families: Iterable[Family]) -> tuple[Family, Settings]
                     f"The architecture {name!r} has the word {word!r}, which is not understood "
                     f"here: it may stand for parts that ours has not. {_forms((family,))}"
                 )
-            settings |= said
+            settings = settings | said
         return family, settings
     examples = [example for family in families for example in family.examples]
     raise UsageError(
