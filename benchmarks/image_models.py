@@ -394,7 +394,7 @@ def _torchvision_vgg(size: Size, *, normed: bool) -> ImageReference:
 def _google(arrays: Mapping[str, np.ndarray], model: Any, size: Size, **settings: Any) -> Any:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "weights.npz"
-        np.savez(path, **arrays)
+        np.savez(path, **arrays)  # type: ignore[arg-type]
         model.eval().load_pretrained(str(path))
     tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
     images = _images(size)

@@ -33,7 +33,8 @@ def classifier(path: Path, **arguments: Any) -> Classifier:
 def write(tensors: dict[str, Tensor], path: Path) -> Path:
     """Write tensors in the format that the file's name tells."""
     if path.suffix == ".npz":
-        np.savez(path, **{name: tensor.numpy() for name, tensor in tensors.items()})
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+        np.savez(path, **arrays)  # type: ignore[arg-type]
     elif path.suffix == ".safetensors":
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
     else:
@@ -177,6 +178,28 @@ def test_a_timm_folder_tells_its_architecture(tmp_path: Path) -> None:
     assert ModelFolder(tmp_path / "out").recipe.converted.architecture == (  # type: ignore[union-attr]
         "vit_tiny_patch16_224"
     )
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ({"model_args": {"act_layer": "quick_gelu"}}, "model_args act_layer"),
+        ({"global_pool": "map"}, "global_pool 'map'"),
+        ({"architecture": "vit_large_patch14_clip_224"}, "word 'clip'"),
+        ({"architecture": 3}, "does not tell its architecture"),
+        ({"pretrained_cfg": {"crop_pct": -1}}, r"Pictures cannot be prepared.*crop = -1"),
+    ],
+)
+def test_a_timm_folder_that_ours_cannot_be(
+    about: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    write(vit_tiny(), folder / "model.safetensors")
+    told = {"architecture": "vit_tiny_patch16_224"} | about
+    (folder / "config.json").write_text(json.dumps(told))
+    with pytest.raises(UsageError, match=message):
+        from_images("timm", str(folder), tmp_path / "out")
 
 
 # --- Image sizes --------------------------------------------------------------------------------

@@ -78,7 +78,8 @@ def test_another_image_size_runs(name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_any_number_of_channels(name: str) -> None:
-    config: Any = replace(EVERY[name], channels=4)  # type: ignore[type-var]
+    config: Any = EVERY[name]
+    config = replace(config, channels=4)
     assert make(config)(torch.randn(1, 4, config.height, config.width)).shape == (1, 5)
 
 

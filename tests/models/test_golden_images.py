@@ -113,6 +113,9 @@ def test_a_renamed_model_of_another_width_is_refused() -> None:
         ("hf-resnet-basic", {"downsample_in_bottleneck": True}, "downsample_in_bottleneck = True"),
         ("hf-resnet-basic", {"hidden_act": "gelu"}, "hidden_act = 'gelu'; ours has 'relu' only"),
         ("hf-bit", {"global_padding": "SAME"}, "global_padding = 'SAME'"),
+        ("timm-resnet-basic", {"global_pool": "max"}, "global_pool = 'max'; ours has 'avg' only"),
+        ("timm-bit-odd", {"global_pool": "catavgmax"}, "global_pool = 'catavgmax'"),
+        ("timm-vgg-batch-norm-large", {"global_pool": "max"}, "global_pool = 'max'"),
         ("hf-bit", {"layer_type": "bottleneck"}, "layer_type = 'bottleneck'"),
     ],
 )
@@ -120,6 +123,14 @@ def test_parts_that_tensors_do_not_show(name: str, change: dict[str, Any], messa
     golden = load(name)
     with pytest.raises(UsageError, match=message):
         replace(golden, settings=golden.settings | change).convert()
+
+
+def test_a_stem_of_somebodys_own_is_refused() -> None:
+    """ResNets for 32 pixels are often torchvision's with another beginning: no tensor shows it."""
+    golden = load("timm-resnet-basic")
+    golden.tensors["conv1.weight"] = golden.tensors["conv1.weight"][:, :, 2:5, 2:5]
+    with pytest.raises(UsageError, match="begins with a convolution of 3 x 3"):
+        golden.convert()
 
 
 def test_a_grid_is_square_unless_somebody_says_otherwise() -> None:

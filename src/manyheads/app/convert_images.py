@@ -33,7 +33,7 @@ from manyheads.app.recipe import CONVERTED, ClassifyData, ClassifyRecipe, Conver
 from manyheads.data.images import Preprocessing
 from manyheads.errors import FolderError, NotFoundError, UsageError, nearest
 from manyheads.models.build import build
-from manyheads.models.convert import families
+from manyheads.models.convert import families, timm
 from manyheads.models.convert.names import Converter, Family, Picture, understand
 from manyheads.models.convert.resize import Size, resize
 from manyheads.models.presets import PRESETS, Config
@@ -44,6 +44,13 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 SMALL = ("*.json", "README.md")
 HALF = Picture(mean=families.HALF, std=families.HALF, crop=1.0, fit="stretch")
 MODES = {1: "L", 3: "RGB"}
+# Arguments of timm's constructors that tensors show, that converters read, or that matter to
+# training only.
+KNOWN = {
+    *("class_token", "fc_norm", "global_pool", "img_size", "no_embed_class", "num_heads"),
+    *("depth", "embed_dim", "in_chans", "mlp_ratio", "num_classes", "patch_size", "qkv_bias"),
+    *("attn_drop_rate", "drop_path_rate", "drop_rate", "dynamic_img_size", "proj_drop_rate"),
+}
 # Pillow's numbers for its ways to resize, which Hugging Face's files use.
 RESAMPLE = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
 
@@ -147,7 +154,15 @@ def _plan_timm(given: _Source, architecture: str | None) -> _Plan:
     family, settings = understand(name, families.TIMM)
     convert = _converter(family)
     told = given.about.get("pretrained_cfg") or {}
-    arguments = given.about.get("model_args") or {}
+    arguments = dict(given.about.get("model_args") or {})
+    strange = arguments.keys() - KNOWN
+    if strange:
+        raise UsageError(
+            f"{given.where} was built with model_args {', '.join(sorted(strange))}, which may mean "
+            "parts that ours has not: only plain models can be converted."
+        )
+    if isinstance(given.about.get("global_pool"), str):
+        arguments.setdefault("global_pool", given.about["global_pool"])
     if isinstance(told.get("input_size"), Sequence) and len(told["input_size"]) == 3:
         settings["img_size"] = tuple(told["input_size"][1:])
     picture = asdict(family.picture) | {
@@ -162,7 +177,7 @@ def _plan_timm(given: _Source, architecture: str | None) -> _Plan:
         if value is not None
     }
     size = settings.get("img_size", 224)
-    if not told and convert is families.timm.vit and isinstance(size, int) and size > 256:
+    if not told and convert is timm.vit and isinstance(size, int) and size > 256:
         picture["crop"] = 1.0  # as all of this kind that were tuned at larger sizes
     return _Plan(convert, settings | arguments, picture, name, [] if told else [_assumed(name)])
 

@@ -69,10 +69,10 @@ def _read_arrays(path: Path) -> dict[str, Tensor]:
 def _unwrapped(loaded: Any) -> dict[str, Tensor]:
     """Find the weights in what a training script stored."""
     while isinstance(loaded, Mapping):
-        inner = next((loaded[key] for key in WRAPPERS if isinstance(loaded.get(key), Mapping)), {})
+        inner = [loaded[key] for key in WRAPPERS if isinstance(loaded.get(key), Mapping)]
         if not inner:
             break
-        loaded = inner
+        loaded = inner[0]
     tensors = (
         {str(name): tensor for name, tensor in loaded.items() if torch.is_tensor(tensor)}
         if isinstance(loaded, Mapping)

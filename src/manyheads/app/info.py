@@ -72,8 +72,7 @@ def describe(name: str) -> dict[str, Any]:
 
 def _origin(recipe: Recipe) -> dict[str, Any]:
     """Say where a converted model comes from; nothing of others."""
-    known = isinstance(recipe, TranslateRecipe | ClassifyRecipe)
-    origin = recipe.converted if known else None
+    origin = recipe.converted if isinstance(recipe, TranslateRecipe | ClassifyRecipe) else None
     return origin.model_dump(exclude_none=True) if origin else {}
 
 

@@ -74,6 +74,7 @@ def from_timm(
     Raises:
         UsageError: the model has something that ours has not, or lacks something.
     """
+    check_parts(settings, {"global_pool": "avg"}, "timm ResNet")
     return _read(ForeignTensors(tensors, "timm ResNet"), TORCH, settings.get("img_size"))
 
 
@@ -105,7 +106,11 @@ def _read(given: ForeignTensors, names: Names, size: Any) -> tuple[ResNetConfig,
     state = given.convolution(convolution, "stem.convolution.convolution")
     state |= given.batch_norm(norm, "stem.convolution.norm")
     stem = state["stem.convolution.convolution.weight"]
-    halving = stem.shape[2] == 7
+    if stem.shape[2] != 7:  # a stem of somebody's own: nobody can tell its stride, or its pool
+        raise UsageError(
+            f"This ResNet begins with a convolution of {stem.shape[2]} x {stem.shape[3]}; theirs "
+            "have 7 x 7. What follows it does not show in the tensors."
+        )
     depths: list[int] = []
     while True:
         index = 0
@@ -122,12 +127,11 @@ def _read(given: ForeignTensors, names: Names, size: Any) -> tuple[ResNetConfig,
     inner, outer = ("first", "second") if basic else ("mix", "expand")
     firsts = [f"stages.{stage}.0." for stage in range(len(depths))]
     mixing = state[f"stages.0.0.{inner}.convolution.weight"]
-    height, width = height_and_width(size or (224 if halving else 32))
+    height, width = height_and_width(size or 224)
     config = ResNetConfig(
         height=height,
         width=width,
         channels=stem.shape[1],
-        stem="halving" if halving else "plain",
         stem_width=len(stem),
         block="basic" if basic else "bottleneck",
         depths=tuple(depths),

@@ -28,6 +28,7 @@ def from_timm(
     Raises:
         UsageError: the model has something that ours has not, or lacks something.
     """
+    check_parts(settings, {"global_pool": "avg"}, "timm BiT")
     given = ForeignTensors(tensors, "timm BiT")
     return _read(given, "", "stem.conv", "blocks", "head.fc", settings)
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.convert.foreign import ForeignTensors, height_and_width
+from manyheads.models.convert.resnet import check_parts
 from manyheads.models.vgg import Head, VggConfig
 
 
@@ -30,6 +31,7 @@ def from_timm(
     Raises:
         UsageError: the model has something that ours has not, or lacks something.
     """
+    check_parts(settings, {"global_pool": "avg"}, "timm VGG")
     given = ForeignTensors(tensors, "timm VGG")
     return _read(given, ("pre_logits.fc1", "pre_logits.fc2", "head.fc"), "dense", settings)
 
