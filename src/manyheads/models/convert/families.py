@@ -69,7 +69,7 @@ TIMM: tuple[Family, ...] = (
     Family(
         name="DeiT with a distillation token",
         head=r"deit(?=_[a-z]+_distilled)",
-        words=VIT_WORDS | {"distilled": dict},
+        words={**VIT_WORDS, "distilled": dict},
         examples=("deit_base_distilled_patch16_224",),
         convert=None,
         picture=DEIT,
