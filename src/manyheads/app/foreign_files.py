@@ -1,7 +1,6 @@
 """Weights in the files of other libraries, read without running anything that is in them."""
 
 import json
-import pickle
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -41,12 +40,12 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".npz":
             return _read_arrays(path)
         return _unwrapped(_read_pickled(path))
-    except pickle.UnpicklingError as error:
-        raise FolderError(
-            f"{path} holds more than tensors, or is damaged: {_first_line(error)} Objects in it "
-            "could run code and are not read; ask for the weights as safetensors."
-        ) from error
     except Exception as error:  # whatever reading a damaged file comes to
+        if type(error).__name__ == "UnpicklingError":
+            raise FolderError(
+                f"{path} holds more than tensors, or is damaged: {_first_line(error)} Objects in "
+                "it could run code and are not read; ask for the weights as safetensors."
+            ) from error
         raise FolderError(
             f"{path} cannot be read: {_first_line(error)} Get the file again."
         ) from error

@@ -106,12 +106,12 @@ def grid_positions(table: Tensor, grid: tuple[int, int], extra: int) -> Tensor:
     return table
 
 
-def check_settings(settings: Mapping[str, Any], **actual: int) -> None:
+def check_settings(settings: Mapping[str, Any], actual: Mapping[str, int]) -> None:
     """Refuse tensors that contradict what is said of them: they are another model's.
 
     Args:
         settings: what a name or a configuration says; what it leaves out is not compared.
-        actual: what the tensors say.
+        actual: what the tensors say, under the same keys.
 
     Raises:
         UsageError: they differ.

@@ -94,7 +94,7 @@ def vit(
     state |= given.module("head", "head")
     given.finish()
     dim, patch = kernel.shape[0], kernel.shape[2]
-    check_settings(settings, embed_dim=dim, depth=depth, patch_size=patch)
+    check_settings(settings, {"embed_dim": dim, "depth": depth, "patch_size": patch})
     stride = 1 if depths is None else STEM_STRIDE * 2 ** max(len(depths) - 1, 0)
     height, width = image_size(
         len(positions),
