@@ -53,6 +53,9 @@ def test_a_classifier(call: Call, tmp_path: Path) -> None:
     code, out, err = call("classify", "--model", "ours", "blue.png")
     assert (code, err) == (0, "")
     assert call("info", "ours").code == 0
+    code, out, err = call("look", "ours", "blue.png")  # nothing to look at
+    assert (code, out) == (2, "")
+    assert "ours is a ResNet, which has no attention" in err
 
 
 def test_mistakes_with_classifiers(call: Call, tmp_path: Path) -> None:
