@@ -126,7 +126,7 @@ def check_settings(settings: Mapping[str, Any], actual: Mapping[str, int]) -> No
 
 
 def image_size(
-    positions: int, extra: int, unit: int, *stated: int | Sequence[int] | None
+    positions: int, extra: int, unit: int, stated: Sequence[int | Sequence[int] | None]
 ) -> tuple[int, int]:
     """Find the image's height and width from the number of learned positions.
 

@@ -100,8 +100,7 @@ def vit(
         len(positions),
         1 if has_token else 0,
         stride * patch,
-        settings["img_size"],
-        settings.get("wanted_size"),
+        (settings["img_size"], settings.get("wanted_size")),
     )
     representation = state.get("representation.0.bias")
     shape: dict[str, Any] = {
