@@ -6,12 +6,13 @@ logits; its metadata tells the library, its version and the model's configuratio
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
 
-from benchmarks import marian
+from benchmarks import image_models, marian
 from benchmarks.references import SEED, references
 from manyheads.errors import ManyheadsError
 
@@ -59,12 +60,38 @@ def main() -> int:
                 },
             )
             _report(path)
+        for path in _record_images():
+            _report(path)
         for path in marian.record(FOLDER):
             _report(path)
     except ManyheadsError as error:
         print(error, file=sys.stderr)
         return error.exit_code
     return 0
+
+
+def _record_images() -> Iterator[Path]:
+    (FOLDER / "images").mkdir(exist_ok=True)
+    built = image_models.references()
+    for name in image_models.RECORDED:
+        reference = built[name]()
+        path = FOLDER / "images" / f"{name}.safetensors"
+        weights = {
+            f"weights.{key}": tensor.contiguous() for key, tensor in reference.tensors.items()
+        }
+        save_file(
+            weights | {"images": reference.images, "logits": reference.logits},
+            path,
+            {
+                "kind": reference.kind,
+                "version": reference.version,
+                "torch": torch.__version__,
+                "seed": str(image_models.SEED),
+                "settings": json.dumps(dict(reference.settings)),
+                "resized": json.dumps(reference.resized),
+            },
+        )
+        yield path
 
 
 def _report(path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from benchmarks import marian
+from benchmarks import image_models, marian
 from benchmarks.references import randomise, references
 from manyheads.errors import ManyheadsError
 from tests.torch_reference import decoder_of, encoder_of
@@ -34,6 +34,8 @@ def differences() -> Iterator[tuple[str, float]]:
     """Compare with every library in turn."""
     for name, build in references().items():
         yield name, build().difference()
+    for name, build_image in image_models.references().items():
+        yield name, build_image().difference()
     for name, build_marian in marian.references().items():
         reference = build_marian()
         yield name, reference.difference()

@@ -11,19 +11,26 @@ from manyheads.models.cct import CctConfig
 from manyheads.models.coatnet import CoatnetConfig
 from manyheads.models.cvt import CvtConfig
 from manyheads.models.deit import DeitConfig
+from manyheads.models.hybrid import HybridConfig
 from manyheads.models.masked_lm import MaskedConfig
+from manyheads.models.mlp import MlpConfig
 from manyheads.models.presets import PRESETS, Config
+from manyheads.models.resnet import ResNetConfig
+from manyheads.models.resnet_v2 import ResNetV2Config
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.swin import SwinConfig
 from manyheads.models.tagger import EncoderTaggerConfig
 from manyheads.models.transformer import TransformerConfig
+from manyheads.models.vgg import VggConfig
 from manyheads.models.vit import VitConfig
 
 M = TypeVar("M", bound=nn.Module)
 
 Reader = CausalConfig | MaskedConfig | EncoderTaggerConfig  # of one text
 Staged = SwinConfig | CvtConfig | CoatnetConfig  # of one image, in stages
-Pictures = VitConfig | CctConfig | Staged  # of one image
+Pictures = VitConfig | CctConfig | Staged  # of one image, with attention
+Convolutional = VggConfig | ResNetConfig | ResNetV2Config
+Images = Pictures | MlpConfig | Convolutional
 Stacked = TransformerConfig | Pictures | Reader
 
 TRANSFORMERS: dict[str, TransformerConfig] = {}
@@ -31,6 +38,8 @@ VITS: dict[str, VitConfig] = {}
 DEITS: dict[str, DeitConfig] = {}
 CCTS: dict[str, CctConfig] = {}
 STAGED: dict[str, Staged] = {}
+HYBRIDS: dict[str, HybridConfig] = {}
+CONVOLUTIONAL: dict[str, Convolutional] = {}
 SEQ2SEQS: dict[str, Seq2SeqConfig] = {}
 READERS: dict[str, Reader] = {}
 
@@ -123,6 +132,56 @@ def shrink_staged(config: Staged) -> Staged:
     )
 
 
+def shrink_hybrid(config: HybridConfig) -> HybridConfig:
+    """Keep the number of stages; one block each, and a feature map of 2 x 1 patches."""
+    depths = tuple(1 for _ in config.depths)
+    patch = min(config.patch, 2)
+    unit = patch * 4 * 2 ** max(len(depths) - 1, 0)
+    return replace(
+        config,
+        height=2 * unit,
+        width=unit,
+        patch=patch,
+        depths=depths,
+        stem_width=4,
+        norm_groups=2,
+        dim=8,
+        layers=2,
+        heads=2,
+        hidden=16,
+        classes=5,
+    )
+
+
+def shrink_convolutional(config: Convolutional) -> Convolutional:
+    """Keep the parts; two stages of two and one blocks, and images that are not square."""
+    if isinstance(config, VggConfig):
+        return replace(
+            config, height=8, width=12, depths=(1, 2), widths=(4, 6), hidden=8, classes=5
+        )
+    if isinstance(config, ResNetV2Config):
+        return ResNetV2Config(
+            height=16,
+            width=24,
+            stem_width=4,
+            depths=(2, 1),
+            widths=(4, 8),
+            outputs=(16, 32),
+            norm_groups=2,
+            classes=5,
+        )
+    return replace(
+        config,
+        height=16,
+        width=24,
+        stem_width=4,
+        depths=(2, 1),
+        widths=(4, 8),
+        outputs=(4, 8) if config.block == "basic" else (16, 32),
+        classes=5,
+    )
+
+
 for _name, _config in PRESETS.items():
     if isinstance(_config, TransformerConfig):
         TRANSFORMERS[_name] = shrink_transformer(_config)
@@ -136,6 +195,10 @@ for _name, _config in PRESETS.items():
         CCTS[_name] = shrink_cct(_config)
     elif isinstance(_config, Staged):
         STAGED[_name] = shrink_staged(_config)
+    elif isinstance(_config, HybridConfig):
+        HYBRIDS[_name] = shrink_hybrid(_config)
+    elif isinstance(_config, Convolutional):
+        CONVOLUTIONAL[_name] = shrink_convolutional(_config)
     elif isinstance(_config, VitConfig):
         VITS[_name] = shrink_vit(_config)
 
@@ -167,6 +230,8 @@ SEQ2SEQS["additive, fed, deep"] = replace(
 SEQ2SEQS["untied"] = replace(_lstm, tied=False)
 VITS["post-norm relu"] = replace(_vit, norm="post", activation="relu")  # atlas V5
 VITS["mean pool, linear patches"] = replace(_vit, pool="mean", patches="linear")
+VITS["patch mean, normed after"] = replace(_vit, pool="patch-mean", pool_norm="after")
+VITS["representation"] = replace(_vit, representation=7)
 VITS["no positions"] = replace(_vit, positions="none")
 VITS["2-D sinusoids, attention pool"] = replace(_vit, positions="sinusoidal-2d", pool="attention")
 VITS["layer scale"] = replace(_vit, layer_scale=0.1, pool="distilled")
@@ -204,29 +269,35 @@ EVERY: dict[str, Stacked] = {
     **TRANSFORMERS,
     **READERS,
     **IMAGES,
+    **{f"vit: {name}": c for name, c in HYBRIDS.items()},
 }
 
 
 def randomise(module: M, seed: int = 0) -> M:
-    """Draw every parameter anew: no zero head, no zero bias, no unit norm can hide a mistake."""
+    """Draw every parameter anew: no zero head, no zero bias, no unit norm can hide a mistake.
+
+    Nor the first statistics of a batch norm.
+    """
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator))
         for part in module.modules():
-            if isinstance(part, nn.LayerNorm | nn.BatchNorm2d):
+            if isinstance(part, nn.LayerNorm | nn.GroupNorm | nn.BatchNorm2d):
                 part.weight.add_(1.0)
             if isinstance(part, nn.BatchNorm2d):
-                for tensor in (part.running_mean, part.running_var):
-                    assert tensor is not None
-                    tensor.copy_(torch.rand(tensor.shape, generator=generator) + 0.5)
+                assert part.running_mean is not None
+                assert part.running_var is not None
+                shape = part.running_mean.shape
+                part.running_mean.copy_(0.2 * torch.randn(shape, generator=generator))
+                part.running_var.copy_(0.5 + torch.rand(shape, generator=generator))
     return module
 
 
 def inputs(config: Config, seed: int = 0) -> tuple[Tensor, ...]:
     """Two examples to call the model with; the second sentence is padded."""
     generator = torch.Generator().manual_seed(seed)
-    if isinstance(config, Pictures):
+    if isinstance(config, Images):
         return (torch.randn(2, config.channels, config.height, config.width, generator=generator),)
     source = torch.randint(3, config.vocabulary, (2, 5), generator=generator)
     source[1, 3:] = config.pad

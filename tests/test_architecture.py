@@ -106,7 +106,7 @@ def test_never_imported(package: str) -> None:
 
 
 # Older models of others are pickled; what is not a tensor is refused.
-FOREIGN = ("app/convert.py", "torch.load(pickled, map_location='cpu', weights_only=True)")
+FOREIGN = ("app/foreign_files.py", "torch.load(pickled, map_location='cpu', weights_only=True)")
 
 
 def test_weights_are_never_pickled() -> None:

@@ -357,3 +357,28 @@ def test_hold_out_too_many_or_too_few(count: int) -> None:
     """A part smaller than the number of classes, or all: what was asked, what there is, the key."""
     with pytest.raises(DataError, match=rf"{count} pictures cannot be held out.*data\.hold_out"):
         hold_out(read_digits(), count, 0)
+
+
+def test_a_picture_is_cut_or_squeezed() -> None:
+    """Of 8 x 4 pixels, white on the right, a square sees the middle or everything."""
+    picture = Image.new("L", (8, 4))
+    picture.paste(255, (6, 0, 8, 4))
+    cut = Preprocessing(height=4, width=4, mode="L")
+    squeezed = Preprocessing(height=4, width=4, mode="L", fit="stretch", interpolation="box")
+    assert cut.box(8, 4) == (2, 0, 6, 4)
+    assert squeezed.box(8, 4) == (0, 0, 8, 4)
+    assert cut.pixels(picture)[0, 0].tolist() == [0, 0, 0, 0]
+    assert squeezed.pixels(picture)[0, 0].tolist() == [0, 0, 0, 255]
+
+
+def test_curves_of_interpolation() -> None:
+    """Two pixels become four: copied, or on a line between them (Pillow's bilinear)."""
+    picture = Image.new("L", (2, 1))
+    picture.putpixel((1, 0), 100)
+    rows = {
+        name: Preprocessing(height=1, width=4, mode="L", fit="stretch", interpolation=name)
+        .pixels(picture)[0, 0]
+        .tolist()
+        for name in ("nearest", "bilinear")
+    }
+    assert rows == {"nearest": [0, 0, 100, 100], "bilinear": [0, 25, 75, 100]}

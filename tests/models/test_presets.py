@@ -74,6 +74,30 @@ TABLE = [
     ("coatnet-1", 41_635_184, "42M"),
     ("coatnet-2", 73_635_144, "75M"),
     ("coatnet-3", 164_605_432, "168M"),
+    ("hybrid-r-ti", 6_337_704, None),
+    ("hybrid-r26-s", 36_431_912, None),
+    ("hybrid-r50-b", 98_659_112, None),
+    ("hybrid-r50-l", 328_994_856, None),
+    ("mlp", 1_841_162, None),  # by hand: 512 (3072 + 512) + 10 * 512 weights, 1034 biases
+    ("vgg-16", 138_357_544, "138M"),
+    ("vgg-16-bn", 138_365_992, None),  # two numbers more for each of 4224 channels
+    # torchvision's own counts of its weights, to the unit; the papers print none for these.
+    ("resnet-18", 11_689_512, None),
+    ("resnet-34", 21_797_672, None),
+    ("resnet-50", 25_557_032, None),
+    ("resnet-101", 44_549_160, None),
+    ("resnet-152", 60_192_808, None),
+    # With a convolution where the paper's shortcut pads channels (option A): 1% more at most.
+    ("resnet-20", 272_474, "0.27M"),
+    ("resnet-32", 466_906, "0.46M"),
+    ("resnet-56", 855_770, "0.85M"),
+    # timm's counts, in millions: 25.55, 217.32, 44.54, 387.93, 236.34, 936.53
+    ("bit-50x1", 25_549_352, None),
+    ("bit-50x3", 217_319_080, None),
+    ("bit-101x1", 44_541_480, None),
+    ("bit-101x3", 387_934_888, None),
+    ("bit-152x2", 236_335_208, None),
+    ("bit-152x4", 936_533_224, None),
 ]
 
 

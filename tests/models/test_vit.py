@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -174,7 +175,7 @@ def test_logits_equal_torch_encoder(name: str) -> None:
     )
     model = randomise(Vit(config), seed=1)
     model.encoder = torch_reference.encoder_of(theirs)
-    linear = model.patches.project
+    linear: Any = model.patches.project
     patches = F.conv2d(images, linear.weight.view(8, 3, 2, 2), linear.bias, stride=2)
     token = next(model.pool.parameters())
     x = torch.cat((token.expand(2, 1, 8), patches.flatten(2).transpose(1, 2)), dim=1)

@@ -7,7 +7,13 @@ from typing import Any
 
 from manyheads.app.folder import ModelFolder, write_atomically
 from manyheads.app.info import count_parameters
-from manyheads.app.recipe import FillRecipe, GenerateRecipe, TagRecipe, TranslateRecipe
+from manyheads.app.recipe import (
+    ClassifyRecipe,
+    FillRecipe,
+    GenerateRecipe,
+    TagRecipe,
+    TranslateRecipe,
+)
 
 
 def write_card(folder: ModelFolder) -> None:
@@ -48,9 +54,11 @@ def card(folder: ModelFolder) -> str:
         ("versions", ", ".join(f"{name} {value}" for name, value in manifest["versions"].items())),
         ("threads", manifest["threads"]),
     ]
-    if isinstance(recipe, TranslateRecipe) and recipe.converted:
+    if isinstance(recipe, TranslateRecipe | ClassifyRecipe) and recipe.converted:
         origin = recipe.converted
-        limits = f"Trained elsewhere; its makers' files are in `{origin.format}/`."
+        limits = "Trained elsewhere; its makers know on what, and what to expect."
+        if isinstance(recipe, TranslateRecipe):
+            limits = f"Trained elsewhere; its makers' files are in `{origin.format}/`."
         rows = [
             ("parameters", f"{count_parameters(recipe.config()):,}"),
             ("converted from", f"{origin.origin} ({origin.format})"),

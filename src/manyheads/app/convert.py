@@ -1,31 +1,40 @@
-"""Models of other libraries become model folders, and ours are written for other libraries.
+"""Marian models become model folders, and our translators are written in Marian's format.
 
 `models/convert` maps configurations and tensors; here files are found, checked and put together.
 """
 
-import json
-import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from manyheads.app.card import card, write_card
-from manyheads.app.folder import ModelFolder, write_atomically, write_json, write_manifest
+from manyheads.app.folder import (
+    ModelFolder,
+    new_folder,
+    refuse_used,
+    write_atomically,
+    write_json,
+    write_manifest,
+)
+from manyheads.app.foreign_files import (
+    fetch_model,
+    looks_like_hub_name,
+    read_license,
+    read_table,
+    read_tensors,
+)
 from manyheads.app.info import count_parameters
 from manyheads.app.paths import find_model
 from manyheads.app.recipe import CONVERTED, Converted, TranslateData, TranslateRecipe, write_recipe
 from manyheads.app.vocabulary import load_vocabularies
 from manyheads.data.marian import END, PAD, UNKNOWN, MarianTokenizer, read_marian
 from manyheads.data.tokenizer import Tokenizers
-from manyheads.errors import FolderError, MissingExtraError, NotFoundError, UsageError
+from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.models.build import build
 from manyheads.models.convert import marian
 from manyheads.models.transformer import TransformerConfig
@@ -80,9 +89,9 @@ def from_marian(
         FolderError: files are missing, damaged, or do not belong together.
         UsageError: not a model that ours can be; `out` is in use.
     """
-    _refuse_used(out)
+    refuse_used(out)
     files = _find(source)
-    about = _read_json(files / "config.json")
+    about = read_table(files / "config.json")
     config, state = marian.read(about, _read_weights(files))
     try:
         restore(build(config), state, files)
@@ -95,7 +104,7 @@ def from_marian(
     tokenizers = read_marian(files, prefix=prefix)
     _check_tokens(tokenizers, config, files)
     decode, remarks = _read_search(files, about, config)
-    told = _read_json(files / "tokenizer_config.json", needed=False)
+    told = read_table(files / "tokenizer_config.json", needed=False)
     # A path means nothing on other machines.
     origin = files.resolve().name if Path(source).expanduser().is_dir() else source
     data = TranslateData(
@@ -107,7 +116,9 @@ def from_marian(
     recipe = TranslateRecipe(
         task="translate",
         data=data,
-        converted=Converted(format="marian", origin=origin, license=_license(files), prefix=prefix),
+        converted=Converted(
+            format="marian", origin=origin, license=read_license(files), prefix=prefix
+        ),
         model={"preset": "transformer-base"},
         decode=decode,
     )
@@ -119,7 +130,7 @@ def from_marian(
             f"The model knows language codes ({shown}): begin each text with one, or convert "
             "again with --prefix."
         )
-    with _new_folder(out) as folder:
+    with new_folder(out) as folder:
         (folder / FOLDER).mkdir()
         for path in _kept(files):
             shutil.copyfile(path, folder / FOLDER / path.name)
@@ -140,7 +151,7 @@ def to_marian(model: str, out: Path) -> Conversion:
         FolderError: the model's folder is damaged.
         UsageError: not a Transformer that Marian can be; `out` is in use.
     """
-    _refuse_used(out)
+    refuse_used(out)
     ours = ModelFolder(find_model(model))
     recipe = ours.recipe
     config = recipe.config()
@@ -150,7 +161,7 @@ def to_marian(model: str, out: Path) -> Conversion:
         )
     about, tensors = marian.write(config, load_file(ours.path / "model.safetensors"))
     remarks: list[str] = []
-    with _new_folder(out) as folder:
+    with new_folder(out) as folder:
         save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
         if recipe.converted:
             for path in (ours.path / FOLDER).iterdir():
@@ -178,41 +189,22 @@ def _find(source: str) -> Path:
                 f"{path} has no config.json: it is not the folder of a Hugging Face model."
             )
         return path
-    is_name = re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", source)
-    if path.exists() or path.parent.is_dir() or not is_name:
+    if not looks_like_hub_name(source):
         raise NotFoundError(
             f"There is no folder {source!r}. Give the folder of a Hugging Face Marian model, or "
             'its name on the hub, such as "Helsinki-NLP/opus-mt-en-de".'
         )
-    try:
-        from huggingface_hub import snapshot_download
-    except ModuleNotFoundError:
-        raise MissingExtraError(package="huggingface_hub", extra="hub") from None
-    patterns = [f"*{suffix}" for suffix in sorted(KEPT)] + ["LICENSE*"]
-    try:
-        # The one file of weights that is needed: many models are there in several forms.
-        for name in WEIGHTS:
-            found = Path(snapshot_download(source, allow_patterns=[*patterns, name]))
-            if (found / name).exists():
-                break
-    except Exception as error:  # no network, no such model, no permission: the hub says which
-        raise NotFoundError(
-            f"{source!r} is no folder here, and could not be fetched from the hub: {error}"
-        ) from error
-    return found
+    small = [f"*{suffix}" for suffix in sorted(KEPT)] + ["LICENSE*"]
+    return fetch_model(source, small, WEIGHTS)
 
 
 def _read_weights(folder: Path) -> dict[str, Tensor]:
-    safe, pickled = (folder / name for name in WEIGHTS)
-    try:
-        if safe.exists():
-            return load_file(safe)
-        if pickled.exists():
-            # Tensors only: other objects, which could run code, are refused.
-            loaded = torch.load(pickled, map_location="cpu", weights_only=True)
-            return {name: tensor for name, tensor in loaded.items() if torch.is_tensor(tensor)}
-    except Exception as error:  # whatever reading a damaged file comes to
-        raise FolderError(f"The weights in {folder} cannot be read: {error}") from error
+    for path in (folder / name for name in WEIGHTS):
+        if path.exists():
+            try:
+                return read_tensors(path)
+            except FolderError as error:
+                raise FolderError(f"The weights in {folder} cannot be read: {error}") from error
     raise FolderError(
         f"{folder} has no weights: looked for {' and '.join(WEIGHTS)}. Get the whole folder again."
     )
@@ -244,7 +236,7 @@ def _read_search(
     """Make a [decode] table of their generation configuration; say what it leaves out."""
     # Without a file of its own, search is configured in config.json, where 0 is the forced end.
     path = folder / "generation_config.json"
-    told = _read_json(path) if path.exists() else {"forced_eos_token_id": 0} | dict(about)
+    told = read_table(path) if path.exists() else {"forced_eos_token_id": 0} | dict(about)
     remarks = [
         f"Their search has {key} = {told[key]!r}, which ours has not: outputs may differ."
         for key, off in SEARCH.items()
@@ -280,34 +272,12 @@ def _or(value: float | None, default: float) -> float:
     return default if value is None else value
 
 
-def _license(folder: Path) -> str | None:
-    """Read the licence from the head of the model's card."""
-    path = folder / "README.md"
-    if not path.exists():
-        return None
-    head = re.match(r"---\n(.*?)\n---", path.read_text(encoding="utf-8", errors="replace"), re.S)
-    found = re.search(r"^license:\s*(\S+)", head[1], re.M) if head else None
-    return found[1].strip("\"'") if found else None
-
-
 def _kept(folder: Path) -> Iterator[Path]:
     """List what is kept as it is: everything small that says something."""
     for path in sorted(folder.iterdir()):
         is_kept = path.suffix in KEPT or path.name.startswith("LICENSE")
         if path.is_file() and is_kept and not path.name.endswith(".index.json"):
             yield path
-
-
-def _read_json(path: Path, *, needed: bool = True) -> dict[str, Any]:
-    if not needed and not path.exists():
-        return {}
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FolderError(f"{path} cannot be read: {error}. Get the folder again.") from error
-    if not isinstance(value, dict):
-        raise FolderError(f"{path} is not a table of keys and values. Get the folder again.")
-    return value
 
 
 # --- Writing their files ------------------------------------------------------------------------
@@ -396,26 +366,3 @@ def _published_card(folder: ModelFolder, recipe: TranslateRecipe) -> str:
         "print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))\n"
         f"```\n{rest}"
     )
-
-
-# --- A new folder -------------------------------------------------------------------------------
-
-
-def _refuse_used(out: Path) -> None:
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} is there already. Choose a new folder.")
-
-
-@contextmanager
-def _new_folder(out: Path) -> Iterator[Path]:
-    """Give a folder to write into; it becomes `out` when all is written, or goes."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folder = out.with_name(f".{out.name}.{os.getpid()}")
-    folder.mkdir()
-    try:
-        yield folder
-        if out.exists():
-            out.rmdir()  # empty
-        folder.rename(out)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

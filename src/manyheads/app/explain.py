@@ -50,7 +50,11 @@ def explain_image(
         What there is to see, and the picture itself: (height, width) or (height, width, 3), 0..255.
     """
     model = classifier.model
-    assert isinstance(model, Vit)
+    if not isinstance(model, Vit):
+        raise UsageError(
+            f"{classifier.folder.name} is a {type(model).__name__}, which has no attention to look "
+            "at. Give a model of the ViT kind."
+        )
     picture = open_image(path)
     preprocessing = classifier.preprocessing
     with record() as trace:

@@ -4,7 +4,9 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,8 +30,9 @@ from manyheads.data.characters import Characters
 from manyheads.data.images import Preprocessing
 from manyheads.data.marian import read_marian
 from manyheads.data.tokenizer import Tokenizers
-from manyheads.errors import FolderError
+from manyheads.errors import FolderError, UsageError
 from manyheads.models.build import build
+from manyheads.models.convert.resize import resize
 from manyheads.models.transformer import TransformerConfig
 from manyheads.train.checkpoint import restore, tensors
 from manyheads.train.config import Precision
@@ -92,18 +95,24 @@ class ModelFolder:
         """The folder's name."""
         return self.path.resolve().name
 
-    def model(self) -> nn.Module:
-        """Build the model with its stored weights, in fp32, ready for use."""
+    def model(self, image_size: tuple[int, int] | None = None) -> nn.Module:
+        """Build the model with its stored weights, in fp32, ready for use.
+
+        Args:
+            image_size: height and width of images, in place of those it was made for.
+        """
         config = self.recipe.config()
-        # Not on the meta device: drawing weights there imports torch's compiler, which takes
-        # longer than drawing them.
-        model = build(config)
         try:
             stored = load_file(self.path / "model.safetensors")
         except (SafetensorError, OSError) as error:
             raise FolderError(
                 f"{self.path / 'model.safetensors'} cannot be read: {error}."
             ) from error
+        if image_size is not None:
+            config, stored = resize(config, stored, image_size)
+        # Not on the meta device: drawing weights there imports torch's compiler, which takes
+        # longer than drawing them.
+        model = build(config)
         restore(model, stored, self.path / "model.safetensors")
         return model.eval()
 
@@ -258,6 +267,31 @@ def append_evaluation(folder: Path, line: Mapping[str, Any]) -> None:
     """Add a line to the log of evaluations."""
     with (folder / "evaluations.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(dict(line), ensure_ascii=False) + "\n")
+
+
+def refuse_used(out: Path) -> None:
+    """Refuse to write into what is there already.
+
+    Raises:
+        UsageError: a file, or a folder with something in it.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} is there already. Choose a new folder.")
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """Give a folder to write into; it becomes `out` when all is written, or goes."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    folder = out.with_name(f".{out.name}.{os.getpid()}")
+    folder.mkdir()
+    try:
+        yield folder
+        if out.exists():
+            out.rmdir()  # empty
+        folder.rename(out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def versions() -> dict[str, str]:

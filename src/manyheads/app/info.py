@@ -7,11 +7,10 @@ import torch
 
 from manyheads.app.folder import ModelFolder
 from manyheads.app.paths import find_model
-from manyheads.app.recipe import Recipe, TranslateRecipe
+from manyheads.app.recipe import ClassifyRecipe, Recipe, TranslateRecipe
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.models.build import build
 from manyheads.models.presets import Config, preset
-from manyheads.train.checkpoint import tensors
 
 # The figure of the paper's own table, beside which ours is printed.
 PAPER = {
@@ -33,6 +32,10 @@ PAPER = {
     "vit-b": "86M (Dosovitskiy et al. 2021, table 1)",
     "vit-l": "307M (Dosovitskiy et al. 2021, table 1)",
     "vit-h": "632M (Dosovitskiy et al. 2021, table 1)",
+    "vgg-16": "138M (Simonyan & Zisserman 2015, table 2)",
+    "resnet-20": "0.27M (He et al. 2016, table 6)",
+    "resnet-32": "0.46M (He et al. 2016, table 6)",
+    "resnet-56": "0.85M (He et al. 2016, table 6)",
 }
 
 
@@ -81,11 +84,11 @@ def describe(name: str) -> dict[str, Any]:
 
 def _origin(recipe: Recipe) -> dict[str, Any]:
     """Say where a converted model comes from; nothing of others."""
-    origin = recipe.converted if isinstance(recipe, TranslateRecipe) else None
+    origin = recipe.converted if isinstance(recipe, TranslateRecipe | ClassifyRecipe) else None
     return origin.model_dump(exclude_none=True) if origin else {}
 
 
 def count_parameters(config: Config) -> int:
     """Count parameters, tied ones once, without allocating them."""
     with torch.device("meta"):
-        return sum(tensor.numel() for tensor in tensors(build(config)).values())
+        return sum(parameter.numel() for parameter in build(config).parameters())

@@ -1,7 +1,7 @@
 """Predictors: a model folder, ready to be called with raw text or with pictures."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, overload
@@ -13,7 +13,13 @@ from pydantic import TypeAdapter, ValidationError
 from manyheads.app.folder import ModelFolder
 from manyheads.app.language import Filler, Generator
 from manyheads.app.paths import find_model
-from manyheads.app.recipe import FillRecipe, GenerateRecipe, TagRecipe, TranslateRecipe
+from manyheads.app.recipe import (
+    ClassifyRecipe,
+    FillRecipe,
+    GenerateRecipe,
+    TagRecipe,
+    TranslateRecipe,
+)
 from manyheads.app.tagging import Spacer
 from manyheads.data.images import open_image
 from manyheads.errors import ManyheadsError, UsageError, nearest
@@ -163,11 +169,16 @@ class Translator:
 class Classifier:
     """Call it with a picture, a path, or a list of either. `model` is the torch module."""
 
-    def __init__(self, folder: ModelFolder) -> None:
+    def __init__(
+        self, folder: ModelFolder, image_size: int | tuple[int, int] | None = None
+    ) -> None:
         self.folder = folder
         self.preprocessing = folder.preprocessing()
         self.labels = folder.labels()
-        self.model = folder.model().to(best_device())
+        size = (image_size, image_size) if isinstance(image_size, int) else image_size
+        if size is not None:
+            self.preprocessing = replace(self.preprocessing, height=size[0], width=size[1])
+        self.model = folder.model(size).to(best_device())
 
     @overload
     def __call__(self, picture: Picture) -> str: ...
@@ -200,20 +211,28 @@ class Classifier:
 Predictor = Translator | Classifier | Generator | Filler | Spacer
 
 
-def load(model: str | Path) -> Predictor:
+def load(model: str | Path, *, image_size: int | tuple[int, int] | None = None) -> Predictor:
     """Load a shipped model by name, or a model folder by path.
+
+    Args:
+        model: the name or the path.
+        image_size: of a classifier of pictures, in place of the size it was made for: one number,
+            or height and width. Learned positions are interpolated.
 
     Raises:
         NotFoundError: there is no such model.
         FolderError: the folder is damaged, incomplete, or of a later version.
+        UsageError: the model cannot have this image size.
     """
     folder = ModelFolder(find_model(str(model)))
-    if isinstance(folder.recipe, TranslateRecipe):
-        return Translator(folder)
+    if isinstance(folder.recipe, ClassifyRecipe):
+        return Classifier(folder, image_size)
+    if image_size is not None:
+        raise UsageError(f"{model} does not look at pictures: it takes no image_size.")
     if isinstance(folder.recipe, GenerateRecipe):
         return Generator(folder)
     if isinstance(folder.recipe, FillRecipe):
         return Filler(folder)
     if isinstance(folder.recipe, TagRecipe):
         return Spacer(folder)
-    return Classifier(folder)
+    return Translator(folder)

@@ -110,8 +110,10 @@ class Start(Table):
 class Converted(Table):
     """The [converted] table: where a model comes from that was not trained here."""
 
-    format: Literal["marian"]  # the folder of this name holds the other library's own files
+    # Whose; of Marian, the folder of this name holds the other library's own files.
+    format: Literal["marian", "timm", "hf", "torchvision", "google"]
     origin: str
+    architecture: str | None = None  # its own name for it
     license: str | None = None
     prefix: str = ""  # language code in front of texts that begin with none, such as ">>kor<<"
 
@@ -138,8 +140,9 @@ class _Recipe(Table, ABC):
         if not derived.keys() <= set(allowed) or not self._fits(base):
             raise RecipeError(
                 f"model.preset {self.model['preset']!r} does not fit the task: "
-                "a transformer- or seq2seq- preset translates, a vit- preset classifies, a gpt "
-                "preset generates, a bert- preset fills, a tagger- preset tags."
+                "a transformer- or seq2seq- preset translates; a vit-, hybrid-, resnet-, bit-, "
+                "vgg- or mlp preset classifies; a gpt preset generates, a bert- preset fills, a "
+                "tagger- preset tags."
             )
         for key, value in changes.items():
             if key not in allowed:
@@ -190,6 +193,7 @@ class ClassifyRecipe(_Recipe):
 
     task: Literal["classify"]
     data: ClassifyData
+    converted: Converted | None = None
     image: Preprocessing = Preprocessing()
     augment: Augmentation = Augmentation()
     train: ClassifyTrainConfig = ClassifyTrainConfig()
@@ -297,6 +301,8 @@ def write_recipe(recipe: Recipe, config: Config) -> str:
     table["model"] = _without_none({"preset": recipe.model["preset"]} | asdict(config))
     if isinstance(recipe, TranslateRecipe) and recipe.converted:
         del table["tokenizer"], table["train"]  # nobody knows
+    if isinstance(recipe, ClassifyRecipe) and recipe.converted:
+        del table["augment"], table["train"]
     return tomli_w.dumps(table)
 
 

@@ -51,15 +51,19 @@ def find_corpus(name: str, data: TranslateData) -> str:
             f"{name!r} is a pattern: parallel text is one pair of files, named without their "
             f"endings, or one file ({', '.join(FORMATS)})."
         )
+    _refuse_converted(name)
+    if name.startswith(HUB):
+        return name
+    (path,) = find_data(name, data.root, endings(name, data.source, data.target))
+    return str(path)
+
+
+def _refuse_converted(name: str) -> None:
     if name.startswith(CONVERTED):
         raise UsageError(
             f"The data of this model are not here ({name}): it was trained elsewhere. "
             "Name your own; to measure it, with --data."
         )
-    if name.startswith(HUB):
-        return name
-    (path,) = find_data(name, data.root, endings(name, data.source, data.target))
-    return str(path)
 
 
 def _dates(split: str) -> Corpus:
@@ -84,6 +88,7 @@ def read_images(name: str, data: ClassifyData) -> ImageSet:
     """Read pictures: "digits", a folder of class folders, or parquet files."""
     if name == "digits":
         return read_digits()
+    _refuse_converted(name)
     paths = find_data(name, data.root)
     if any(path.is_dir() for path in paths):
         if len(paths) > 1:

@@ -7,12 +7,58 @@ import typer
 
 if TYPE_CHECKING:
     from manyheads.app.convert import Conversion
+    from manyheads.app.convert_images import Library
 
 app = typer.Typer(
     help="Make model folders of other libraries' models, and the other way round.",
     no_args_is_help=True,
 )
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; new or empty.")]
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="File of weights (.safetensors, .npz, .pth, .pt, .bin), folder, or name on the hub.",
+    ),
+]
+Arch = Annotated[
+    str | None,
+    typer.Option(
+        "--arch", metavar="NAME", help="The library's own name of the architecture, if need be."
+    ),
+]
+ImageSize = Annotated[
+    str | None,
+    typer.Option(
+        "--image-size",
+        metavar="N|HxW",
+        help="Pixels, in place of those it was made for; positions are interpolated.",
+    ),
+]
+
+
+@app.command()
+def timm(source: Source, out: Out, arch: Arch = None, image_size: ImageSize = None) -> None:
+    """Make a model folder of a classifier of timm, as --arch vit_small_patch32_224."""
+    _convert_images("timm", source, out, arch, image_size)
+
+
+@app.command()
+def hf(source: Source, out: Out, image_size: ImageSize = None) -> None:
+    """Make a model folder of a classifier of Hugging Face's transformers."""
+    _convert_images("hf", source, out, None, image_size)
+
+
+@app.command()
+def torchvision(source: Source, out: Out, arch: Arch = None, image_size: ImageSize = None) -> None:
+    """Make a model folder of a classifier of torchvision, as --arch resnet50."""
+    _convert_images("torchvision", source, out, arch, image_size)
+
+
+@app.command()
+def google(source: Source, out: Out, image_size: ImageSize = None) -> None:
+    """Make a model folder of Google's npz checkpoints of ViT, R+ViT and BiT."""
+    _convert_images("google", source, out, None, image_size)
 
 
 @app.command()
@@ -60,6 +106,24 @@ def to_marian(
     from manyheads.app.convert import to_marian as write
 
     _report(write(model, out))
+
+
+def _convert_images(
+    library: "Library", source: str, out: Path, arch: str | None, image_size: str | None
+) -> None:
+    from manyheads.app.convert_images import from_images
+    from manyheads.cli.options import read_image_size
+    from manyheads.cli.show import warn
+
+    size = None if image_size is None else read_image_size(image_size)
+    made = from_images(library, source, out, architecture=arch, image_size=size)
+    for remark in made.remarks:
+        warn(remark)
+    print(
+        f"{made.folder}: {made.classes} classes, pictures of {made.size[0]} x {made.size[1]}, "
+        f"{made.parameters:,} parameters"
+    )
+    print(f"Classify with: manyheads classify --model {made.folder} picture.jpg")
 
 
 def _report(made: "Conversion") -> None:

@@ -20,6 +20,7 @@ from torch import Tensor
 from manyheads.errors import DataError, MissingExtraError, NotFoundError
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
+Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,9 @@ class Preprocessing:
     mode: Literal["RGB", "L"] = "RGB"  # L: grey
     # Share of the resized picture that the centre crop keeps.
     crop: Annotated[float, Gt(0), Le(1)] = 1.0
+    # How a picture of another shape is made to fit: its sides cut off, or squeezed together.
+    fit: Literal["crop", "stretch"] = "crop"
+    interpolation: Interpolation = "bicubic"
     mean: tuple[float, ...] = (0.5,)  # a channel, of values scaled to 0..1; one number serves all
     std: tuple[Annotated[float, Gt(0)], ...] = (0.5,)
 
@@ -52,8 +56,11 @@ class Preprocessing:
 
     def box(self, width: int, height: int) -> tuple[float, float, float, float]:
         """Say which part of a width x height picture the model sees: left, top, right, bottom."""
-        scale = min(width / self.width, height / self.height) * self.crop
-        seen_width, seen_height = self.width * scale, self.height * scale
+        if self.fit == "stretch":
+            seen_width, seen_height = width * self.crop, height * self.crop
+        else:
+            scale = min(width / self.width, height / self.height) * self.crop
+            seen_width, seen_height = self.width * scale, self.height * scale
         left, top = (width - seen_width) / 2, (height - seen_height) / 2
         return left, top, left + seen_width, top + seen_height
 
@@ -70,7 +77,8 @@ class Preprocessing:
         box = self.box(*picture.size)
         size = (self.width, self.height)
         if box != (0, 0, *size):
-            picture = picture.resize(size, Image.Resampling.BICUBIC, box=box)
+            curve = Image.Resampling[self.interpolation.upper()]
+            picture = picture.resize(size, curve, box=box)
         values = np.asarray(picture, dtype=np.uint8)
         return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
 

@@ -5,27 +5,22 @@ from manyheads.models.cct import Cct, CctConfig
 from manyheads.models.coatnet import Coatnet, CoatnetConfig
 from manyheads.models.cvt import Cvt, CvtConfig
 from manyheads.models.deit import Deit, DeitConfig
+from manyheads.models.hybrid import Hybrid, HybridConfig
 from manyheads.models.masked_lm import MaskedConfig, MaskedLanguageModel
+from manyheads.models.mlp import Mlp, MlpConfig
 from manyheads.models.presets import Config
+from manyheads.models.resnet import ResNet, ResNetConfig
+from manyheads.models.resnet_v2 import ResNetV2, ResNetV2Config
 from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from manyheads.models.swin import Swin, SwinConfig
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig, Tagger
 from manyheads.models.transformer import Transformer, TransformerConfig
+from manyheads.models.vgg import Vgg, VggConfig
 from manyheads.models.vit import Vit
 
-Model = (
-    Transformer
-    | Seq2Seq
-    | Vit
-    | Deit
-    | Cct
-    | Swin
-    | Cvt
-    | Coatnet
-    | CausalLanguageModel
-    | MaskedLanguageModel
-    | Tagger
-)
+# Of images; a Hybrid is a Vit.
+Classifier = Vit | Deit | Cct | Swin | Cvt | Coatnet | Mlp | Vgg | ResNet | ResNetV2
+Model = Transformer | Seq2Seq | Classifier | CausalLanguageModel | MaskedLanguageModel | Tagger
 
 
 def build(config: Config) -> Model:
@@ -50,4 +45,14 @@ def build(config: Config) -> Model:
         return Coatnet(config)
     if isinstance(config, DeitConfig):
         return Deit(config)
+    if isinstance(config, MlpConfig):
+        return Mlp(config)
+    if isinstance(config, VggConfig):
+        return Vgg(config)
+    if isinstance(config, ResNetConfig):
+        return ResNet(config)
+    if isinstance(config, ResNetV2Config):
+        return ResNetV2(config)
+    if isinstance(config, HybridConfig):  # before its own kind
+        return Hybrid(config)
     return Vit(config)

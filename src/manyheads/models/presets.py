@@ -8,11 +8,16 @@ from manyheads.models.cct import CctConfig
 from manyheads.models.coatnet import CoatnetConfig
 from manyheads.models.cvt import CvtConfig
 from manyheads.models.deit import DeitConfig
+from manyheads.models.hybrid import HybridConfig
 from manyheads.models.masked_lm import MaskedConfig
+from manyheads.models.mlp import MlpConfig
+from manyheads.models.resnet import ResNetConfig
+from manyheads.models.resnet_v2 import ResNetV2Config, bit
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.swin import SwinConfig
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig
 from manyheads.models.transformer import TransformerConfig
+from manyheads.models.vgg import VggConfig
 from manyheads.models.vit import VitConfig
 
 Config = (
@@ -24,6 +29,11 @@ Config = (
     | SwinConfig
     | CvtConfig
     | CoatnetConfig
+    | HybridConfig
+    | MlpConfig
+    | VggConfig
+    | ResNetConfig
+    | ResNetV2Config
     | CausalConfig
     | MaskedConfig
     | RecurrentTaggerConfig
@@ -42,6 +52,28 @@ SMALL = VitConfig(
     norm_eps=1e-5,
     qkv_bias=False,
 )
+
+
+def _basic(depths: tuple[int, ...]) -> ResNetConfig:
+    widths = (64, 128, 256, 512)
+    return ResNetConfig(block="basic", depths=depths, widths=widths, outputs=widths)
+
+
+def _thin(blocks: int) -> ResNetConfig:
+    """A ResNet for 32 pixels: 6 * blocks + 2 layers (He et al. 2016, section 4.2)."""
+    widths = (16, 32, 64)
+    return ResNetConfig(
+        height=32,
+        width=32,
+        stem="plain",
+        stem_width=16,
+        block="basic",
+        depths=(blocks, blocks, blocks),
+        widths=widths,
+        outputs=widths,
+        classes=10,
+    )
+
 
 PRESETS: dict[str, Config] = {
     # Multi30k and sets of its size: 4 + 4 layers of width 128
@@ -113,6 +145,32 @@ PRESETS: dict[str, Config] = {
     "coatnet-1": CoatnetConfig(layers=(2, 6, 14, 2)),
     "coatnet-2": CoatnetConfig(stem=(128, 128), dims=(128, 256, 512, 1024), layers=(2, 6, 14, 2)),
     "coatnet-3": CoatnetConfig(stem=(192, 192), dims=(192, 384, 768, 1536), layers=(2, 6, 14, 2)),
+    # Dosovitskiy et al. 2021, R50+ViT-B/16; Steiner et al. 2022, R+Ti/16, R26+S/32, R50+L/32
+    "hybrid-r-ti": HybridConfig(depths=(), patch=8, dim=192, heads=3, hidden=768),
+    "hybrid-r26-s": HybridConfig(depths=(2, 2, 2, 2), dim=384, heads=6, hidden=1536),
+    "hybrid-r50-b": HybridConfig(),
+    "hybrid-r50-l": HybridConfig(depths=(3, 4, 6, 3), dim=1024, layers=24, heads=16, hidden=4096),
+    # What has no attention, for comparison: values without an order, and convolutions
+    "mlp": MlpConfig(),
+    # Simonyan & Zisserman 2015, table 1 (D); Ioffe & Szegedy 2015 came after it
+    "vgg-16": VggConfig(),
+    "vgg-16-bn": VggConfig(norm="batch"),
+    # He et al. 2016, table 1; for 32 pixels, section 4.2
+    "resnet-18": _basic((2, 2, 2, 2)),
+    "resnet-34": _basic((3, 4, 6, 3)),
+    "resnet-50": ResNetConfig(),
+    "resnet-101": ResNetConfig(depths=(3, 4, 23, 3)),
+    "resnet-152": ResNetConfig(depths=(3, 8, 36, 3)),
+    "resnet-20": _thin(3),
+    "resnet-32": _thin(5),
+    "resnet-56": _thin(9),
+    # Kolesnikov et al. 2020, section 3
+    "bit-50x1": ResNetV2Config(),
+    "bit-50x3": bit((3, 4, 6, 3), 3),
+    "bit-101x1": bit((3, 4, 23, 3), 1),
+    "bit-101x3": bit((3, 4, 23, 3), 3),
+    "bit-152x2": bit((3, 8, 36, 3), 2),
+    "bit-152x4": bit((3, 8, 36, 3), 4),
 }
 
 
@@ -126,7 +184,8 @@ def preset(name: str) -> Config:
         return PRESETS[name]
     base, _, patch = name.partition("/")
     config = PRESETS.get(base)
-    if config is None or (patch and not (patch.isdigit() and isinstance(config, VitConfig))):
+    has_patches = type(config) is VitConfig  # a hybrid's are cut from a feature map
+    if config is None or (patch and not (patch.isdigit() and has_patches)):
         raise UsageError(
             f"There is no preset {name!r}. {nearest(base, PRESETS)}Presets: {', '.join(PRESETS)}; "
             'the ViTs with any patch size, as in "vit-b/32".'

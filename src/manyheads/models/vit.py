@@ -17,11 +17,19 @@ from manyheads.nn.feedforward import FeedForward
 from manyheads.nn.linear import Linear
 from manyheads.nn.linear_attention import LinearAttention
 from manyheads.nn.patch import ConvPatches, LinearPatches
-from manyheads.nn.pool import AttentionPool, ClassToken, MeanPool, SequencePool, TwoTokens
+from manyheads.nn.pool import (
+    AttentionPool,
+    ClassToken,
+    MeanPool,
+    PatchMeanPool,
+    SequencePool,
+    TwoTokens,
+)
 from manyheads.nn.positions import GridPositions, NoGridPositions, SinusoidalGridPositions
 from manyheads.nn.stack import Encoder
 
-Pool = Literal["class", "mean", "sequence", "attention", "distilled"]
+Pool = Literal["class", "mean", "patch-mean", "sequence", "attention", "distilled"]
+PoolNorm = Literal["before", "after"]
 Patches = Literal["linear", "conv"]
 Positions = Literal["learned", "sinusoidal-2d", "none"]
 Attention = Literal["softmax", "linear"]
@@ -32,6 +40,7 @@ POOLS: dict[Pool, type[ClassToken] | type[MeanPool]] = {
     "sequence": SequencePool,
     "attention": AttentionPool,
     "distilled": TwoTokens,
+    "patch-mean": PatchMeanPool,
 }
 PATCHES: dict[Patches, type[LinearPatches] | type[ConvPatches]] = {
     "linear": LinearPatches,
@@ -69,6 +78,9 @@ class VitConfig:
     dropout: float = 0.0
     attention_dropout: float = 0.0  # more than 0 leaves the fast path of the fused kernel
     pool: Pool = "class"
+    # Where a stack of pre-norm blocks is closed: over every token, or over the pooled vector only.
+    pool_norm: PoolNorm = "before"
+    representation: int | None = None  # width of a tanh layer before the head (section 3.1)
     patches: Patches = "conv"
     positions: Positions = "learned"
     position_std: float = 0.02  # at first; more lets a small model see sooner where patches are
@@ -107,7 +119,7 @@ class Vit(nn.Module):
     def __init__(self, config: VitConfig) -> None:
         super().__init__()
         self.config = config
-        self.patches = PATCHES[config.patches](config.channels, config.patch, config.dim)
+        self.patches = self.embedding(config)
         self.pool = POOLS[config.pool](config.dim, config.heads)
         self.positions = POSITIONS[config.positions](
             config.grid, self.pool.extra, config.dim, std=config.position_std
@@ -138,8 +150,17 @@ class Vit(nn.Module):
             )
             for rate in rising(config.drop_path, config.layers)
         ]
-        self.encoder = Encoder(blocks, final_norm(config.norm, config.dim, config.norm_eps))
-        self.head = Linear(config.dim, config.classes)
+        closing = final_norm(config.norm, config.dim, config.norm_eps)
+        before = config.pool_norm == "before"
+        self.encoder = Encoder(blocks, closing if before else nn.Identity())
+        self.pool_norm = nn.Identity() if before else closing
+        width = config.representation or config.dim
+        self.representation = (
+            nn.Sequential(Linear(config.dim, width), nn.Tanh())
+            if config.representation
+            else nn.Identity()
+        )
+        self.head = Linear(width, config.classes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -158,12 +179,21 @@ class Vit(nn.Module):
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch classes"]:
         """Score every class for every image."""
-        return self.head(self.pool(self.features(images)))
+        pooled = self.pool_norm(self.pool(self.features(images)))
+        return self.head(self.representation(pooled))
 
     def features(
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch token dim"]:
         """Give every patch (behind the class token, if there is one) its final vector."""
-        grid = images.shape[2] // self.config.patch, images.shape[3] // self.config.patch
+        grid = self.grid(images.shape[2], images.shape[3])
         x = self.pool.prepend(self.patches(images))
         return self.encoder(self.dropout(self.positions(x, grid)))
+
+    def embedding(self, config: VitConfig) -> nn.Module:
+        """Build what makes tokens of images."""
+        return PATCHES[config.patches](config.channels, config.patch, config.dim)
+
+    def grid(self, height: int, width: int) -> tuple[int, int]:
+        """Say how many rows and columns of tokens an image has."""
+        return height // self.config.patch, width // self.config.patch

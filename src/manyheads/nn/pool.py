@@ -102,3 +102,11 @@ class AttentionPool(MeanPool):
         query = self.query.expand(len(x), -1, -1).to(x.dtype)
         found = self.attention.over(query, self.attention.project(x))
         return (found + self.feedforward(self.norm(found)))[:, 0]
+
+
+class PatchMeanPool(ClassToken):
+    """The mean of the patch vectors beside a class token, as weights from BEiT and MAE are used."""
+
+    def forward(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch dim"]:
+        """Average over the tokens behind the class token."""
+        return x[:, 1:].mean(dim=1)

@@ -1,0 +1,165 @@
+"""Which families can be converted from which library: a line for each.
+
+A converter is a function (settings, tensors) -> (Config, state dict). Settings are a
+configuration's keys, or what the rule of names made of `--arch` under the names that timm's
+constructors have for it: img_size, patch_size, window_size, embed_dim, num_heads, depths; and
+wanted_size, the height and width that the user asks for.
+"""
+
+from manyheads.models.convert import google, hf, resnet, resnet_v2, timm, torchvision, vgg
+from manyheads.models.convert.names import (
+    PATCH,
+    PIXELS,
+    WINDOW,
+    Converter,
+    Family,
+    Picture,
+    Settings,
+    Words,
+)
+
+HALF = (0.5, 0.5, 0.5)
+AUGREG = Picture(mean=HALF, std=HALF, interpolation="bicubic", crop=0.9)
+
+# Width and heads: 64 numbers a head, but for the largest.
+VIT_SIZES = {
+    "tiny": (192, 3),
+    "small": (384, 6),
+    "base": (768, 12),
+    "large": (1024, 16),
+    "huge": (1280, 16),
+    "giant": (1408, 16),
+    "gigantic": (1664, 16),
+}
+
+
+def _vit_size(size: str) -> Settings:
+    dim, heads = VIT_SIZES[size]
+    return {"embed_dim": dim, "num_heads": heads}
+
+
+VIT_WORDS: Words = {
+    rf"({'|'.join(VIT_SIZES)})": _vit_size,
+    **PATCH,
+    **PIXELS,
+    # Of hybrids: a ResNet in front (its blocks are counted in the tensors), the way to a token.
+    r"r\d*": dict,
+    r"s\d+": dict,
+    r"p(\d+)": lambda size: {"patch_size": int(size)},
+}
+
+# Depths and heads of the stages, width of the first.
+SWIN_SIZES: dict[str, Settings] = {
+    "tiny": {"embed_dim": 96, "depths": (2, 2, 6, 2), "num_heads": (3, 6, 12, 24)},
+    "small": {"embed_dim": 96, "depths": (2, 2, 18, 2), "num_heads": (3, 6, 12, 24)},
+    "base": {"embed_dim": 128, "depths": (2, 2, 18, 2), "num_heads": (4, 8, 16, 32)},
+    "large": {"embed_dim": 192, "depths": (2, 2, 18, 2), "num_heads": (6, 12, 24, 48)},
+}
+DEIT = Picture(interpolation="bicubic", crop=0.9)
+
+TIMM: tuple[Family, ...] = (
+    Family(
+        name="ViT",
+        head="vit",
+        words=VIT_WORDS,
+        examples=("vit_base_patch16_224", "vit_small_patch32_384", "vit_base_r50_s16_224"),
+        convert=timm.vit,
+        picture=AUGREG,
+    ),
+    Family(
+        name="DeiT with a distillation token",
+        head=r"deit(?=_[a-z]+_distilled)",
+        words={**VIT_WORDS, "distilled": dict},
+        examples=("deit_base_distilled_patch16_224",),
+        convert=None,
+        picture=DEIT,
+    ),
+    Family(
+        name="DeiT",
+        head="deit",
+        words=VIT_WORDS,
+        examples=("deit_small_patch16_224",),
+        convert=timm.vit,
+        picture=DEIT,
+    ),
+    Family(
+        name="Swin",
+        head="swin",
+        words={
+            rf"({'|'.join(SWIN_SIZES)})": lambda size: SWIN_SIZES[size],
+            **PATCH,
+            **WINDOW,
+            **PIXELS,
+        },
+        examples=("swin_tiny_patch4_window7_224", "swin_base_patch4_window12_384"),
+        convert=None,
+        picture=DEIT,
+    ),
+    Family(
+        name="ResNet",
+        head=r"(?:wide_)?resnet\d+(?:_2)?|resnext\d+_\d+x\d+d",
+        examples=("resnet50", "resnet152", "wide_resnet50_2", "resnext50_32x4d"),
+        convert=resnet.from_timm,
+    ),
+    Family(
+        name="BiT",
+        head=r"resnetv2_\d+x\d+",
+        words={"bit": dict, "bitm": dict},
+        examples=("resnetv2_50x1_bit", "resnetv2_101x3_bit"),
+        convert=resnet_v2.from_timm,
+        picture=Picture(mean=HALF, std=HALF),
+    ),
+    Family(
+        name="VGG",
+        head=r"vgg\d+(?:_bn)?",
+        examples=("vgg16", "vgg16_bn"),
+        convert=vgg.from_timm,
+    ),
+)
+
+TORCHVISION: tuple[Family, ...] = (
+    Family(
+        name="ViT",
+        head="vit",
+        words={
+            "(b|l|h)": lambda size: _vit_size({"b": "base", "l": "large", "h": "huge"}[size]),
+            r"(\d+)": lambda size: {"patch_size": int(size)},
+        },
+        examples=("vit_b_16", "vit_l_32", "vit_h_14"),
+        convert=torchvision.vit,
+    ),
+    Family(
+        name="Swin",
+        head="swin",
+        words={
+            "(t|s|b)": lambda size: {
+                "window_size": (7, 7),
+                **SWIN_SIZES[{"t": "tiny", "s": "small", "b": "base"}[size]],
+            }
+        },
+        examples=("swin_t", "swin_b"),
+        convert=None,
+        picture=Picture(interpolation="bicubic", crop=224 / 232),
+    ),
+    Family(
+        name="ResNet",
+        head=r"(?:wide_)?resnet\d+(?:_2)?|resnext\d+_\d+x\d+d",
+        examples=("resnet18", "resnet50", "wide_resnet50_2", "resnext50_32x4d"),
+        convert=resnet.from_torchvision,
+    ),
+    Family(
+        name="VGG",
+        head=r"vgg\d+(?:_bn)?",
+        examples=("vgg16", "vgg16_bn"),
+        convert=vgg.from_torchvision,
+    ),
+)
+
+# By the `model_type` of config.json.
+HF: dict[str, Converter] = {
+    "bit": resnet_v2.from_hf,
+    "resnet": resnet.from_hf,
+    "vit": hf.vit,
+}
+
+GOOGLE: Converter = google.from_google

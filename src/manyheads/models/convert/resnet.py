@@ -1,0 +1,169 @@
+"""ResNets of torchvision, timm and Hugging Face -> our ResNet.
+
+Wide ones and ResNeXt are the same model with other numbers, which their tensors tell.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from manyheads.errors import UsageError
+from manyheads.models.convert.foreign import ForeignTensors, height_and_width
+from manyheads.models.resnet import ResNetConfig
+
+
+class Names(NamedTuple):
+    """What a library calls its modules; stages and convolutions are counted from `first`."""
+
+    first: int
+    stem: tuple[str, str]  # convolution and norm
+    block: str
+    convolution: str
+    norm: str
+    shortcut: tuple[str, str]
+    head: str
+
+
+TORCH = Names(
+    first=1,
+    stem=("conv1", "bn1"),
+    block="layer{stage}.{index}",
+    convolution="conv{number}",
+    norm="bn{number}",
+    shortcut=("downsample.0", "downsample.1"),
+    head="fc",
+)
+HF = Names(
+    first=0,
+    stem=(
+        "resnet.embedder.embedder.convolution",
+        "resnet.embedder.embedder.normalization",
+    ),
+    block="resnet.encoder.stages.{stage}.layers.{index}",
+    convolution="layer.{number}.convolution",
+    norm="layer.{number}.normalization",
+    shortcut=("shortcut.convolution", "shortcut.normalization"),
+    head="classifier.1",
+)
+PARTS = {2: ("first", "second"), 3: ("reduce", "mix", "expand")}  # by the number of convolutions
+# What Hugging Face's configuration may say beside shapes, and the one value that ours has.
+HF_PARTS = {
+    "hidden_act": "relu",
+    "downsample_in_first_stage": False,
+    "downsample_in_bottleneck": False,
+}
+
+
+def from_torchvision(
+    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> tuple[ResNetConfig, dict[str, Tensor]]:
+    """Map a ResNet of torchvision.
+
+    Raises:
+        UsageError: the model has something that ours has not, or lacks something.
+    """
+    return _read(ForeignTensors(tensors, "torchvision ResNet"), TORCH, settings.get("img_size"))
+
+
+def from_timm(
+    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> tuple[ResNetConfig, dict[str, Tensor]]:
+    """Map a ResNet of timm that has torchvision's parts.
+
+    Raises:
+        UsageError: the model has something that ours has not, or lacks something.
+    """
+    check_parts(settings, {"global_pool": "avg"}, "timm ResNet")
+    return _read(ForeignTensors(tensors, "timm ResNet"), TORCH, settings.get("img_size"))
+
+
+def from_hf(
+    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> tuple[ResNetConfig, dict[str, Tensor]]:
+    """Map a ResNetForImageClassification.
+
+    Raises:
+        UsageError: the model has something that ours has not, or lacks something.
+    """
+    check_parts(settings, HF_PARTS, "Hugging Face ResNet")
+    return _read(ForeignTensors(tensors, "Hugging Face ResNet"), HF, None)
+
+
+def check_parts(settings: Mapping[str, Any], ours: Mapping[str, Any], kind: str) -> None:
+    """Refuse what a configuration says and tensors do not show, unless ours is the same.
+
+    Raises:
+        UsageError: it is another.
+    """
+    for key, value in ours.items():
+        if settings.get(key, value) != value:
+            raise UsageError(f"This {kind} has {key} = {settings[key]!r}; ours has {value!r} only.")
+
+
+def _read(given: ForeignTensors, names: Names, size: Any) -> tuple[ResNetConfig, dict[str, Tensor]]:
+    convolution, norm = names.stem
+    state = given.convolution(convolution, "stem.convolution.convolution")
+    state |= given.batch_norm(norm, "stem.convolution.norm")
+    stem = state["stem.convolution.convolution.weight"]
+    if stem.shape[2] != 7:  # a stem of somebody's own: nobody can tell its stride, or its pool
+        raise UsageError(
+            f"This ResNet begins with a convolution of {stem.shape[2]} x {stem.shape[3]}; theirs "
+            "have 7 x 7. What follows it does not show in the tensors."
+        )
+    depths: list[int] = []
+    while True:
+        index = 0
+        while _block(given, names, state, len(depths), index):
+            index += 1
+        if not index:
+            break
+        depths.append(index)
+    state |= given.module(names.head, "head")
+    given.finish()
+    if not depths:
+        raise UsageError("This model has no residual blocks: it is not a ResNet.")
+    basic = "stages.0.0.first.convolution.weight" in state
+    inner, outer = ("first", "second") if basic else ("mix", "expand")
+    firsts = [f"stages.{stage}.0." for stage in range(len(depths))]
+    mixing = state[f"stages.0.0.{inner}.convolution.weight"]
+    height, width = height_and_width(size or 224)
+    config = ResNetConfig(
+        height=height,
+        width=width,
+        channels=stem.shape[1],
+        stem_width=len(stem),
+        block="basic" if basic else "bottleneck",
+        depths=tuple(depths),
+        widths=tuple(len(state[f"{each}{inner}.convolution.weight"]) for each in firsts),
+        outputs=tuple(len(state[f"{each}{outer}.convolution.weight"]) for each in firsts),
+        groups=1 if basic else len(mixing) // mixing.shape[1],
+        classes=len(state["head.bias"]),
+    )
+    return config, state
+
+
+def _block(
+    given: ForeignTensors, names: Names, state: dict[str, Tensor], stage: int, index: int
+) -> bool:
+    """Take a block's tensors; say whether there is such a block."""
+    theirs = names.block.format(stage=stage + names.first, index=index)
+    ours = f"stages.{stage}.{index}"
+    numbers = [
+        number
+        for number in range(names.first, names.first + 3)
+        if f"{theirs}.{names.convolution.format(number=number)}.weight" in given
+    ]
+    if len(numbers) not in PARTS:
+        return False
+    for number, part in zip(numbers, PARTS[len(numbers)], strict=True):
+        their_convolution = names.convolution.format(number=number)
+        state |= given.convolution(f"{theirs}.{their_convolution}", f"{ours}.{part}.convolution")
+        their_norm = names.norm.format(number=number)
+        state |= given.batch_norm(f"{theirs}.{their_norm}", f"{ours}.{part}.norm")
+    convolution, norm = names.shortcut
+    if f"{theirs}.{convolution}.weight" in given:
+        shortcut = f"{ours}.shortcut"
+        state |= given.convolution(f"{theirs}.{convolution}", f"{shortcut}.convolution")
+        state |= given.batch_norm(f"{theirs}.{norm}", f"{shortcut}.norm")
+    return True

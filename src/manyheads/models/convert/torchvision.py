@@ -1,0 +1,49 @@
+"""torchvision's VisionTransformer -> our Vit, through the names that timm has for the same."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from manyheads.models.convert import timm
+from manyheads.models.convert.foreign import ForeignTensors
+from manyheads.models.vit import VitConfig
+
+# Modules of a block, theirs and timm's. The two layers of an MLP were once named otherwise.
+BLOCK = {"ln_1": "norm1", "self_attention.out_proj": "attn.proj", "ln_2": "norm2"}
+MLPS = (
+    {"mlp.0": "mlp.fc1", "mlp.3": "mlp.fc2"},
+    {"mlp.linear_1": "mlp.fc1", "mlp.linear_2": "mlp.fc2"},
+)
+
+
+def vit(
+    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> tuple[VitConfig, dict[str, Tensor]]:
+    """Map a VisionTransformer of torchvision, whose heads are 64 wide unless `num_heads` is said.
+
+    Raises:
+        UsageError: the model has something that ours has not, or lacks something.
+    """
+    given = ForeignTensors(tensors, "torchvision ViT")
+    named = {
+        "cls_token": given.take("class_token"),
+        "pos_embed": given.take("encoder.pos_embedding"),
+        **given.module("conv_proj", "patch_embed.proj"),
+        **given.module("encoder.ln", "norm"),
+        **given.module("heads.head", "head"),
+    }
+    if "heads.pre_logits.weight" in given:
+        named |= given.module("heads.pre_logits", "pre_logits.fc")
+    layers = 0
+    while f"encoder.layers.encoder_layer_{layers}.ln_1.weight" in given:
+        theirs, ours = f"encoder.layers.encoder_layer_{layers}", f"blocks.{layers}"
+        mlp = MLPS[f"{theirs}.mlp.linear_1.weight" in given]
+        for part, name in (BLOCK | mlp).items():
+            named |= given.module(f"{theirs}.{part}", f"{ours}.{name}")
+        for part in ("weight", "bias"):
+            named[f"{ours}.attn.qkv.{part}"] = given.take(f"{theirs}.self_attention.in_proj_{part}")
+        layers += 1
+    given.finish()
+    dim = named["cls_token"].shape[-1]
+    return timm.vit({"num_heads": max(dim // 64, 1)} | dict(settings), named)

@@ -1,0 +1,83 @@
+"""VGG of torchvision and timm -> ours; at other sizes than 224 they differ (`models/vgg.py`)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from manyheads.errors import UsageError
+from manyheads.models.convert.foreign import ForeignTensors, height_and_width
+from manyheads.models.convert.resnet import check_parts
+from manyheads.models.vgg import Head, VggConfig
+
+
+def from_torchvision(
+    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> tuple[VggConfig, dict[str, Tensor]]:
+    """Map a VGG of torchvision.
+
+    Raises:
+        UsageError: the model has something that ours has not, or lacks something.
+    """
+    given = ForeignTensors(tensors, "torchvision VGG")
+    return _read(given, ("classifier.0", "classifier.3", "classifier.6"), "pooled", settings)
+
+
+def from_timm(
+    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> tuple[VggConfig, dict[str, Tensor]]:
+    """Map a VGG of timm.
+
+    Raises:
+        UsageError: the model has something that ours has not, or lacks something.
+    """
+    check_parts(settings, {"global_pool": "avg"}, "timm VGG")
+    given = ForeignTensors(tensors, "timm VGG")
+    return _read(given, ("pre_logits.fc1", "pre_logits.fc2", "head.fc"), "dense", settings)
+
+
+def _read(
+    given: ForeignTensors, linears: tuple[str, str, str], head: Head, settings: Mapping[str, Any]
+) -> tuple[VggConfig, dict[str, Tensor]]:
+    numbers = [n for n in range(100) if f"features.{n}.weight" in given]
+    normed = "features.1.running_mean" in given
+    # Their numbers count convolutions, norms, ReLUs and halvings: where one is left over between
+    # two convolutions, there is a halving.
+    step = 3 if normed else 2
+    convolutions = numbers[:: 2 if normed else 1]
+    if not convolutions:
+        raise UsageError("This model has no tensor 'features.0.weight': it is not a VGG.")
+    state: dict[str, Tensor] = {}
+    depths: list[int] = []
+    widths: list[int] = []
+    layer = depth = 0
+    channels = None
+    for number, following in zip(convolutions, [*convolutions[1:], -1], strict=True):
+        state |= given.module(f"features.{number}", f"layers.{layer}.0")
+        kernel = state[f"layers.{layer}.0.weight"]
+        channels = channels or kernel.shape[1]
+        if normed:
+            state |= given.batch_norm(f"features.{number + 1}", f"layers.{layer}.1")
+        layer, depth = layer + 1, depth + 1
+        if following != number + step:
+            depths.append(depth)
+            widths.append(len(kernel))
+            layer, depth = layer + 1, 0
+    for theirs, ours in zip(linears, ("expand", "mix", "head"), strict=True):
+        module = given.module(theirs, ours)
+        # timm's are convolutions over the feature map.
+        state |= module | {f"{ours}.weight": module[f"{ours}.weight"].flatten(1)}
+    given.finish()
+    height, width = height_and_width(settings.get("img_size") or 224)
+    config = VggConfig(
+        height=height,
+        width=width,
+        channels=channels or 0,
+        depths=tuple(depths),
+        widths=tuple(widths),
+        hidden=len(state["mix.bias"]),
+        classes=len(state["head.bias"]),
+        norm="batch" if normed else "none",
+        head=head,
+    )
+    return config, state

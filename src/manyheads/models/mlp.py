@@ -1,0 +1,78 @@
+"""A multilayer perceptron on pixels (Rumelhart et al. 1986): no idea of what an image is."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.errors import UsageError
+from manyheads.models.parts import ACTIVATIONS, Activation
+from manyheads.nn.dropout import Dropout
+from manyheads.nn.linear import Linear
+
+
+@dataclass(frozen=True, kw_only=True)
+class MlpConfig:
+    """Shape of a perceptron: the image's values in, one hidden layer after the other, classes."""
+
+    height: int = 32
+    width: int = 32
+    channels: int = 3
+    hidden: tuple[int, ...] = (512, 512)
+    classes: int = 10
+    activation: Activation = "relu"
+    dropout: float = 0.0
+
+
+class Mlp(nn.Module):
+    """Images in, logits over classes out."""
+
+    def __init__(self, config: MlpConfig) -> None:
+        super().__init__()
+        self.config = config
+        sizes = (config.channels * config.height * config.width, *config.hidden)
+        self.layers = nn.Sequential(
+            *(
+                nn.Sequential(
+                    Linear(inputs, outputs),
+                    ACTIVATIONS[config.activation](),
+                    Dropout(config.dropout),
+                )
+                for inputs, outputs in pairwise(sizes)
+            )
+        )
+        self.head = Linear(sizes[-1], config.classes)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weights for ReLU (He et al. 2015); a zero head: all classes equally likely."""
+        for part in self.layers.modules():
+            if isinstance(part, nn.Linear):
+                nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
+                nn.init.zeros_(part.bias)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(
+        self, images: Float[Tensor, "batch channel height width"]
+    ) -> Float[Tensor, "batch classes"]:
+        """Score every class for every image."""
+        return self.head(self.features(images))
+
+    def features(
+        self, images: Float[Tensor, "batch channel height width"]
+    ) -> Float[Tensor, "batch dim"]:
+        """Give every image the vector that its classes are read from.
+
+        Raises:
+            UsageError: images of another size; every pixel has weights of its own.
+        """
+        expected = (self.config.channels, self.config.height, self.config.width)
+        if tuple(images.shape[1:]) != expected:
+            raise UsageError(
+                f"Images of {' x '.join(map(str, images.shape[1:]))} (channels, height, width), "
+                f"but this perceptron has weights for {' x '.join(map(str, expected))}: resize "
+                "the images, or train one for their size."
+            )
+        return self.layers(images.flatten(1))

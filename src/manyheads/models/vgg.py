@@ -1,0 +1,123 @@
+"""VGG: Simonyan & Zisserman 2015, "Very Deep Convolutional Networks for Large-Scale Image..."."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.errors import UsageError
+from manyheads.nn.convolution import initialise
+from manyheads.nn.dropout import Dropout
+from manyheads.nn.linear import Linear
+
+GRID = 7  # rows and columns that the first fully connected layer sees: 224 / 2^5
+
+
+def pooled(
+    x: Float[Tensor, "batch channel height width"],
+) -> Float[Tensor, "batch channel rows columns"]:
+    """Average any feature map to 7 x 7."""
+    return F.adaptive_avg_pool2d(x, GRID)
+
+
+def dense(
+    x: Float[Tensor, "batch channel height width"],
+) -> Float[Tensor, "batch channel rows columns"]:
+    """Leave a larger feature map as it is: the classifier slides over it (section 3.2)."""
+    rows, columns = (max(GRID, length) for length in x.shape[2:])
+    return x if (rows, columns) == x.shape[2:] else F.adaptive_avg_pool2d(x, (rows, columns))
+
+
+Head = Literal["pooled", "dense"]
+ConvolutionNorm = Literal["none", "batch"]
+HEADS: dict[Head, Callable[[Tensor], Tensor]] = {"pooled": pooled, "dense": dense}
+NORMS: dict[ConvolutionNorm, Callable[[int], nn.Module]] = {
+    "none": nn.Identity,
+    "batch": nn.BatchNorm2d,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VggConfig:
+    """Shape and parts; the defaults are configuration D of table 1, VGG-16."""
+
+    height: int = 224
+    width: int = 224
+    channels: int = 3
+    depths: tuple[int, ...] = (2, 2, 3, 3, 3)  # convolutions before each halving
+    widths: tuple[int, ...] = (64, 128, 256, 512, 512)
+    hidden: int = 4096
+    classes: int = 1000
+    norm: ConvolutionNorm = "none"
+    head: Head = "pooled"
+    dropout: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse stages that do not match, and an image that is halved to nothing."""
+        if len(self.depths) != len(self.widths):
+            raise UsageError(
+                f"depths has {len(self.depths)} numbers and widths {len(self.widths)}: give both "
+                "one number a stage."
+            )
+        _check_size(self.height, self.width, len(self.depths))
+
+
+class Vgg(nn.Module):
+    """Images in, logits over classes out."""
+
+    def __init__(self, config: VggConfig) -> None:
+        super().__init__()
+        self.config = config
+        inputs = config.channels
+        layers: list[nn.Module] = []
+        for depth, width in zip(config.depths, config.widths, strict=True):
+            for _ in range(depth):
+                # With a bias also before a norm, which takes it out: so the weights were made.
+                convolution = nn.Conv2d(inputs, width, 3, padding=1)
+                layers.append(nn.Sequential(convolution, NORMS[config.norm](width), nn.ReLU()))
+                inputs = width
+            layers.append(nn.MaxPool2d(2))
+        self.layers = nn.Sequential(*layers)
+        self.to_windows = HEADS[config.head]
+        self.expand = Linear(inputs * GRID * GRID, config.hidden)
+        self.mix = Linear(config.hidden, config.hidden)
+        self.dropout = Dropout(config.dropout)
+        self.head = Linear(config.hidden, config.classes)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weights for ReLU (He et al. 2015); a zero head: all classes equally likely."""
+        initialise(self.layers)
+        for linear in (self.expand, self.mix):
+            nn.init.kaiming_normal_(linear.weight, nonlinearity="relu")
+            nn.init.zeros_(linear.bias)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(
+        self, images: Float[Tensor, "batch channel height width"]
+    ) -> Float[Tensor, "batch classes"]:
+        """Score every class for every image."""
+        windows = F.unfold(self.to_windows(self.features(images)), GRID).transpose(1, 2)
+        x = self.dropout(F.relu(self.expand(windows)))  # batch window hidden
+        x = self.dropout(F.relu(self.mix(x)))
+        return self.head(x.mean(dim=1))  # the mean of the windows' logits: the head is linear
+
+    def features(
+        self, images: Float[Tensor, "batch channel height width"]
+    ) -> Float[Tensor, "batch dim row column"]:
+        """Give the feature map behind the last halving."""
+        _check_size(images.shape[2], images.shape[3], len(self.config.depths))
+        return self.layers(images)
+
+
+def _check_size(height: int, width: int, halvings: int) -> None:
+    least = 2**halvings
+    if min(height, width) < least:
+        raise UsageError(
+            f"An image of {height} x {width} pixels cannot be halved {halvings} times: it must "
+            f"be at least {least} x {least}."
+        )
