@@ -166,7 +166,10 @@ def test_one_mean_serves_all_channels() -> None:
         {"std": [0.0]},
         {"mean": [0.1, 0.2]},
         {"mode": "L", "mean": [0.1, 0.2, 0.3]},
-        {"mode": "RGBA"},
+        {"mode": "HSV"},
+        {"mode": "bands"},
+        {"bands": 5},
+        {"mode": "RGBA", "mean": [0.5, 0.5, 0.5]},
     ],
 )
 def test_preprocessing_that_cannot_be(wrong: dict[str, object]) -> None:

@@ -7,7 +7,13 @@ from typing import Any
 
 from manyheads.app.folder import ModelFolder, write_atomically
 from manyheads.app.info import count_parameters
-from manyheads.app.recipe import FillRecipe, GenerateRecipe, TagRecipe, TranslateRecipe
+from manyheads.app.recipe import (
+    FillRecipe,
+    GenerateRecipe,
+    ReconstructRecipe,
+    TagRecipe,
+    TranslateRecipe,
+)
 
 
 def write_card(folder: ModelFolder) -> None:
@@ -31,6 +37,9 @@ def card(folder: ModelFolder) -> str:
     elif isinstance(recipe, TagRecipe):
         what = "Spaces Korean text: says of each character whether a space follows it."
         use = f'manyheads tag --model {folder.name} "..."'
+    elif isinstance(recipe, ReconstructRecipe):
+        what = "Draws hidden parts of pictures: a start for a classifier, learned without labels."
+        use = f"manyheads train RECIPE start.model={folder.name}"
     else:
         labels = folder.labels()
         named = ", ".join(labels[:20]) + (", ..." if len(labels) > 20 else "")

@@ -16,10 +16,12 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from manyheads import __version__
+from manyheads.app.model import build_model
 from manyheads.app.recipe import (
     ClassifyRecipe,
     Converted,
     Recipe,
+    ReconstructRecipe,
     TranslateRecipe,
     read_recipe,
 )
@@ -29,7 +31,6 @@ from manyheads.data.images import Preprocessing
 from manyheads.data.marian import read_marian
 from manyheads.data.tokenizer import Tokenizers
 from manyheads.errors import FolderError
-from manyheads.models.build import build
 from manyheads.models.transformer import TransformerConfig
 from manyheads.train.checkpoint import restore, tensors
 from manyheads.train.config import Precision
@@ -97,7 +98,7 @@ class ModelFolder:
         config = self.recipe.config()
         # Not on the meta device: drawing weights there imports torch's compiler, which takes
         # longer than drawing them.
-        model = build(config)
+        model = build_model(self.recipe, config)
         try:
             stored = load_file(self.path / "model.safetensors")
         except (SafetensorError, OSError) as error:
@@ -251,9 +252,14 @@ def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
         write_atomically(folder / name, tokenizer.model)
 
 
+def write_preprocessing(folder: Path, recipe: ClassifyRecipe | ReconstructRecipe) -> None:
+    """Write what turns pictures into tensors."""
+    write_json(folder / "preprocessing.json", asdict(recipe.image))
+
+
 def write_labels(folder: Path, recipe: ClassifyRecipe, labels: list[str]) -> None:
     """Write what turns pictures into tensors, and classes into words."""
-    write_json(folder / "preprocessing.json", asdict(recipe.image))
+    write_preprocessing(folder, recipe)
     write_json(folder / "labels.json", labels)
 
 

@@ -59,6 +59,8 @@ def _print_timing(timing: Mapping[str, Any]) -> None:
 def other_use(predictor: "Predictor") -> str:
     """Say what a model does, to somebody who wanted something else of it."""
     task = predictor.folder.recipe.task
+    if task == "reconstruct":
+        return "its task is 'reconstruct': start a classifier from it with start.model=FOLDER."
     return f"its task is {task!r}, so use `manyheads {task}`."
 
 
