@@ -196,7 +196,10 @@ class Classifier:
         """
         if not pictures:
             return []
-        pixels = torch.stack([self.pixels(picture) for picture in pictures])
+        return self.guesses(torch.stack([self.pixels(picture) for picture in pictures]), top=top)
+
+    def guesses(self, pixels: torch.Tensor, *, top: int = 5) -> list[list[Guess]]:
+        """The same for pictures that are `pixels` already: (picture, channel, height, width)."""
         if self.multi_label:
             probabilities = answers(self.model, self.preprocessing, pixels).sigmoid()
         else:

@@ -87,7 +87,7 @@ def _dates(split: str) -> Corpus:
 
 def read_images(name: str, data: PictureData) -> ImageSet:
     """Read pictures, whatever form they come in; those that cannot be read as data.bad says."""
-    images = _find_images(name, data)
+    images = find_images(name, data)
     if data.bad == "stop":
         return images
     found = images.readable(torch.get_num_threads())
@@ -96,7 +96,8 @@ def read_images(name: str, data: PictureData) -> ImageSet:
     return found
 
 
-def _find_images(name: str, data: PictureData) -> ImageSet:
+def find_images(name: str, data: PictureData) -> ImageSet:
+    """Find pictures and their labels, without opening any of them."""
     separator = data.separator if isinstance(data, ClassifyData) and data.multi_label else None
     columns = (data.image, data.label)
     if name == "digits":

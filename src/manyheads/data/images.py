@@ -332,6 +332,7 @@ def _load(read: Callable[[], Picture]) -> Picture:
         with picture:
             picture.load()
             if getattr(picture, "is_animated", False):
+                picture = picture.copy()  # its first frame; the file of the others is closed now
                 picture.info[ANIMATED] = True
     return picture
 
