@@ -1,5 +1,6 @@
 """Operations on colours: Pillow's own, a picture at a time, is the reference."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -42,7 +43,7 @@ PILLOW: dict[str, Callable[[Image.Image, float], Image.Image]] = {
     "contrast": lambda p, level: ImageEnhance.Contrast(p).enhance(1 + 0.9 * level),
     "sharpness": lambda p, level: ImageEnhance.Sharpness(p).enhance(1 + 0.9 * level),
     "posterize": lambda p, level: ImageOps.posterize(p, 8 - round(4 * abs(level))),
-    "solarize": lambda p, level: ImageOps.solarize(p, 256 * (1 - abs(level))),
+    "solarize": lambda p, level: ImageOps.solarize(p, math.ceil(256 * (1 - abs(level)))),
     "autocontrast": lambda p, _: ImageOps.autocontrast(p),
     "equalize": lambda p, _: ImageOps.equalize(p),
 }

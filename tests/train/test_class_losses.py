@@ -26,11 +26,14 @@ def test_one_class_each_is_torchs_cross_entropy(
 ) -> None:
     """The sum, and with its weight the mean, of F.cross_entropy."""
     found = soft_cross_entropy(LOGITS, shares(LABELS, 4), smoothing, weights)
-    options = {"weight": weights, "label_smoothing": smoothing}
-    torch.testing.assert_close(
-        found.sum, F.cross_entropy(LOGITS, LABELS, reduction="sum", **options)
-    )
-    torch.testing.assert_close(found.sum / found.weight, F.cross_entropy(LOGITS, LABELS, **options))
+
+    def expected(reduction: str) -> torch.Tensor:
+        return F.cross_entropy(
+            LOGITS, LABELS, weight=weights, label_smoothing=smoothing, reduction=reduction
+        )
+
+    torch.testing.assert_close(found.sum, expected("sum"))
+    torch.testing.assert_close(found.sum / found.weight, expected("mean"))
 
 
 def test_shares_of_two_classes() -> None:

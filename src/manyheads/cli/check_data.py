@@ -1,6 +1,7 @@
 """manyheads check-data."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -187,7 +188,7 @@ def _show(checked: "Checked") -> None:
     _show_findings(f"{checked.place.origin}: {len(checked.checker):,} pairs", rows)
 
 
-def _show_findings(heading: str, rows: list[tuple[str, int, str, str, str]]) -> None:
+def _show_findings(heading: str, rows: Sequence[tuple[str, int, str, str, str]]) -> None:
     """Print a table of severity, count, lines, what it is, and more about it."""
     from rich.console import Console
     from rich.table import Table

@@ -56,7 +56,7 @@ class Mixing:
             1.0 - inside.float(),
             shares[:, None, None],
         )[:, None]
-        mixed = other + mask * (pixels - other)
+        mixed = torch.lerp(other, pixels, mask)
         partner = targets.roll(-1, dims=0)
         return mixed, partner + shares[:, None].to(targets.device) * (targets - partner)
 

@@ -15,6 +15,7 @@ LUMA = (0.299, 0.587, 0.114)  # ITU-R 601, as Pillow's convert("L")
 
 def change(pixels: Tensor, draws: Draws, space: Space) -> Tensor:
     """Apply the tonal operations that were drawn, layer by layer."""
+    pixels = pixels.clone()
     for kinds, levels in zip(draws.kinds.T, draws.levels.T, strict=True):
         for name in TONAL:
             chosen = (kinds == KINDS.index(name)).nonzero()[0]
@@ -23,7 +24,7 @@ def change(pixels: Tensor, draws: Draws, space: Space) -> Tensor:
             rows = torch.from_numpy(chosen).to(pixels.device)
             level = torch.from_numpy(levels[chosen]).to(pixels.device, torch.float32)
             changed = _apply(name, pixels[rows], level[:, None, None, None], space)
-            pixels = pixels.index_copy(0, rows, changed)
+            pixels.index_copy_(0, rows, changed)
     return pixels
 
 
