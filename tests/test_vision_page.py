@@ -34,7 +34,7 @@ def test_every_key_is_one_of_a_recipe(tmp_path: Path) -> None:
     assert read_recipe(recipe).distil.hard is False  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("line", [line for line in BASH if " train " not in line])
+@pytest.mark.parametrize("line", [line for line in BASH if line and " train " not in line])
 def test_commands(line: str, call: Call, tmp_path: Path) -> None:  # noqa: F811
     """On a few pictures of two classes, with the shipped model of digits."""
     write_halves(tmp_path)

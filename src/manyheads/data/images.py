@@ -198,6 +198,17 @@ class ImageSet:
         except UNREADABLE as error:
             raise unreadable(self.names[index], error) from error
 
+    def image(self, index: int) -> Image.Image:
+        """Open one picture that Pillow can show.
+
+        Raises:
+            DataError: it cannot be read, or is an array.
+        """
+        picture = self.open(index)
+        if isinstance(picture, np.ndarray):
+            raise unreadable(self.names[index], ValueError(NO_COLOURS))
+        return picture
+
     def pixels(self, index: int, preprocessing: Preprocessing) -> np.ndarray:
         """Open one picture as the model sees it: (channel, height, width), 0..255.
 
@@ -261,6 +272,7 @@ class ImageSet:
         return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
+NO_COLOURS = "it is an array of numbers, not colours"
 # What Pillow and numpy raise about files that are damaged or something else.
 UNREADABLE = (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError)
 
@@ -317,7 +329,7 @@ def open_image(path: Path) -> Image.Image:
     """
     picture = open_picture(path)
     if isinstance(picture, np.ndarray):
-        raise unreadable(path, ValueError("an array, of which only its channels are known"))
+        raise unreadable(path, ValueError(NO_COLOURS))
     return picture
 
 
