@@ -103,6 +103,15 @@ def test_a_start_that_does_not_fit(
         run(recipe, tmp_path / "out2", f"start.model={translator}")
 
 
+def test_pictures_without_class_folders(recipe: Path, tmp_path: Path) -> None:
+    """Whoever has no labels has a folder of pictures, at any depth; nothing else is asked for."""
+    (tmp_path / "halves" / "left" / "000.png").rename(tmp_path / "halves" / "loose.png")
+    first = write_recipe(tmp_path / "masked.toml", RECONSTRUCT, tmp_path)
+    assert run(first, tmp_path / "masked", *SHORT)["pictures"] == 8
+    with pytest.raises(RecipeError, match="mix classes, and there are none"):
+        read_recipe(first, ["augment.mixup=0.2"])
+
+
 # --- A teacher ----------------------------------------------------------------------------------
 
 

@@ -48,7 +48,7 @@ def card(folder: ModelFolder) -> str:
     limits = "Trained on the data named above and nothing else; expect little on input unlike it."
     rows = [
         ("preset", manifest["preset"]),
-        ("parameters", f"{count_parameters(recipe.config()):,}"),
+        ("parameters", f"{count_parameters(recipe.config(), recipe):,}"),
         ("training data", recipe.data.train),
         ("steps", last_step(folder.path)),
         ("seed", recipe.seed),
