@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from manyheads.app.predict import Classifier
 from manyheads.data.images import ImageSet
 from manyheads.tasks.class_metrics import (
+    BINS,
     Interval,
     bootstrap,
     calibration_error,
@@ -64,7 +65,7 @@ def _single(logits: torch.Tensor, images: ImageSet) -> Measured:
     if len(classes) > 5:
         top_5 = top_k(probabilities, labels, 5)
         scores["top5"] = Score(100 * top_5.mean(), "share whose class is among the five likeliest")
-    scores["ece"] = Score(calibration_error(bins), f"expected calibration error, {len(bins)} bins")
+    scores["ece"] = Score(calibration_error(bins), f"expected calibration error, {BINS} bins")
     scores["loss"] = Score(losses.mean(), "mean cross-entropy, natural logarithm")
     details = {
         "intervals": {

@@ -87,7 +87,7 @@ def save(
         ("average", average.state),
     ):
         # Channels-last weights lie in memory in another order than files have.
-        plain = {key: tensor.contiguous() for key, tensor in state.items()}
+        plain = {k: t.contiguous() if torch.is_tensor(t) else t for k, t in state.items()}
         save_file(plain, partial / f"{name}.safetensors")
     hashes = {path.name: _sha256(path) for path in sorted(partial.glob("*.safetensors"))}
     document = {"progress": asdict(progress), "sha256": hashes}
