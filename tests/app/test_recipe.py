@@ -8,7 +8,13 @@ import pytest
 import tomli_w
 
 from manyheads.app.paths import shipped
-from manyheads.app.recipe import ClassifyRecipe, TranslateRecipe, read_recipe, write_recipe
+from manyheads.app.recipe import (
+    ClassifyRecipe,
+    ReconstructRecipe,
+    TranslateRecipe,
+    read_recipe,
+    write_recipe,
+)
 from manyheads.errors import RecipeError
 from manyheads.models.transformer import TransformerConfig
 from tests.made import CLASSIFY, TRANSLATE
