@@ -21,7 +21,7 @@ from benchmarks.peers import import_peer, transformers_library
 from manyheads.models.build import build
 from manyheads.models.convert import google, hf, resnet, resnet_v2, timm, torchvision, vgg
 from manyheads.models.convert.names import Converter
-from manyheads.models.convert.resize import Size, resize
+from manyheads.models.resize import Size, resize
 
 SEED = 0
 # By "library family", which files of tests/golden name.

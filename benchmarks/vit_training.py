@@ -5,13 +5,16 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 import torch.nn.functional as F
+from PIL import Image
 from torch import Tensor, nn
 
 from benchmarks import flops
 from benchmarks.peers import hf_vit, timm_vit
 from benchmarks.protocol import Case, Contender
 from benchmarks.work import TRAINING, learning
+from manyheads.data.augment import Augmentation
 from manyheads.data.batches import ImageBatch
+from manyheads.data.images import ImageSet, Preprocessing
 from manyheads.models.presets import PRESETS
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.tasks.classify import ClassifyTask, ClassifyTrainConfig
@@ -28,8 +31,9 @@ def cases() -> Iterator[Case]:
     images = torch.randn(BATCH, config.channels, config.height, config.width)
     batches = [ImageBatch(images, torch.randint(config.classes, (BATCH,)), np.arange(BATCH))]
     # A task without data: nothing but its loss is called.
-    task = ClassifyTask.__new__(ClassifyTask)
-    task.config = ClassifyTrainConfig(label_smoothing=SMOOTHING)
+    none = ImageSet(np.zeros(0, dtype=int), ["any"], [], read=Image.open)  # type: ignore[arg-type]
+    learn = ClassifyTrainConfig(label_smoothing=SMOOTHING)
+    task = ClassifyTask(none, none, Preprocessing(), Augmentation(), learn, seed=1)
     sides: list[tuple[str, nn.Module, Callable[[nn.Module, ImageBatch], Loss]]] = [
         ("manyheads", Vit(config), task.loss),
         ("timm", timm_vit(config), _timm_loss),

@@ -83,7 +83,7 @@ def classify_digits(classifier: Classifier) -> None:
     paths = []
     for index in range(5):
         path = FOLDER / f"digit-{index}.png"
-        held_out.open(index).save(path)
+        held_out.image(index).save(path)
         paths.append(path)
     for index, guesses in enumerate(classifier.classify(paths, top=3)):
         named = "  ".join(f"{label} {probability:.1%}" for label, probability in guesses)

@@ -30,7 +30,7 @@ def main() -> None:
     assert isinstance(recipe, ClassifyRecipe)
     held_out = image_split("valid", recipe.data)
     seven = next(i for i, label in enumerate(held_out.labels) if held_out.classes[label] == "7")
-    held_out.open(seven).save(IMAGES / "seven.png")
+    held_out.image(seven).save(IMAGES / "seven.png")
     picture, pixels = explain_image(classifier, IMAGES / "seven.png")
     plot_image(picture, pixels, IMAGES / "seven-look.png", title="seven.png")
 

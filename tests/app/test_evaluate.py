@@ -63,7 +63,7 @@ def test_pictures(classify: Classifier) -> None:
     """Accuracy is the headline, the loss stands beside it."""
     line = evaluate(classify)
     assert (line["metric"], line["pictures"]) == ("accuracy", 8)
-    assert set(line["all"]) == {"accuracy", "loss"}
+    assert set(line["all"]) == {"accuracy", "ece", "loss"}
     # The two splits together are all pictures: count by hand what the model gets right.
     right = [classify(half(number % 2, number)) == CLASSES[number % 2] for number in range(40)]
     train = evaluate(classify, split="train")

@@ -8,7 +8,13 @@ import pytest
 import tomli_w
 
 from manyheads.app.paths import shipped
-from manyheads.app.recipe import ClassifyRecipe, TranslateRecipe, read_recipe, write_recipe
+from manyheads.app.recipe import (
+    ClassifyRecipe,
+    ReconstructRecipe,
+    TranslateRecipe,
+    read_recipe,
+    write_recipe,
+)
 from manyheads.errors import RecipeError
 from manyheads.models.transformer import TransformerConfig
 from tests.made import CLASSIFY, TRANSLATE
@@ -50,7 +56,11 @@ def test_recipes_are_shipped() -> None:
 def test_a_resolved_recipe_reads_back_the_same(tmp_path: Path, name: str) -> None:
     """With every default and the model's Config written out, nothing is left to change."""
     recipe = read_recipe(SHIPPED[name])
-    derived = {"classes": 7} if isinstance(recipe, ClassifyRecipe) else {"vocabulary": 300}
+    derived = {"vocabulary": 300}
+    if isinstance(recipe, ClassifyRecipe):
+        derived = {"classes": 7}
+    elif isinstance(recipe, ReconstructRecipe):
+        derived = {}
     resolved = tmp_path / "recipe.toml"
     resolved.write_text(write_recipe(recipe, recipe.config(**derived)), encoding="utf-8")
     again = read_recipe(resolved)

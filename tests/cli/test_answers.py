@@ -1,9 +1,11 @@
 """What each verb answers: answers on stdout, remarks on stderr, JSON on demand."""
 
+import csv
 import json
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from manyheads import load
 from manyheads.app.predict import Translator
@@ -148,6 +150,54 @@ def test_classify_json(call: Call, classifier: Path, pictures: list[Path]) -> No
         assert sum(guess["probability"] for guess in line["classes"]) == pytest.approx(1)
 
 
+def test_classify_csv(call: Call, classifier: Path, pictures: list[Path]) -> None:
+    """A header, and the classes from the likeliest on."""
+    out = call("classify", "--model", classifier, "--csv", "--top", "9", *pictures).out
+    header, *rows = csv.reader(out.splitlines())
+    assert header == ["path", "label1", "p1", "label2", "p2"]
+    assert [row[0] for row in rows] == [str(path) for path in pictures]
+    for row in rows:
+        assert float(row[2]) + float(row[4]) == pytest.approx(1, abs=1e-3)
+    assert call("classify", "--csv", "--json", *pictures).code == 2
+
+
+def test_classify_paths_from_stdin(call: Call, classifier: Path, pictures: list[Path]) -> None:
+    """One a line, as `find` prints them."""
+    lines = "".join(f"{path}\n" for path in pictures).encode()
+    found = call("classify", "--model", classifier, stdin=lines)
+    assert found.out == call("classify", "--model", classifier, *pictures).out
+
+
+def test_classify_what_can_be_read(call: Call, classifier: Path, pictures: list[Path]) -> None:
+    """A bad picture between good ones: named on stderr, in JSON also where its answer would be."""
+    bad = pictures[0].with_name("bad.png")
+    bad.write_bytes(b"")
+    three = (pictures[0], bad, pictures[1])
+    found = call("classify", "--model", classifier, *three)
+    assert found.code == 1
+    assert [line.split("\t")[0] for line in found.out.splitlines()] == [str(p) for p in pictures]
+    assert f"{bad} cannot be read as a picture: it is empty" in found.err
+    lines = [
+        json.loads(line)
+        for line in call("classify", "--model", classifier, "--json", *three).out.splitlines()
+    ]
+    assert [line["path"] for line in lines] == [str(path) for path in three]
+    assert "empty" in lines[1]["error"]
+    assert call("classify", "--model", classifier, pictures[0], "none.png").code == 2
+
+
+def test_evaluate_pictures(call: Call, own_classifier: Path, tmp_path: Path) -> None:
+    """Interval, classes, what is taken for what; charts on demand."""
+    found = call("evaluate", "--model", own_classifier, "--plots", "charts")
+    assert found.code == 0
+    assert "95% within" in found.out
+    for word in ("precision", "recall", "is / said", "ece"):
+        assert word in found.out
+    for name in ("reliability.png", "confusion.png"):
+        with Image.open(tmp_path / "charts" / name) as chart:
+            assert min(chart.size) > 200
+
+
 # --- Shipped models -----------------------------------------------------------------------------
 
 
@@ -155,7 +205,7 @@ def test_default_models(call: Call, tmp_path: Path) -> None:
     """Contracts: English becomes German and digits are read without a word about models."""
     found = call("translate", "A man is riding a bicycle.")
     assert found == (0, "Ein Mann fährt Fahrrad.\n", "")
-    read_digits().open(0).resize((80, 80)).save(tmp_path / "zero.png")
+    read_digits().image(0).resize((80, 80)).save(tmp_path / "zero.png")
     found = call("classify", "--top", "1", "zero.png")
     assert found.code == 0
     assert found.out.startswith("zero.png\t0 ")

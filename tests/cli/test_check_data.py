@@ -2,13 +2,22 @@
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Answer, Call
 from tests.data.damaged import pairs, tsv, two_files
-from tests.made import TRANSLATE, read_jsonl, write_lines, write_numbers, write_recipe
+from tests.made import (
+    CLASSIFY,
+    TRANSLATE,
+    read_jsonl,
+    write_halves,
+    write_lines,
+    write_numbers,
+    write_recipe,
+)
 
 ENDE = ("--source", "en", "--target", "de")
 
@@ -220,3 +229,77 @@ def test_fetch_lists_and_copies(call: Call, tmp_path: Path) -> None:
     assert "licence: " in answer.out
     refused(call("fetch", "enko"), 2, "--from FOLDER")
     refused(call("fetch", "multi40k"), 2, "did you mean 'multi30k'")
+
+
+# --- Pictures -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Two classes, one copy under another label, one file cut off."""
+    write_halves(tmp_path)
+    folder = tmp_path / "halves"
+    first, second, *_ = sorted((folder / "left").iterdir())
+    shutil.copy(first, folder / "right" / "copy.png")
+    second.write_bytes(second.read_bytes()[:40])
+    return folder
+
+
+def test_a_folder_of_pictures(call: Call, photos: Path) -> None:
+    """Names and remedies; exit code 1 for what training would stumble over."""
+    code, out, err = call("check-data", photos)
+    assert (code, err) == (1, "")
+    assert out.startswith(f"{photos}: 41 pictures, 2 classes, 2 errors, 2 warnings")
+    words = " ".join(out.split())
+    for part in (
+        "[unreadable]",
+        "[conflicting-labels]",
+        "[duplicate]",
+        "[tiny]",
+        "copy.png (right) =",
+    ):
+        assert part in words
+
+
+def test_pictures_as_json(call: Call, photos: Path) -> None:
+    """The form of text, with pictures for pairs and examples for lines."""
+    code, out, _ = call("check-data", photos, "--test", photos, "--json")
+    (found,) = json.loads(out)["corpora"]
+    assert (code, found["pictures"], found["classes"], found["errors"]) == (1, 41, 2, 3)
+    kinds = {finding["kind"]: finding for finding in found["findings"]}
+    assert kinds["test-overlap"]["count"] == 40
+    assert kinds["unreadable"]["examples"][0].startswith(str(photos))
+
+
+def test_a_table_of_pictures(call: Call, photos: Path) -> None:
+    """A table could be text: --images says what it is."""
+    rows = [f"{path.parent.name}/{path.name},{path.parent.name}" for path in photos.rglob("*.png")]
+    (photos / "list.csv").write_text("\n".join(["file,kind", *rows]) + "\n")
+    options = ("--images", "--image", "file", "--label", "kind")
+    code, out, _ = call("check-data", photos / "list.csv", *options)
+    assert code == 1
+    assert "41 pictures, 2 classes" in out
+    assert call("check-data", photos, "--source", "en").code == 2
+
+
+def test_a_recipe_of_pictures(call: Call, photos: Path, tmp_path: Path) -> None:
+    """Training against what is held out of it."""
+    recipe = write_recipe(tmp_path / "halves.toml", CLASSIFY, tmp_path)
+    code, out, _ = call("check-data", recipe, "--json")
+    train, valid = json.loads(out)["corpora"]
+    assert code == 1
+    assert (train["pictures"], valid["pictures"]) == (33, 8)
+    assert valid["name"] == "8 held out of halves"
+
+
+def test_advice(call: Call, tmp_path: Path) -> None:
+    """A recipe, a range, the rows it rests on, and the command."""
+    code, out, err = call("advise", "digits")
+    assert (code, err) == (0, "")
+    assert "advice: digits (transformer); expect" in out
+    assert "manyheads train digits data.train=digits" in out
+    write_halves(tmp_path)
+    found = json.loads(call("advise", "halves", "--json").out)
+    assert found["expected"] is None
+    assert found["facts"]["images"] == 40
+    assert call("advise", "nothing").code == 2

@@ -1,5 +1,7 @@
 """Augmentation: each picture by itself, and a pure function of (seed, epoch, example)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -102,3 +104,88 @@ def test_a_negative_shift_is_refused() -> None:
     """Found when the recipe is read."""
     with pytest.raises(ValidationError):
         TypeAdapter(Augmentation).validate_python({"shift": -1})
+
+
+# --- Everything together ------------------------------------------------------------------------
+
+FULL = Augmentation(
+    shift=1, flip=True, policy="rand", magnitude=0.9, magnitude_std=0.1, erase=0.5, mixup=0.8
+)
+CROPPED = Augmentation(resized_crop=0.1, oversize=2.0, policy="trivial")
+
+
+def colours(count: int, side: int = 9) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(0, 256, (count, 3, side, side), generator=generator).to(torch.uint8)
+
+
+@pytest.mark.parametrize("config", [FULL, CROPPED])
+def test_every_draw_belongs_to_its_example(config: Augmentation) -> None:
+    """In another order, alone, and in another epoch."""
+
+    def made(seed: int = 1, epoch: int = 0) -> Augmenter:
+        return Augmenter(
+            config, 64, seed=seed, epoch=epoch, size=(5, 5) if config.oversize > 1 else None
+        )
+
+    images, everything = colours(64), np.arange(64)
+    together = made()(images, everything)
+    assert together.shape == ((64, 3, 5, 5) if config.oversize > 1 else images.shape)
+    assert 0 <= together.min() <= together.max() <= 255
+    order = np.random.default_rng(0).permutation(64)
+    torch.testing.assert_close(made()(images[order], order), together[order])
+    for example in (0, 17, 63):
+        alone = made()(images[example : example + 1], np.array([example]))
+        torch.testing.assert_close(alone[0], together[example])
+    assert torch.equal(made()(images, everything), together)
+    assert not torch.equal(made(epoch=1)(images, everything), together)
+    assert not torch.equal(made(seed=2)(images, everything), together)
+
+
+def test_one_more_kind_leaves_the_others_draws_alone() -> None:
+    """Streams of their own: switching one on does not reshuffle the rest."""
+    full = Augmenter(FULL, 64, seed=1, epoch=3)
+    alone = Augmenter(Augmentation(shift=1, flip=True), 64, seed=1, epoch=3)
+    assert (full.shifts == alone.shifts).all()
+    assert (full.flips == alone.flips).all()
+    without = Augmenter(replace(FULL, policy="none"), 64, seed=1, epoch=3)
+    assert full.erase is not None
+    assert without.erase is not None
+    assert (full.erase.areas == without.erase.areas).all()
+
+
+def test_randaugment_draws_for_each_picture() -> None:
+    """Not one list of operations for a batch: all fourteen occur in each layer."""
+    draws = Augmenter(FULL, 4000, seed=1, epoch=0).draws
+    assert draws.kinds.shape == (4000, 2)
+    for layer in draws.kinds.T:
+        assert np.bincount(layer, minlength=14).min() > 200
+    strengths = np.abs(draws.levels)
+    assert 0.8 < strengths.mean() < 0.95
+    assert strengths.max() <= 1
+    assert abs((draws.levels > 0).mean() - 0.5) < 0.03
+
+
+def test_trivialaugment_draws_one_of_31_strengths() -> None:
+    """One operation a picture, any strength (Müller & Hutter 2021)."""
+    draws = Augmenter(Augmentation(policy="trivial"), 4000, seed=1, epoch=0).draws
+    assert draws.kinds.shape == (4000, 1)
+    assert len(np.unique(np.abs(draws.levels).round(6))) == 31
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"shift": 2, "resized_crop": 0.5},
+        {"oversize": 1.5},
+        {"resized_crop": 0},
+        {"policy": "auto"},
+        {"magnitude": 9},
+        {"erase": 1.5},
+        {"mixup": -1},
+    ],
+)
+def test_augmentation_that_cannot_be(wrong: dict[str, object]) -> None:
+    """Found when the recipe is read."""
+    with pytest.raises(ValidationError):
+        TypeAdapter(Augmentation).validate_python(wrong)

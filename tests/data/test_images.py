@@ -166,7 +166,10 @@ def test_one_mean_serves_all_channels() -> None:
         {"std": [0.0]},
         {"mean": [0.1, 0.2]},
         {"mode": "L", "mean": [0.1, 0.2, 0.3]},
-        {"mode": "RGBA"},
+        {"mode": "HSV"},
+        {"mode": "bands"},
+        {"bands": 5},
+        {"mode": "RGBA", "mean": [0.5, 0.5, 0.5]},
     ],
 )
 def test_preprocessing_that_cannot_be(wrong: dict[str, object]) -> None:
@@ -382,3 +385,57 @@ def test_curves_of_interpolation() -> None:
         for name in ("nearest", "bilinear")
     }
     assert rows == {"nearest": [0, 0, 100, 100], "bilinear": [0, 25, 75, 100]}
+
+
+# --- Odd files ----------------------------------------------------------------------------------
+
+
+def test_a_decompression_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than twice Pillow's limit is refused; what lies between is read without a word."""
+    plain(0, "L", (50, 50)).save(tmp_path / "large.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1500)
+    assert open_image(tmp_path / "large.png").size == (50, 50)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    with pytest.raises(DataError, match=r"large\.png cannot.*more than 2,000 pixels.*bomb"):
+        open_image(tmp_path / "large.png")
+
+
+def test_what_a_file_is_follows_from_its_content(tmp_path: Path) -> None:
+    """A PNG called .jpg is a picture; an empty file is empty."""
+    half(0, 0).save(tmp_path / "a.png")
+    (tmp_path / "a.png").rename(tmp_path / "a.jpg")
+    assert (np.asarray(open_image(tmp_path / "a.jpg")) == np.asarray(half(0, 0))).all()
+    (tmp_path / "b.png").write_bytes(b"")
+    with pytest.raises(DataError, match=r"b\.png cannot be read as a picture: it is empty"):
+        open_image(tmp_path / "b.png")
+
+
+def test_of_an_animation_the_first_frame_counts(tmp_path: Path) -> None:
+    """Documented, and the same every time."""
+    frames = [plain(50, "L"), plain(200, "L")]
+    frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])
+    assert COLOUR.pixels(open_image(tmp_path / "a.gif"))[0, 0, 0] == 50
+
+
+def test_one_pixel(tmp_path: Path) -> None:
+    """Is enlarged: there is no other answer."""
+    plain((1, 2, 3), "RGB", (1, 1)).save(tmp_path / "a.png")
+    assert COLOUR.pixels(open_image(tmp_path / "a.png"))[:, 1, 1].tolist() == [1, 2, 3]
+
+
+def test_deep_and_transparent_modes() -> None:
+    """32-bit greys are scaled as 16-bit ones; transparency and print colours can be kept."""
+    deep = Image.fromarray(np.full((2, 2), 0x4D00, dtype=np.int32))
+    assert COLOUR.pixels(deep)[0, 0, 0] == 77
+    share = Image.fromarray(np.full((2, 2), 0.5, dtype=np.float32))
+    assert COLOUR.pixels(share)[0, 0, 0] == 127
+    kept = Preprocessing(height=2, width=2, mode="RGBA")
+    assert kept.pixels(plain((1, 2, 3, 4), "RGBA"))[:, 0, 0].tolist() == [1, 2, 3, 4]
+    assert Preprocessing(height=2, width=2, mode="CMYK").channels == 4
+
+
+def test_restore_undoes_normalise() -> None:
+    """For a teacher that is used to another scale."""
+    preprocessing = Preprocessing(mean=(0.1, 0.5, 0.2), std=(0.3, 0.5, 0.1))
+    pixels = torch.randint(0, 256, (2, 3, 4, 4)).float()
+    torch.testing.assert_close(preprocessing.restore(preprocessing.normalise(pixels)), pixels)

@@ -14,12 +14,13 @@ from safetensors.torch import load_file
 from manyheads import load
 from manyheads.app.language import Filler, Generator
 from manyheads.app.paths import shipped
-from manyheads.app.predict import Classifier, Translator
+from manyheads.app.predict import Classifier, Reconstruction, Translator
 from manyheads.app.recipe import (
     ClassifyRecipe,
     FillRecipe,
     GenerateRecipe,
     Recipe,
+    ReconstructRecipe,
     TagRecipe,
     TranslateRecipe,
     read_recipe,
@@ -50,12 +51,19 @@ def make_data(recipe: Recipe, root: Path) -> list[str]:
             write_lines(root / f"{name}.{recipe.data.target}", target)
         else:
             write_pictures(recipe, root / name)
-    if isinstance(recipe, ClassifyRecipe) and recipe.data.train != "digits":
+    if isinstance(recipe, ClassifyRecipe | ReconstructRecipe) and recipe.data.train != "digits":
         return ["data.hold_out=6"]
     return []
 
 
-def write_pictures(recipe: ClassifyRecipe, pattern: Path) -> None:
+def make_start(recipe: Recipe, changes: list[str]) -> None:
+    """Make the model that a recipe starts from, by the recipe of its folder's name."""
+    if isinstance(recipe, ClassifyRecipe) and recipe.start is not None:
+        out = Path(recipe.start.model)
+        run(RECIPES[out.name], out, "train.steps=2", "train.warmup=1", *changes)
+
+
+def write_pictures(recipe: ClassifyRecipe | ReconstructRecipe, pattern: Path) -> None:
     """Parquet files as the recipe's pattern has them, a few pictures in each."""
     for part in range(2):
         path = pattern.with_name(pattern.name.replace("*", str(part)))
@@ -71,7 +79,9 @@ def test_two_steps(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """From raw data to a model folder that opens, measures as stored, and answers."""
     monkeypatch.setenv("MANYHEADS_DATA", str(tmp_path / "sets"))
     recipe = read_recipe(RECIPES[name])
+    monkeypatch.chdir(tmp_path)
     changes = make_data(recipe, tmp_path / "sets")
+    make_start(recipe, changes)
     torch.manual_seed(0)
     line = run(RECIPES[name], tmp_path / "out", "train.steps=2", "train.warmup=1", *changes)
     assert 0 <= line["value"] <= (10_000 if line["metric"] == "perplexity" else 100)
@@ -90,6 +100,8 @@ def test_two_steps(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     elif isinstance(recipe, TagRecipe):
         assert isinstance(predictor, Spacer)
         assert predictor("einszwei").replace(" ", "") == "einszwei"
+    elif isinstance(recipe, ReconstructRecipe):
+        assert isinstance(predictor, Reconstruction)
     else:
         assert isinstance(predictor, Classifier)
         assert predictor(half(0, 1)) in predictor.labels

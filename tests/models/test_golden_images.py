@@ -17,7 +17,7 @@ from manyheads.errors import UsageError
 from manyheads.models.build import build
 from manyheads.models.convert import google, hf, resnet, resnet_v2, timm, torchvision, vgg
 from manyheads.models.convert.names import Converter
-from manyheads.models.convert.resize import resize
+from manyheads.models.resize import resize
 
 FOLDER = Path(__file__).parents[1] / "golden" / "images"
 NAMES = sorted(path.stem for path in FOLDER.iterdir())

@@ -11,6 +11,7 @@ from manyheads.app.recipe import (
     ClassifyRecipe,
     FillRecipe,
     GenerateRecipe,
+    ReconstructRecipe,
     TagRecipe,
     TranslateRecipe,
 )
@@ -37,6 +38,9 @@ def card(folder: ModelFolder) -> str:
     elif isinstance(recipe, TagRecipe):
         what = "Spaces Korean text: says of each character whether a space follows it."
         use = f'manyheads tag --model {folder.name} "..."'
+    elif isinstance(recipe, ReconstructRecipe):
+        what = "Draws hidden parts of pictures: a start for a classifier, learned without labels."
+        use = f"manyheads train RECIPE start.model={folder.name}"
     else:
         labels = folder.labels()
         named = ", ".join(labels[:20]) + (", ..." if len(labels) > 20 else "")
@@ -45,7 +49,7 @@ def card(folder: ModelFolder) -> str:
     limits = "Trained on the data named above and nothing else; expect little on input unlike it."
     rows = [
         ("preset", manifest["preset"]),
-        ("parameters", f"{count_parameters(recipe.config()):,}"),
+        ("parameters", f"{count_parameters(recipe.config(), recipe):,}"),
         ("training data", recipe.data.train),
         ("steps", last_step(folder.path)),
         ("seed", recipe.seed),

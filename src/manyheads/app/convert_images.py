@@ -35,8 +35,8 @@ from manyheads.errors import FolderError, NotFoundError, UsageError, nearest
 from manyheads.models.build import build
 from manyheads.models.convert import families, timm
 from manyheads.models.convert.names import Converter, Family, Picture, understand
-from manyheads.models.convert.resize import Size, resize
 from manyheads.models.presets import PRESETS, Config
+from manyheads.models.resize import Size, resize
 from manyheads.train.checkpoint import restore
 
 Library = Literal["timm", "hf", "torchvision", "google"]

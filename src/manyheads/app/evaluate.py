@@ -9,13 +9,15 @@ from manyheads.app.card import write_card
 from manyheads.app.folder import ModelFolder, append_evaluation
 from manyheads.app.language import Filler, Generator
 from manyheads.app.paths import find_data, here, shipped
-from manyheads.app.predict import Classifier, Predictor, Translator
+from manyheads.app.pictures import measure as measure_pictures
+from manyheads.app.predict import Classifier, Predictor, Reconstruction, Translator
 from manyheads.app.prepare import language_examples
 from manyheads.app.recipe import (
-    ClassifyData,
     ClassifyRecipe,
     FillRecipe,
     GenerateRecipe,
+    PictureData,
+    ReconstructRecipe,
     SentenceData,
     TagRecipe,
     TranslateData,
@@ -29,8 +31,10 @@ from manyheads.data.monolingual import Sentences
 from manyheads.data.splits import registered
 from manyheads.data.text import Corpus
 from manyheads.errors import NotFoundError, UsageError
-from manyheads.tasks.classify import Pixels, score
+from manyheads.models.vit import VitConfig
+from manyheads.tasks.classify import Pixels
 from manyheads.tasks.metrics import Score
+from manyheads.tasks.reconstruct import distance
 from manyheads.tasks.tag import Spacing
 from manyheads.tasks.tag import measure as measure_spacing
 from manyheads.tasks.tokenwise import measure as measure_tokens
@@ -70,6 +74,8 @@ def evaluate(
         line = _evaluate_language(predictor, data, split, final)
     elif isinstance(predictor, Spacer):
         line = _evaluate_spacing(predictor, data, split, final)
+    elif isinstance(predictor, Reconstruction):
+        line = _evaluate_reconstruction(predictor, data, split, final)
     else:
         line = _evaluate_images(predictor, data, split, final)
     return log(predictor.folder, line)
@@ -139,12 +145,26 @@ def _evaluate_images(
     ).relabel(classifier.labels)
     test = _is_recipes_test(data, recipe.data)
     head = heading(images.origin, images.hashes, data, split, final, named=recipe.data, test=test)
-    measured = score(classifier.model, Pixels(images, classifier.preprocessing))
-    scores = {
-        "accuracy": Score(measured["accuracy"], "share of pictures whose likeliest class is right"),
-        "loss": Score(measured["loss"], "mean cross-entropy, natural logarithm"),
-    }
-    return head | {"pictures": len(images)} | scored(scores)
+    measured = measure_pictures(classifier, images)
+    return head | scored(measured.scores) | measured.details
+
+
+def _evaluate_reconstruction(
+    predictor: Reconstruction, data: str | None, split: str, final: bool
+) -> dict[str, Any]:
+    recipe = predictor.folder.recipe
+    assert isinstance(recipe, ReconstructRecipe)
+    config = recipe.config()
+    assert isinstance(config, VitConfig)
+    images = (
+        image_split(split, recipe.data) if data is None else read_images(here(data), recipe.data)
+    )
+    test = _is_recipes_test(data, recipe.data)
+    head = heading(images.origin, images.hashes, data, split, final, named=recipe.data, test=test)
+    pixels = Pixels(images, predictor.preprocessing)
+    found = distance(predictor.model, pixels, config.patch, recipe.train.masked)
+    signature = f"mean L1 distance on hidden pixels, normalised, {recipe.train.masked:.0%} hidden"
+    return head | {"pictures": len(images)} | scored({"loss": Score(found, signature)})
 
 
 def _evaluate_language(
@@ -190,7 +210,7 @@ def _sentences(
 
 def _is_recipes_test(
     data: str | None,
-    named: TranslateData | ClassifyData | SentenceData,
+    named: TranslateData | PictureData | SentenceData,
     suffixes: Sequence[str] = ("",),
 ) -> bool:
     """Say whether other data are the recipe's own test split by another name."""

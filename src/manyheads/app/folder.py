@@ -18,10 +18,12 @@ from safetensors.torch import load_file, save
 from torch import nn
 
 from manyheads import __version__
+from manyheads.app.model import build_model
 from manyheads.app.recipe import (
     ClassifyRecipe,
     Converted,
     Recipe,
+    ReconstructRecipe,
     TranslateRecipe,
     read_recipe,
 )
@@ -31,8 +33,7 @@ from manyheads.data.images import Preprocessing
 from manyheads.data.marian import read_marian
 from manyheads.data.tokenizer import Tokenizers
 from manyheads.errors import FolderError, UsageError
-from manyheads.models.build import build
-from manyheads.models.convert.resize import resize
+from manyheads.models.resize import resize
 from manyheads.models.transformer import TransformerConfig
 from manyheads.train.checkpoint import restore, tensors
 from manyheads.train.config import Precision
@@ -112,7 +113,7 @@ class ModelFolder:
             config, stored = resize(config, stored, image_size)
         # Not on the meta device: drawing weights there imports torch's compiler, which takes
         # longer than drawing them.
-        model = build(config)
+        model = build_model(self.recipe, config)
         restore(model, stored, self.path / "model.safetensors")
         return model.eval()
 
@@ -257,9 +258,14 @@ def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
         write_atomically(folder / name, tokenizer.model)
 
 
+def write_preprocessing(folder: Path, recipe: ClassifyRecipe | ReconstructRecipe) -> None:
+    """Write what turns pictures into tensors."""
+    write_json(folder / "preprocessing.json", asdict(recipe.image))
+
+
 def write_labels(folder: Path, recipe: ClassifyRecipe, labels: list[str]) -> None:
     """Write what turns pictures into tensors, and classes into words."""
-    write_json(folder / "preprocessing.json", asdict(recipe.image))
+    write_preprocessing(folder, recipe)
     write_json(folder / "labels.json", labels)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from manyheads.app.folder import ModelFolder
+from manyheads.app.model import build_model
 from manyheads.app.paths import find_model
 from manyheads.app.recipe import ClassifyRecipe, Recipe, TranslateRecipe
 from manyheads.errors import NotFoundError, UsageError
@@ -62,7 +63,7 @@ def describe(name: str) -> dict[str, Any]:
         "path": str(folder.path),
         "task": folder.recipe.task,
         **({} if origin else {"preset": folder.manifest["preset"]}),
-        "parameters": count_parameters(config),
+        "parameters": count_parameters(config, folder.recipe),
         "bytes": sum(path.stat().st_size for path in folder.path.iterdir() if path.is_file()),
         "config": asdict(config),
         "trained": origin
@@ -88,7 +89,8 @@ def _origin(recipe: Recipe) -> dict[str, Any]:
     return origin.model_dump(exclude_none=True) if origin else {}
 
 
-def count_parameters(config: Config) -> int:
-    """Count parameters, tied ones once, without allocating them."""
+def count_parameters(config: Config, recipe: Recipe | None = None) -> int:
+    """Count parameters, tied ones once, without allocating any; of a recipe, as it trains them."""
     with torch.device("meta"):
-        return sum(parameter.numel() for parameter in build(config).parameters())
+        model = build(config) if recipe is None else build_model(recipe, config)
+        return sum(parameter.numel() for parameter in model.parameters())

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import torch
-from PIL import Image
 from pydantic import TypeAdapter, ValidationError
 
 from manyheads.app.folder import ModelFolder
@@ -17,17 +16,19 @@ from manyheads.app.recipe import (
     ClassifyRecipe,
     FillRecipe,
     GenerateRecipe,
+    ReconstructRecipe,
     TagRecipe,
     TranslateRecipe,
 )
 from manyheads.app.tagging import Spacer
-from manyheads.data.images import open_image
+from manyheads.data.images import Picture as Content
+from manyheads.data.images import open_picture, unreadable
 from manyheads.errors import ManyheadsError, UsageError, nearest
-from manyheads.tasks.classify import classify
+from manyheads.tasks.classify import answers, classify
 from manyheads.tasks.decoding import DecodeConfig, Translation, translate
 from manyheads.train.device import best_device
 
-Picture = str | Path | Image.Image
+Picture = str | Path | Content
 LINES = 1024  # texts taken from a stream at a time
 
 
@@ -178,6 +179,9 @@ class Classifier:
         size = (image_size, image_size) if isinstance(image_size, int) else image_size
         if size is not None:
             self.preprocessing = replace(self.preprocessing, height=size[0], width=size[1])
+        recipe = folder.recipe
+        assert isinstance(recipe, ClassifyRecipe)
+        self.multi_label = recipe.data.multi_label
         self.model = folder.model(size).to(best_device())
 
     @overload
@@ -186,16 +190,25 @@ class Classifier:
     def __call__(self, picture: list[Picture]) -> list[str]: ...
     def __call__(self, picture: Picture | list[Picture]) -> str | list[str]:
         """Name the likeliest class of one picture, or of several."""
-        if isinstance(picture, str | Path | Image.Image):
+        if not isinstance(picture, list):
             return self.classify([picture])[0][0].label
         return [best.label for best, *_ in self.classify(picture)]
 
     def classify(self, pictures: Sequence[Picture], *, top: int = 5) -> list[list[Guess]]:
-        """Return the `top` likeliest classes of each picture with their probabilities."""
+        """Return the `top` likeliest classes of each picture with their probabilities.
+
+        Where several classes may apply to a picture, each has a probability of its own.
+        """
         if not pictures:
             return []
-        pixels = torch.stack([self.pixels(picture) for picture in pictures])
-        probabilities = classify(self.model, self.preprocessing, pixels).exp()
+        return self.guesses(torch.stack([self.pixels(picture) for picture in pictures]), top=top)
+
+    def guesses(self, pixels: torch.Tensor, *, top: int = 5) -> list[list[Guess]]:
+        """The same for pictures that are `pixels` already: (picture, channel, height, width)."""
+        if self.multi_label:
+            probabilities = answers(self.model, self.preprocessing, pixels).sigmoid()
+        else:
+            probabilities = classify(self.model, self.preprocessing, pixels).exp()
         values, classes = probabilities.topk(min(top, len(self.labels)))
         return [
             [Guess(self.labels[c], p) for c, p in zip(row_classes, row_values, strict=True)]
@@ -204,11 +217,24 @@ class Classifier:
 
     def pixels(self, picture: Picture) -> torch.Tensor:
         """Preprocess a picture as in training: (channel, height, width), 0..255."""
-        image = picture if isinstance(picture, Image.Image) else open_image(Path(picture))
-        return torch.from_numpy(self.preprocessing.pixels(image).copy())
+        named = isinstance(picture, str | Path)
+        image = open_picture(Path(picture)) if isinstance(picture, str | Path) else picture
+        try:
+            return torch.from_numpy(self.preprocessing.pixels(image).copy())
+        except ValueError as error:  # other channels than the model's
+            raise unreadable(str(picture) if named else "The picture", error) from error
 
 
-Predictor = Translator | Classifier | Generator | Filler | Spacer
+class Reconstruction:
+    """A model that has learned from pictures alone, for classifiers to start from."""
+
+    def __init__(self, folder: ModelFolder) -> None:
+        self.folder = folder
+        self.preprocessing = folder.preprocessing()
+        self.model = folder.model().to(best_device())
+
+
+Predictor = Translator | Classifier | Reconstruction | Generator | Filler | Spacer
 
 
 def load(model: str | Path, *, image_size: int | tuple[int, int] | None = None) -> Predictor:
@@ -235,4 +261,6 @@ def load(model: str | Path, *, image_size: int | tuple[int, int] | None = None) 
         return Filler(folder)
     if isinstance(folder.recipe, TagRecipe):
         return Spacer(folder)
+    if isinstance(folder.recipe, ReconstructRecipe):
+        return Reconstruction(folder)
     return Translator(folder)

@@ -7,17 +7,21 @@ from typing import Any, NamedTuple, cast
 
 from manyheads.app.folder import (
     CACHE,
+    ModelFolder,
     read_json,
     write_atomically,
     write_json,
     write_labels,
+    write_preprocessing,
     write_vocabularies,
 )
+from manyheads.app.paths import find_model
 from manyheads.app.recipe import (
     ClassifyRecipe,
     FillRecipe,
     GenerateRecipe,
     Recipe,
+    ReconstructRecipe,
     TagRecipe,
     TranslateRecipe,
 )
@@ -37,6 +41,7 @@ from manyheads.app.vocabulary import (
     tokenizers,
 )
 from manyheads.data.characters import Characters
+from manyheads.data.images import ImageSet
 from manyheads.data.monolingual import Sentences
 from manyheads.data.spacing import without_spaces
 from manyheads.data.splits import refuse_test
@@ -44,16 +49,21 @@ from manyheads.data.streamed import StreamedCorpus
 from manyheads.data.text import Corpus
 from manyheads.data.token_store import TokenStore, encode_on_disk
 from manyheads.data.tokenizer import TextTokenizer, Tokenizer
+from manyheads.errors import RecipeError
 from manyheads.models.presets import Config
+from manyheads.models.vit import VitConfig
 from manyheads.tasks.classify import ClassifyTask
 from manyheads.tasks.decoding import SpecialIds
+from manyheads.tasks.distil import Teacher
 from manyheads.tasks.language import MaskedToken, NextToken
 from manyheads.tasks.metrics import TEXT_METRICS
+from manyheads.tasks.reconstruct import ReconstructTask
 from manyheads.tasks.tag import Spacing
 from manyheads.tasks.tag import measure as measure_spacing
 from manyheads.tasks.tokenwise import Examples, TokenTask
 from manyheads.tasks.tokenwise import measure as measure_tokens
 from manyheads.tasks.translate import TranslateTask
+from manyheads.train.device import best_device
 from manyheads.train.task import Task
 
 
@@ -81,6 +91,8 @@ def prepare(recipe: Recipe, out: Path, say: Callable[[str], None]) -> Prepared:
         return _prepare_language(recipe, out, say)
     if isinstance(recipe, TagRecipe):
         return _prepare_tags(recipe, out, say)
+    if isinstance(recipe, ReconstructRecipe):
+        return _prepare_reconstruction(recipe, say)
     return _prepare_images(recipe, say)
 
 
@@ -155,10 +167,19 @@ def _on_disk(
 
 
 def _prepare_images(recipe: ClassifyRecipe, say: Callable[[str], None]) -> Prepared:
-    images, valid = image_splits(recipe.data)
-    refuse_test_splits(images, valid)
+    images, valid = _pictures(recipe, say)
     say(f"{len(images):,} pictures of {len(images.classes)} classes")
-    task = ClassifyTask(images, valid, recipe.image, recipe.augment, recipe.train, seed=recipe.seed)
+    task = ClassifyTask(
+        images,
+        valid,
+        recipe.image,
+        recipe.augment,
+        recipe.train,
+        seed=recipe.seed,
+        device=best_device(),
+        distil=recipe.distil,
+        teacher=_teacher(recipe, images.classes),
+    )
     config = recipe.config(classes=len(images.classes))
     return Prepared(
         task,
@@ -166,6 +187,55 @@ def _prepare_images(recipe: ClassifyRecipe, say: Callable[[str], None]) -> Prepa
         lambda folder: write_labels(folder, recipe, images.classes),
         _digest(*images.hashes, *valid.hashes),
     )
+
+
+def _prepare_reconstruction(recipe: ReconstructRecipe, say: Callable[[str], None]) -> Prepared:
+    images, valid = _pictures(recipe, say)
+    say(f"{len(images):,} pictures")
+    config = recipe.config()
+    assert isinstance(config, VitConfig)
+    task = ReconstructTask(
+        images,
+        valid,
+        recipe.image,
+        recipe.augment,
+        recipe.train,
+        config.patch,
+        seed=recipe.seed,
+        device=best_device(),
+    )
+    return Prepared(
+        task,
+        config,
+        lambda folder: write_preprocessing(folder, recipe),
+        _digest(*images.hashes, *valid.hashes),
+    )
+
+
+def _pictures(
+    recipe: ClassifyRecipe | ReconstructRecipe, say: Callable[[str], None]
+) -> tuple[ImageSet, ImageSet]:
+    """Read training and validation pictures, and say what was left out."""
+    train, valid = image_splits(recipe.data)
+    refuse_test_splits(train, valid)
+    lost = dict.fromkeys(train.left_out + valid.left_out)
+    if lost:
+        names = ", ".join(list(lost)[:8]) + (", ..." if len(lost) > 8 else "")
+        say(f"left out {len(lost):,} pictures that cannot be read: {names}")
+    return train, valid
+
+
+def _teacher(recipe: ClassifyRecipe, classes: list[str]) -> Teacher | None:
+    """Load the classifier that a recipe learns from."""
+    if recipe.distil is None:
+        return None
+    folder = ModelFolder(find_model(recipe.distil.teacher))
+    if not isinstance(folder.recipe, ClassifyRecipe):
+        raise RecipeError(
+            f"distil.teacher: the task of {folder.path} is {folder.recipe.task!r}; a teacher is a "
+            "classifier."
+        )
+    return Teacher(folder.model(), folder.preprocessing(), recipe.image, folder.labels(), classes)
 
 
 def _prepare_language(

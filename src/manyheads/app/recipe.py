@@ -31,10 +31,14 @@ from manyheads.models.language_model import LanguageModelConfig
 from manyheads.models.masked_lm import MaskedConfig
 from manyheads.models.presets import PRESETS, Config, preset
 from manyheads.models.tagger import TaggerConfig
+from manyheads.models.vit import VitConfig
 from manyheads.tasks.classify import METRICS as CLASSIFY_METRICS
-from manyheads.tasks.classify import ClassifyTrainConfig
+from manyheads.tasks.classify import MULTI_LABEL_METRICS, ClassifyTrainConfig
 from manyheads.tasks.decoding import DecodeConfig
+from manyheads.tasks.distil import Distil
 from manyheads.tasks.language import MASK, FillTrainConfig
+from manyheads.tasks.reconstruct import METRICS as RECONSTRUCT_METRICS
+from manyheads.tasks.reconstruct import ReconstructTrainConfig
 from manyheads.tasks.tag import METRICS as TAG_METRICS
 from manyheads.tasks.tokenwise import METRICS as LANGUAGE_METRICS
 from manyheads.tasks.tokenwise import TokenTrainConfig
@@ -60,8 +64,12 @@ class TranslateData(Table):
     target_column: int | str | None = None
 
 
-class ClassifyData(Table):
-    """The [data] table of a classifier: folders, parquet files (a pattern with *), or "digits"."""
+class PictureData(Table):
+    """The [data] table of what learns from pictures.
+
+    Folders, tables (.csv, .tsv, .jsonl), .parquet and .tar files (a pattern with *), a name on the
+    hub, or "digits".
+    """
 
     root: str | None = None
     train: str
@@ -69,8 +77,22 @@ class ClassifyData(Table):
     test: str | None = None
     hold_out: int = Field(default=0, ge=0)
     random_state: int = Field(default=0, ge=0)
-    image: str = "image"  # column of a parquet file
+    image: str = "image"  # column of a table
     label: str = "label"
+    # What to do about a picture that cannot be read: stop there, or leave it out. To leave them out
+    # every picture is opened once at the beginning.
+    bad: Literal["stop", "skip"] = "stop"
+
+
+class ClassifyData(PictureData):
+    """The [data] table of a classifier."""
+
+    multi_label: bool = False  # any number of classes a picture
+    separator: str = Field(default=";", min_length=1)  # between them, in a text
+
+
+class ReconstructData(PictureData):
+    """The [data] table of what learns from pictures alone; a folder needs no class folders."""
 
 
 class SentenceData(Table):
@@ -107,6 +129,15 @@ class Start(Table):
         return self
 
 
+class ImageStart(Table):
+    """The [start] table of a classifier: a trained folder whose weights it begins with.
+
+    The head is a new one, unless the classes are the same.
+    """
+
+    model: str
+
+
 class Converted(Table):
     """The [converted] table: where a model comes from that was not trained here."""
 
@@ -140,9 +171,10 @@ class _Recipe(Table, ABC):
         if not derived.keys() <= set(allowed) or not self._fits(base):
             raise RecipeError(
                 f"model.preset {self.model['preset']!r} does not fit the task: "
-                "a transformer- or seq2seq- preset translates; a vit-, hybrid-, resnet-, bit-, "
-                "vgg- or mlp preset classifies; a gpt preset generates, a bert- preset fills, a "
-                "tagger- preset tags."
+                "a transformer- or seq2seq- preset translates; a vit-, deit-, cct-, swin-, cvt-, "
+                "coatnet-, hybrid-, resnet-, bit-, vgg- or mlp preset classifies, and a vit- "
+                "preset reconstructs; a gpt preset generates, a bert- preset fills, a tagger- "
+                "preset tags."
             )
         for key, value in changes.items():
             if key not in allowed:
@@ -194,16 +226,46 @@ class ClassifyRecipe(_Recipe):
     task: Literal["classify"]
     data: ClassifyData
     converted: Converted | None = None
+    start: ImageStart | None = None
     image: Preprocessing = Preprocessing()
     augment: Augmentation = Augmentation()
+    distil: Distil | None = None
     train: ClassifyTrainConfig = ClassifyTrainConfig()
 
+    @model_validator(mode="after")
+    def _distils_one_class_each(self) -> "ClassifyRecipe":
+        if self.distil is not None and self.data.multi_label:
+            raise ValueError("a teacher of several classes a picture cannot be learned from yet")
+        return self
+
     def _from_data(self) -> dict[str, int]:
-        return {
-            "channels": self.image.channels,
-            "height": self.image.height,
-            "width": self.image.width,
-        }
+        return _picture(self.image)
+
+
+class ReconstructRecipe(_Recipe):
+    """A recipe with task = "reconstruct": hidden patches are drawn from what is around them."""
+
+    task: Literal["reconstruct"]
+    data: ReconstructData
+    image: Preprocessing = Preprocessing()
+    augment: Augmentation = Augmentation()
+    train: ReconstructTrainConfig = ReconstructTrainConfig()
+
+    @model_validator(mode="after")
+    def _mixes_nothing(self) -> "ReconstructRecipe":
+        if self.augment.mixes:
+            raise ValueError("mixup and cutmix mix classes, and there are none: leave them out")
+        return self
+
+    def _fits(self, base: Config) -> bool:
+        return isinstance(base, VitConfig)
+
+    def _from_data(self) -> dict[str, int]:
+        return _picture(self.image) | {"classes": 1}  # its head is not used
+
+
+def _picture(image: Preprocessing) -> dict[str, int]:
+    return {"channels": image.channels, "height": image.height, "width": image.width}
 
 
 class GenerateRecipe(_Recipe):
@@ -250,12 +312,15 @@ class TagRecipe(_Recipe):
         return {"pad": CHARACTER_PAD, "classes": len(TAGS)}
 
 
-Recipe = TranslateRecipe | ClassifyRecipe | GenerateRecipe | FillRecipe | TagRecipe
+Recipe = (
+    TranslateRecipe | ClassifyRecipe | ReconstructRecipe | GenerateRecipe | FillRecipe | TagRecipe
+)
 PATHS = ("data.root=", "data.train=", "data.valid=", "data.test=")
 _ADAPTER: TypeAdapter[Recipe] = TypeAdapter(Annotated[Recipe, Field(discriminator="task")])
 _TASKS: dict[str, type[Recipe]] = {
     "translate": TranslateRecipe,
     "classify": ClassifyRecipe,
+    "reconstruct": ReconstructRecipe,
     "generate": GenerateRecipe,
     "fill": FillRecipe,
     "tag": TagRecipe,
@@ -264,6 +329,7 @@ _TASKS: dict[str, type[Recipe]] = {
 # and says nothing that the loss does not.
 _MEASURED = {
     "classify": CLASSIFY_METRICS,
+    "reconstruct": RECONSTRUCT_METRICS,
     "generate": tuple(name for name in LANGUAGE_METRICS if name != "perplexity"),
     "fill": tuple(name for name in LANGUAGE_METRICS if name != "perplexity"),
     "tag": TAG_METRICS,
@@ -337,9 +403,11 @@ def _check_range(key: str, value: float, *, whole: bool) -> None:
 def _check_early_stop(recipe: Recipe) -> None:
     """Refuse to stop by what is not measured, before training rather than after."""
     stop = recipe.train.early_stop
-    names = (
-        recipe.evaluate.metrics if isinstance(recipe, TranslateRecipe) else _MEASURED[recipe.task]
-    )
+    names = _MEASURED.get(recipe.task, ())
+    if isinstance(recipe, TranslateRecipe):
+        names = recipe.evaluate.metrics
+    elif isinstance(recipe, ClassifyRecipe) and recipe.data.multi_label:
+        names = MULTI_LABEL_METRICS
     measured = [f"val_{name}" for name in names]
     if stop is not None and stop.metric not in measured:
         raise RecipeError(

@@ -17,12 +17,12 @@ from manyheads.app.folder import (
     write_manifest,
     write_weights,
 )
+from manyheads.app.model import build_model
 from manyheads.app.predict import load
 from manyheads.app.prepare import prepare
 from manyheads.app.recipe import Recipe, write_recipe
 from manyheads.app.start import begin
 from manyheads.errors import InterruptedRunError, RecipeError, UsageError
-from manyheads.models.build import build
 from manyheads.streams import stream
 from manyheads.train import checkpoint
 from manyheads.train.config import Precision
@@ -66,7 +66,9 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
     threads = set_threads(recipe.train.threads)
     task, config, inputs, data = prepare(recipe, out, observer.say)
     torch.manual_seed(stream(recipe.seed, "init"))
-    model = build(config)  # before anything is written: a Config may still be impossible
+    model = build_model(
+        recipe, config
+    )  # before anything is written: a Config may still be impossible
     out.mkdir(parents=True, exist_ok=True)
     remove_unfinished(out)
     _write_recipe(out, write_recipe(recipe, config))
@@ -80,6 +82,8 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
         write_manifest(out, recipe, precision)
 
     model.to(device)
+    if getattr(recipe.train, "channels_last", False):
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     precision = _precision(recipe, model, task, out, observer)
     try:
         fit(

@@ -2,16 +2,21 @@
 
 import hashlib
 
+import torch
+
 from manyheads.app.paths import endings, find_data
-from manyheads.app.recipe import CONVERTED, ClassifyData, TranslateData
+from manyheads.app.recipe import CONVERTED, ClassifyData, PictureData, TranslateData
 from manyheads.data.dates import SPLITS, generate
 from manyheads.data.digits import read_digits
 from manyheads.data.formats import FORMATS, HUB, read_pairs
-from manyheads.data.images import ImageSet, hold_out, read_folder, read_parquet
+from manyheads.data.hub_images import read_hub
+from manyheads.data.images import ImageSet, hold_out, read_folder, read_parquet, read_unlabelled
+from manyheads.data.listing import LISTINGS, read_listing
+from manyheads.data.shards import read_shards
 from manyheads.data.splits import refuse_test
 from manyheads.data.streamed import StreamedCorpus, read_bounded
 from manyheads.data.text import Corpus, hashes, origin, read_parallel
-from manyheads.errors import RecipeError, UsageError, nearest
+from manyheads.errors import DataError, RecipeError, UsageError, nearest
 
 DATES = {"train": 120_000, "valid": 3_300, "test": 3_300}  # pairs generated a split
 
@@ -84,20 +89,49 @@ def _dates(split: str) -> Corpus:
     )
 
 
-def read_images(name: str, data: ClassifyData) -> ImageSet:
-    """Read pictures: "digits", a folder of class folders, or parquet files."""
+def read_images(name: str, data: PictureData) -> ImageSet:
+    """Read pictures, whatever form they come in; those that cannot be read as data.bad says."""
+    images = find_images(name, data)
+    if data.bad == "stop":
+        return images
+    found = images.readable(torch.get_num_threads())
+    if not len(found):
+        raise DataError(f"{images.origin}: none of {len(images):,} pictures can be read.")
+    return found
+
+
+def find_images(name: str, data: PictureData) -> ImageSet:
+    """Find pictures and their labels, without opening any of them."""
+    separator = data.separator if isinstance(data, ClassifyData) and data.multi_label else None
+    columns = (data.image, data.label)
     if name == "digits":
         return read_digits()
     _refuse_converted(name)
+    if name.startswith(HUB):
+        return read_hub(name, *columns, separator)
     paths = find_data(name, data.root)
     if any(path.is_dir() for path in paths):
         if len(paths) > 1:
             raise RecipeError(f"{name!r} matches {len(paths)} folders or files: name one folder.")
-        return read_folder(paths[0])
-    return read_parquet(paths, data.image, data.label)
+        if separator is not None:
+            raise RecipeError(
+                "data.multi_label: class folders give each picture one class. List the pictures "
+                f"in a table ({', '.join(LISTINGS)}) instead."
+            )
+        if isinstance(data, ClassifyData):
+            return read_folder(paths[0])
+        return read_unlabelled(paths[0])
+    suffixes = {path.suffix for path in paths}
+    if suffixes == {".tar"}:
+        return read_shards(paths, data.label, separator)
+    if suffixes <= set(LISTINGS):
+        if len(paths) > 1:
+            raise RecipeError(f"{name!r} matches {len(paths)} tables: name one.")
+        return read_listing(paths[0], *columns, separator)
+    return read_parquet(paths, *columns, separator)
 
 
-def image_splits(data: ClassifyData) -> tuple[ImageSet, ImageSet]:
+def image_splits(data: PictureData) -> tuple[ImageSet, ImageSet]:
     """Read training and validation pictures.
 
     Raises:
@@ -105,7 +139,8 @@ def image_splits(data: ClassifyData) -> tuple[ImageSet, ImageSet]:
     """
     train = read_images(data.train, data)
     if data.valid is not None:
-        return train, read_images(data.valid, data).relabel(train.classes)
+        valid = read_images(data.valid, data)
+        return train, valid.relabel(train.classes)
     if data.hold_out == 0:
         raise RecipeError(
             "There is no validation data: set data.valid, or data.hold_out to a number of pictures."
@@ -118,14 +153,14 @@ def corpus_split(split: str, data: TranslateData) -> Corpus:
     return read_corpus(_named(split, data), data)
 
 
-def image_split(split: str, data: ClassifyData) -> ImageSet:
+def image_split(split: str, data: PictureData) -> ImageSet:
     """Read the pictures that a recipe names for a split."""
     if split in ("train", "valid"):
         return image_splits(data)[split == "valid"]
     return read_images(_named(split, data), data)
 
 
-def _named(split: str, data: TranslateData | ClassifyData) -> str:
+def _named(split: str, data: TranslateData | PictureData) -> str:
     names = {"train": data.train, "valid": data.valid, "test": data.test}
     name = names.get(split)
     if name is None:

@@ -12,9 +12,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from manyheads.app.folder import ModelFolder, sha256, write_json
+from manyheads.app.folder import ModelFolder, read_json, sha256, write_json
 from manyheads.app.paths import find_model
-from manyheads.app.recipe import FillRecipe, GenerateRecipe, Recipe, TranslateRecipe
+from manyheads.app.recipe import (
+    ClassifyRecipe,
+    FillRecipe,
+    GenerateRecipe,
+    Recipe,
+    TranslateRecipe,
+)
+from manyheads.app.start_images import start_classifier
 from manyheads.app.vocabulary import SHARED, SOURCE, TARGET, Vocabularies
 from manyheads.data.tokenizer import Tokenizer
 from manyheads.errors import RecipeError
@@ -89,11 +96,14 @@ def start_vocabularies(
 
 def begin(model: nn.Module, recipe: Recipe, out: Path, say: Callable[[str], None]) -> None:
     """Start a new run's model as its recipe says, and note in start.json what came from where."""
-    if not isinstance(recipe, TranslateRecipe) or recipe.start is None:
+    if not isinstance(recipe, TranslateRecipe | ClassifyRecipe) or recipe.start is None:
         return
     if checkpoints(out / "state"):  # resumed: the weights have learned since
         return
-    record = start(model, recipe)
+    if isinstance(recipe, ClassifyRecipe):
+        record = start_classifier(model, recipe, read_json(out / "labels.json"))
+    else:
+        record = start(model, recipe)
     write_json(out / "start.json", record)
     for side, entry in record.items():
         say(f"{side}: {len(entry['tensors'])} tensors from {entry['model']}")

@@ -1,13 +1,17 @@
 """manyheads check-data."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from manyheads.app.check import Checked, Cleaned
+    from manyheads.app.check_images import CheckedImages
+    from manyheads.data.image_checks import PictureFinding
 
 COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -18,7 +22,7 @@ def run(
         typer.Argument(
             metavar="PATH",
             help="Corpora: the stem of two files, a .tsv, .csv, .jsonl, .parquet or .tmx file, "
-            "hub:owner/name; or one recipe.",
+            "hub:owner/name; pictures: a folder, .tar, or any table with --images; or one recipe.",
         ),
     ],
     source: Annotated[str | None, typer.Option(help="Language of the source side.")] = None,
@@ -39,9 +43,104 @@ def run(
         Path | None,
         typer.Option(metavar="OUT", help="Write the cleaned corpus, and OUT.log.jsonl."),
     ] = None,
+    images: Annotated[
+        bool, typer.Option("--images", help="These are pictures: a table of paths and labels.")
+    ] = False,
+    image: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Of a table of pictures: paths or pictures.")
+    ] = "image",
+    label: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Of a table of pictures: the labels.")
+    ] = "label",
+    multi_label: Annotated[
+        bool, typer.Option("--multi-label", help="Several labels a picture, separated by ;.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look for damage in parallel text: line numbers and remedies. Exit code 1 with errors."""
+    """Look for damage in parallel text or in pictures: where, and what to do.
+
+    Exit code 1 with errors.
+    """
+    from manyheads.app.check_images import are_images
+
+    if images or all(map(are_images, paths)):
+        given = (source, target, source_column, target_column, fix)
+        columns = {"image": image, "label": label, "multi_label": multi_label}
+        _check_images(paths, given, columns, test, valid, as_json=json)
+    else:
+        _check_text(
+            paths, source, target, source_column, target_column, test, valid, fix, as_json=json
+        )
+
+
+def _check_images(
+    paths: list[str],
+    given: tuple[object, ...],
+    columns: dict[str, Any],
+    test: str | None,
+    valid: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from manyheads.app.check import is_recipe
+    from manyheads.app.check_images import check_image_recipe, check_images
+    from manyheads.cli.show import print_json
+    from manyheads.errors import UsageError
+
+    if any(each is not None for each in given):
+        raise UsageError("Pictures have no --source, --target, their columns, or --fix.")
+    if any(map(is_recipe, paths)):
+        if len(paths) > 1 or test or valid:
+            raise UsageError("A recipe names its own data: give one recipe and no other data.")
+        checked = check_image_recipe(paths[0])
+    else:
+        checked = check_images(paths, **columns, test=test, valid=valid)
+    if as_json:
+        print_json({"corpora": [_images_as_json(each) for each in checked], "fixed": None})
+    else:
+        for each in checked:
+            heading = (
+                f"{each.name}: {len(each.images):,} pictures, {len(each.images.classes)} classes"
+            )
+            _show_findings(
+                heading,
+                [
+                    (f.severity, f.count, "", f"{f.what} [{f.kind}]", f"{_examples(f)}\n{f.remedy}")
+                    for f in each.findings
+                ],
+            )
+    if any(each.errors for each in checked):
+        raise typer.Exit(1)
+
+
+def _examples(finding: "PictureFinding") -> str:
+    more = "\n..." if finding.count > len(finding.examples) else ""
+    return "\n".join(finding.examples) + more
+
+
+def _images_as_json(checked: "CheckedImages") -> dict[str, object]:
+    return {
+        "name": checked.name,
+        "data": checked.images.origin,
+        "pictures": len(checked.images),
+        "classes": len(checked.images.classes),
+        "errors": checked.errors,
+        "findings": [asdict(finding) for finding in checked.findings],
+    }
+
+
+def _check_text(
+    paths: list[str],
+    source: str | None,
+    target: str | None,
+    source_column: str | None,
+    target_column: str | None,
+    test: str | None,
+    valid: str | None,
+    fix: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     from manyheads.app.check import check, clean, cleaned_files, is_recipe, plan, plan_recipe
     from manyheads.cli.show import print_json
     from manyheads.errors import UsageError
@@ -60,10 +159,10 @@ def run(
     checked = []
     for place, held_out in plans:
         checked.append(check(place, held_out))
-        if not json:
+        if not as_json:
             _show(checked[-1])
     cleaned = clean(checked[0], fix) if fix is not None else None
-    if json:
+    if as_json:
         print_json({"corpora": [_as_json(each) for each in checked], "fixed": _files(cleaned)})
     elif cleaned is not None:
         print(
@@ -79,39 +178,43 @@ def _column(text: str | None) -> str | int | None:
 
 
 def _show(checked: "Checked") -> None:
+    rows = []
+    for finding in checked.findings:
+        more = ", ..." if finding.count > len(finding.lines) else ""
+        side = f" ({finding.sides})" if finding.sides != "both" else ""
+        lines = ", ".join(map(str, finding.lines)) + more
+        words = f"{finding.what}{side} [{finding.kind}]"
+        rows.append((finding.severity, finding.count, lines, words, finding.remedy))
+    _show_findings(f"{checked.place.origin}: {len(checked.checker):,} pairs", rows)
+
+
+def _show_findings(heading: str, rows: Sequence[tuple[str, int, str, str, str]]) -> None:
+    """Print a table of severity, count, lines, what it is, and more about it."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    findings = checked.findings
-    heading = f"{checked.place.origin}: {len(checked.checker):,} pairs"
-    print(f"{heading}, {_counted(checked)}" if findings else f"{heading}, nothing to complain of")
-    if not findings:
+    if not rows:
+        print(f"{heading}, nothing to complain of")
         return
+    counts = Counter(severity for severity, *_ in rows)
+    counted = [
+        f"{counts[name]} {name}{'s' * (counts[name] > 1)}" for name in COLOURS if counts[name]
+    ]
+    print(f"{heading}, {', '.join(counted)}")
     table = Table(box=None, show_header=True, header_style="bold", pad_edge=False)
     table.add_column("")
     table.add_column("count", justify="right")
-    table.add_column("lines", max_width=20)
+    with_lines = any(lines for _, _, lines, _, _ in rows)
+    if with_lines:
+        table.add_column("lines", max_width=20)
     table.add_column("what, and what to do")
-    for finding in findings:
-        more = ", ..." if finding.count > len(finding.lines) else ""
-        side = f" ({finding.sides})" if finding.sides != "both" else ""
-        words = Text(f"{finding.what}{side} [{finding.kind}]\n", style="bold")
-        words.append(finding.remedy, style="not bold")
-        table.add_row(
-            Text(finding.severity, style=COLOURS[finding.severity]),
-            f"{finding.count:,}",
-            ", ".join(map(str, finding.lines)) + more,
-            words,
-        )
+    for severity, count, lines, what, more in rows:
+        words = Text(f"{what}\n", style="bold")
+        words.append(more, style="not bold")
+        where = [lines] if with_lines else []
+        table.add_row(Text(severity, style=COLOURS[severity]), f"{count:,}", *where, words)
     Console().print(table)
-
-
-def _counted(checked: "Checked") -> str:
-    counts = dict.fromkeys(COLOURS, 0)
-    for finding in checked.findings:
-        counts[finding.severity] += 1
-    return ", ".join(f"{n} {name}{'s' * (n > 1)}" for name, n in counts.items() if n)
 
 
 def _as_json(checked: "Checked") -> dict[str, object]:

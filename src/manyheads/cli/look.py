@@ -25,9 +25,13 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
 ) -> None:
     """Show what a model attends to: a PNG, and for text a map in the terminal."""
-    from manyheads.app.predict import Classifier, Translator, load
+    from manyheads.app.predict import Classifier, Reconstruction, Translator, load
+    from manyheads.cli.show import other_use
+    from manyheads.errors import UsageError
 
     predictor = load(model)
+    if isinstance(predictor, Reconstruction):
+        raise UsageError(f"{model} is not looked at: {other_use(predictor)}")
     if shapes:
         _print_shapes(predictor, given, as_json=json)
     elif isinstance(predictor, Translator):
@@ -43,7 +47,7 @@ def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
 
     from manyheads.app.explain import shapes_of_image, shapes_of_text
     from manyheads.app.explain_tokens import shapes_of_tokens
-    from manyheads.app.predict import Classifier, Translator
+    from manyheads.app.predict import Classifier, Reconstruction, Translator
     from manyheads.cli.show import print_json
     from manyheads.lens.shapes import render_shapes
 
@@ -52,6 +56,7 @@ def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
     elif isinstance(predictor, Classifier):
         lines = shapes_of_image(predictor, Path(given))
     else:
+        assert not isinstance(predictor, Reconstruction)
         lines = shapes_of_tokens(predictor, given)
     if as_json:
         print_json([asdict(line) for line in lines])

@@ -9,6 +9,7 @@ import typer
 
 from manyheads import __version__
 from manyheads.cli import (
+    advise,
     check_data,
     classify,
     compare,
@@ -47,6 +48,7 @@ for verb in (
     info,
     models,
     check_data,
+    advise,
     fetch,
 ):
     app.command(name=verb.__name__.rpartition(".")[2].replace("_", "-"))(verb.run)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from manyheads.app.predict import Predictor
 
+WIDEST = 12  # classes of a confusion matrix that a terminal has room for
+
 
 def print_json(value: Any) -> None:
     """Print one JSON document on one line."""
@@ -24,16 +26,40 @@ def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) ->
     count = f"{line[counted]:,} {counted}"
     print(f"{folder}: {line['data']}, {count}")
     for name, score in line["all"].items():
-        print(f"  {name:<10} {score['value']:6.2f}   ({score['signature']})")
+        low, high = line.get("intervals", {}).get(name, (None, None))
+        between = "" if low is None else f" 95% within {low:.2f}-{high:.2f}"
+        print(f"  {name:<10} {score['value']:6.2f}{between}   ({score['signature']})")
     groups = line.get("groups") or {}
     for name, value in sorted(groups.items(), key=lambda entry: entry[1]):
         print(f"  {value:6.2f}   {name}")
+    if "classes" in line:
+        _print_classes(line)
     if "by_length" in line:
         _print_bins(line["by_length"], list(line["all"]))
     if "timing" in line:
         _print_timing(line["timing"])
     for remark in line.get("remarks", []):
         warn(f"{line['data']}: {remark}")
+
+
+def _print_classes(line: Mapping[str, Any]) -> None:
+    """Print the classes, the worst first, and what is mistaken for what."""
+    width = max(map(len, line["classes"]))
+    print(f"  {'class':<{width}} {'pictures':>9} {'precision':>10} {'recall':>7} {'F1':>7}")
+    ordered = sorted(line["classes"].items(), key=lambda entry: entry[1]["f1"])
+    for name, each in ordered:
+        print(
+            f"  {name:<{width}} {each['pictures']:>9,} {each['precision']:>10.2f} "
+            f"{each['recall']:>7.2f} {each['f1']:>7.2f}"
+        )
+    for each in line.get("confused", []):
+        print(f"  {each['count']:,} of {each['is']} taken for {each['said']}")
+    if len(line["classes"]) <= WIDEST and "confusion" in line:
+        print(f"  {'is / said':<{width}} " + " ".join(f"{n[:7]:>7}" for n in line["classes"]))
+        for name, row in zip(line["classes"], line["confusion"], strict=True):
+            print(f"  {name:<{width}} " + " ".join(f"{count:>7,}" for count in row))
+    if line.get("left_out"):
+        warn(f"{line['data']}: {line['left_out']:,} pictures could not be read and were left out.")
 
 
 def _print_bins(table: Mapping[str, Any], metrics: list[str]) -> None:
@@ -59,6 +85,8 @@ def _print_timing(timing: Mapping[str, Any]) -> None:
 def other_use(predictor: "Predictor") -> str:
     """Say what a model does, to somebody who wanted something else of it."""
     task = predictor.folder.recipe.task
+    if task == "reconstruct":
+        return "its task is 'reconstruct': start a classifier from it with start.model=FOLDER."
     return f"its task is {task!r}, so use `manyheads {task}`."
 
 

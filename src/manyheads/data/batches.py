@@ -48,7 +48,7 @@ class ImageBatch:
     """Normalised images and their classes."""
 
     images: Tensor  # (image, channel, height, width)
-    labels: Tensor  # (image,)
+    labels: Tensor  # (image,), or shares of the classes: (image, class)
     indices: np.ndarray
 
     @property

@@ -5,9 +5,11 @@ same stored numbers.
 """
 
 import hashlib
-import io
+import warnings
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -21,6 +23,13 @@ from manyheads.errors import DataError, MissingExtraError, NotFoundError
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
+SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".npy"}
+NPY = b"\x93NUMPY"  # how a file of numpy begins
+ANIMATED = "animated"  # in the info of the first frame of several
+
+# What a file holds: a picture, or an array (height, width, channel) of any number of channels.
+Picture = Image.Image | np.ndarray
+Mode = Literal["RGB", "L", "RGBA", "CMYK", "bands"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +40,8 @@ class Preprocessing:
 
     height: Annotated[int, Ge(1)] = 224
     width: Annotated[int, Ge(1)] = 224
-    mode: Literal["RGB", "L"] = "RGB"  # L: grey
+    mode: Mode = "RGB"  # L: grey; "bands": whatever the file has, `bands` channels of it
+    bands: Annotated[int, Ge(0)] = 0
     # Share of the resized picture that the centre crop keeps.
     crop: Annotated[float, Gt(0), Le(1)] = 1.0
     # How a picture of another shape is made to fit: its sides cut off, or squeezed together.
@@ -42,6 +52,11 @@ class Preprocessing:
 
     def __post_init__(self) -> None:
         """Refuse a mean or deviation for another number of channels."""
+        if (self.mode == "bands") != (self.bands > 0):
+            raise ValueError(
+                f"mode is {self.mode!r} and bands {self.bands}: bands is the number of channels of "
+                'mode "bands", and of no other'
+            )
         for name, values in (("mean", self.mean), ("std", self.std)):
             if len(values) not in (1, self.channels):
                 raise ValueError(
@@ -51,8 +66,8 @@ class Preprocessing:
 
     @property
     def channels(self) -> int:
-        """1 for grey, 3 for colour."""
-        return len(self.mode) if self.mode == "RGB" else 1
+        """1 for grey, 3 for colour, 4 with transparency or as printed, or as many as declared."""
+        return self.bands or len(self.mode)
 
     def box(self, width: int, height: int) -> tuple[float, float, float, float]:
         """Say which part of a width x height picture the model sees: left, top, right, bottom."""
@@ -66,14 +81,26 @@ class Preprocessing:
 
     def upright(self, picture: Image.Image) -> Image.Image:
         """Turn a picture as its camera says, lay it on white if transparent, and set its mode."""
-        picture = ImageOps.exif_transpose(picture)
-        if picture.mode.startswith("I;16"):  # 16 bits a pixel: convert would cut off, not scale
-            picture = picture.point(lambda value: value * (1 / 256))
-        return _on_white(picture).convert(self.mode)
+        picture = _eight_bits(ImageOps.exif_transpose(picture))
+        if self.mode == "bands":
+            return picture
+        return (picture if self.mode == "RGBA" else _on_white(picture)).convert(self.mode)
 
-    def pixels(self, picture: Image.Image) -> np.ndarray:
-        """Crop to the shape of the model's input, then resize: (channel, height, width), 0..255."""
+    def pixels(self, picture: Picture) -> np.ndarray:
+        """Crop to the shape of the model's input, then resize: (channel, height, width), 0..255.
+
+        Raises:
+            ValueError: it has another number of channels than the recipe declares.
+        """
+        if isinstance(picture, np.ndarray):
+            array = _eight_bit_array(picture)
+            if self.mode == "bands" or array.shape[2] not in (1, 3, 4):
+                return self._bands(array)
+            picture = Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array)
         picture = self.upright(picture)
+        if self.mode == "bands":
+            values = np.asarray(picture, dtype=np.uint8)
+            return self._bands(values[:, :, None] if values.ndim == 2 else values)
         box = self.box(*picture.size)
         size = (self.width, self.height)
         if box != (0, 0, *size):
@@ -82,11 +109,62 @@ class Preprocessing:
         values = np.asarray(picture, dtype=np.uint8)
         return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
 
+    def _bands(self, array: np.ndarray) -> np.ndarray:
+        """Crop and resize (height, width, channel), each channel by itself."""
+        if array.shape[2] != self.channels:
+            raise ValueError(
+                f"it has {array.shape[2]} channels, the recipe declares {self.channels} "
+                "(image.mode, image.bands)"
+            )
+        box, size = self.box(array.shape[1], array.shape[0]), (self.width, self.height)
+        channels = [
+            Image.fromarray(np.ascontiguousarray(each)) for each in np.moveaxis(array, 2, 0)
+        ]
+        if box != (0, 0, *size):
+            channels = [each.resize(size, Image.Resampling.BICUBIC, box=box) for each in channels]
+        return np.stack([np.asarray(each, dtype=np.uint8) for each in channels])
+
     def normalise(self, pixels: Tensor) -> Tensor:
         """Scale a batch of pixels to 0..1, subtract the mean and divide by the deviation."""
-        mean = torch.tensor(self.mean).view(-1, 1, 1)
-        std = torch.tensor(self.std).view(-1, 1, 1)
+        mean = torch.tensor(self.mean, device=pixels.device).view(-1, 1, 1)
+        std = torch.tensor(self.std, device=pixels.device).view(-1, 1, 1)
         return (pixels.float() / 255 - mean) / std
+
+    def restore(self, images: Tensor) -> Tensor:
+        """Undo `normalise`: values of 0..255 again."""
+        mean = torch.tensor(self.mean, device=images.device).view(-1, 1, 1)
+        std = torch.tensor(self.std, device=images.device).view(-1, 1, 1)
+        return (images.float() * std + mean) * 255
+
+
+def _eight_bits(picture: Image.Image) -> Image.Image:
+    """Scale deep greys to 0..255; Pillow's convert would cut off what is brighter."""
+    if picture.mode.startswith("I;16"):
+        return picture.point(lambda value: value * (1 / 256))
+    if picture.mode in ("I", "F"):
+        values = np.asarray(picture, dtype=np.float64)
+        largest = values.max(initial=0)
+        scale = 255 if picture.mode == "F" and largest <= 1 else 1 / 256 if largest > 255 else 1
+        return Image.fromarray(np.clip(values * scale, 0, 255).astype(np.uint8))
+    return picture
+
+
+def _eight_bit_array(array: np.ndarray) -> np.ndarray:
+    """Bring an array to (height, width, channel) of bytes: 16 bits and shares are scaled."""
+    if array.ndim == 2:
+        array = array[:, :, None]
+    if array.ndim != 3 or 0 in array.shape:
+        raise ValueError(f"its shape is {array.shape}, not (height, width, channel)")
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype == np.uint16:
+        return (array >> 8).astype(np.uint8)
+    if array.dtype.kind == "f" and array.min() >= 0 and array.max() <= 1:
+        return np.rint(array * 255).astype(np.uint8)
+    raise ValueError(
+        f"its numbers are {array.dtype} from {array.min()} to {array.max()}: allowed are uint8, "
+        "uint16, and fractions from 0 to 1"
+    )
 
 
 def _on_white(picture: Image.Image) -> Image.Image:
@@ -101,29 +179,71 @@ def _on_white(picture: Image.Image) -> Image.Image:
 class ImageSet:
     """Pictures with classes. Pictures are opened when asked for: a set may exceed memory."""
 
-    labels: np.ndarray  # (picture,) index into classes
+    labels: np.ndarray  # (picture,) index into classes; (picture, class) 0 or 1 if several apply
     classes: list[str]
     names: Sequence[str]  # of each picture, for messages
-    read: Callable[[int], Image.Image] = field(repr=False)
+    read: Callable[[int], Picture] = field(repr=False)
     origin: str = ""
     hashes: tuple[str, ...] = ()  # sha256 of each file, for the register of splits
+    left_out: tuple[str, ...] = ()  # names of pictures that could not be read
 
     def __len__(self) -> int:
         """Count the pictures."""
         return len(self.labels)
 
-    def open(self, index: int) -> Image.Image:
-        """Open one picture.
+    @property
+    def multi_label(self) -> bool:
+        """Whether a picture may have any number of classes."""
+        return self.labels.ndim == 2
+
+    def open(self, index: int) -> Picture:
+        """Open one picture; of an animated one the first frame.
 
         Raises:
             DataError: it cannot be read; the message names it.
         """
         try:
-            with self.read(index) as picture:
-                picture.load()
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+            return _load(lambda: self.read(index))
+        except UNREADABLE as error:
             raise unreadable(self.names[index], error) from error
+
+    def image(self, index: int) -> Image.Image:
+        """Open one picture that Pillow can show.
+
+        Raises:
+            DataError: it cannot be read, or is an array.
+        """
+        picture = self.open(index)
+        if isinstance(picture, np.ndarray):
+            raise unreadable(self.names[index], ValueError(NO_COLOURS))
         return picture
+
+    def pixels(self, index: int, preprocessing: Preprocessing) -> np.ndarray:
+        """Open one picture as the model sees it: (channel, height, width), 0..255.
+
+        Raises:
+            DataError: it cannot be read, or has the wrong number of channels.
+        """
+        picture = self.open(index)
+        try:
+            return preprocessing.pixels(picture)
+        except UNREADABLE as error:
+            raise unreadable(self.names[index], error) from error
+
+    def readable(self, threads: int = 1) -> "ImageSet":
+        """Leave out the pictures that cannot be read; every one is opened once to know."""
+
+        def fine(index: int) -> bool:
+            try:
+                self.open(index)
+            except DataError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(threads) as pool:
+            kept = np.array(list(pool.map(fine, range(len(self)))), dtype=bool)
+        lost = tuple(self.names[int(index)] for index in (~kept).nonzero()[0])
+        return replace(self.select(kept.nonzero()[0]), left_out=self.left_out + lost)
 
     def select(self, indices: np.ndarray) -> "ImageSet":
         """Take some of the pictures."""
@@ -148,8 +268,12 @@ class ImageSet:
                 f"{', '.join(unknown[:8])}. It knows {len(classes)}: "
                 f"{', '.join(classes[:8])}{', ...' * (len(classes) > 8)}."
             )
-        number = np.array([classes.index(name) for name in self.classes])
-        return replace(self, labels=number[self.labels], classes=classes)
+        number = np.array([classes.index(name) for name in self.classes], dtype=int)
+        if not self.multi_label:
+            return replace(self, labels=number[self.labels], classes=classes)
+        labels = np.zeros((len(self), len(classes)), dtype=self.labels.dtype)
+        labels[:, number] = self.labels
+        return replace(self, labels=labels, classes=classes)
 
     def describe(self, indices: Iterable[int]) -> str:
         """Name pictures as the user knows them."""
@@ -157,12 +281,52 @@ class ImageSet:
         return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
-def unreadable(name: str | Path, error: Exception) -> DataError:
+NO_COLOURS = "it is an array of numbers, not colours"
+# What Pillow and numpy raise about files that are damaged or something else.
+UNREADABLE = (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError)
+
+
+def unreadable(name: str | Path, error: BaseException) -> DataError:
     """Say that a picture cannot be read."""
-    reason = (
-        str(error) if "cannot identify" not in str(error) else "not a picture, or a damaged one"
+    reason = str(error)
+    if "cannot identify" in reason:
+        reason = "not a picture, or a damaged one"
+    if isinstance(error, Image.DecompressionBombError):
+        limit = 2 * (Image.MAX_IMAGE_PIXELS or 0)
+        reason = f"it has more than {limit:,} pixels (a decompression bomb?); make it smaller"
+    return DataError(
+        f"{name} cannot be read as a picture: {reason}. Remove it or save it again; "
+        'data.bad = "skip" trains without such pictures.'
     )
-    return DataError(f"{name} cannot be read as a picture: {reason}. Remove it or save it again.")
+
+
+def open_content(content: bytes) -> Picture:
+    """Open a picture, or an array of numpy, from the content of its file.
+
+    Raises:
+        ValueError: there is nothing in it.
+    """
+    if not content:
+        raise ValueError("it is empty (0 bytes)")
+    if content.startswith(NPY):
+        array: np.ndarray = np.load(BytesIO(content), allow_pickle=False)
+        return array
+    return Image.open(BytesIO(content))
+
+
+def open_picture(path: Path) -> Picture:
+    """Open a file of pixels; what it is follows from its content, not from its ending.
+
+    Raises:
+        NotFoundError: no such file.
+        DataError: it is not a picture, or a damaged one.
+    """
+    try:
+        return _load(lambda: open_content(path.read_bytes()))
+    except FileNotFoundError:
+        raise NotFoundError(f"There is no file {path}.") from None
+    except UNREADABLE as error:
+        raise unreadable(path, error) from error
 
 
 def open_image(path: Path) -> Image.Image:
@@ -172,14 +336,70 @@ def open_image(path: Path) -> Image.Image:
         NotFoundError: no such file.
         DataError: it is not a picture, or a damaged one.
     """
-    try:
-        with Image.open(path) as picture:
-            picture.load()
-    except FileNotFoundError:
-        raise NotFoundError(f"There is no file {path}.") from None
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise unreadable(path, error) from error
+    picture = open_picture(path)
+    if isinstance(picture, np.ndarray):
+        raise unreadable(path, ValueError(NO_COLOURS))
     return picture
+
+
+def _load(read: Callable[[], Picture]) -> Picture:
+    """Decode all of a picture, or raise: nothing is left to be read later."""
+    with warnings.catch_warnings():
+        # Up to twice Pillow's limit a picture is only large; beyond, it raises.
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        picture = read()
+        if isinstance(picture, np.ndarray):
+            return picture
+        with picture:
+            picture.load()
+            if getattr(picture, "is_animated", False):
+                picture = picture.copy()  # its first frame; the file of the others is closed now
+                picture.info[ANIMATED] = True
+    return picture
+
+
+def number_labels(
+    values: Sequence[object], names: Sequence[str], separator: str | None
+) -> tuple[np.ndarray, list[str]]:
+    """Number class names in alphabetical order.
+
+    Args:
+        values: of each picture, a name or number; with a separator a list of them, or a text.
+        names: of the pictures, for messages.
+        separator: between the names in a text; None: every picture has exactly one class.
+
+    Returns:
+        The labels as `ImageSet` has them, and the classes.
+
+    Raises:
+        DataError: a picture has no class, or several where it should have one.
+    """
+    if separator is None:
+        for name, value in zip(names, values, strict=True):
+            if isinstance(value, list | tuple):
+                raise DataError(
+                    f"{name} has a list of labels, {value!r}: set data.multi_label = true."
+                )
+            if value is None or not str(value).strip():
+                raise DataError(f"{name} has no label. Give it one, or remove it.")
+        texts = [str(value) for value in values]
+        classes = sorted(set(texts))
+        number = {each: index for index, each in enumerate(classes)}
+        return np.array([number[text] for text in texts], dtype=int), classes
+    lists = [_listed(value, separator) for value in values]
+    classes = sorted({each for listed in lists for each in listed})
+    number = {each: index for index, each in enumerate(classes)}
+    labels = np.zeros((len(lists), len(classes)), dtype=np.float32)
+    for row, listed in zip(labels, lists, strict=True):
+        row[[number[each] for each in listed]] = 1
+    return labels, classes
+
+
+def _listed(value: object, separator: str) -> list[str]:
+    if value is None:
+        return []
+    parts = value if isinstance(value, list | tuple) else str(value).split(separator)
+    return [text for text in (str(part).strip() for part in parts) if text]
 
 
 def read_folder(folder: Path) -> ImageSet:
@@ -211,13 +431,35 @@ def read_folder(folder: Path) -> ImageSet:
         labels=np.array([label for _, label in found]),
         classes=classes,
         names=[str(path) for path in paths],
-        read=lambda index: Image.open(paths[index]),
+        read=lambda index: open_content(paths[index].read_bytes()),
         origin=str(folder),
         hashes=(hashlib.sha256(listing.encode()).hexdigest(),),
     )
 
 
-def read_parquet(paths: Sequence[Path], image: str, label: str) -> ImageSet:
+def read_unlabelled(folder: Path) -> ImageSet:
+    """Read all pictures in a folder, at any depth, as one class.
+
+    Raises:
+        DataError: there are none.
+    """
+    paths = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SUFFIXES]
+    if not paths:
+        raise DataError(f"{folder} has no pictures ({', '.join(sorted(SUFFIXES))}).")
+    listing = "\n".join(f"{path.relative_to(folder)}\t{path.stat().st_size}" for path in paths)
+    return ImageSet(
+        labels=np.zeros(len(paths), dtype=int),
+        classes=["picture"],
+        names=[str(path) for path in paths],
+        read=lambda index: open_content(paths[index].read_bytes()),
+        origin=str(folder),
+        hashes=(hashlib.sha256(listing.encode()).hexdigest(),),
+    )
+
+
+def read_parquet(
+    paths: Sequence[Path], image: str, label: str, separator: str | None = None
+) -> ImageSet:
     """Read parquet files with a column of encoded pictures and a column of class names.
 
     The picture column holds bytes, or the struct with a field `bytes` that Hugging Face writes.
@@ -232,7 +474,7 @@ def read_parquet(paths: Sequence[Path], image: str, label: str) -> ImageSet:
     except ImportError:
         raise MissingExtraError(package="pyarrow", extra="images") from None
     contents: list[bytes] = []
-    values: list[str] = []
+    values: list[object] = []
     names: list[str] = []
     for path in paths:
         try:
@@ -249,17 +491,16 @@ def read_parquet(paths: Sequence[Path], image: str, label: str) -> ImageSet:
             raise DataError(f"{path} cannot be read as parquet: {error}.") from error
         cells = table[image].to_pylist()
         contents += [cell["bytes"] if isinstance(cell, dict) else cell for cell in cells]
-        values += [str(value) for value in table[label].to_pylist()]
+        values += table[label].to_pylist()
         names += [f"{path}, row {row}" for row in range(len(cells))]
     if not contents:
         raise DataError(f"{', '.join(map(str, paths))}: no rows.")
-    classes = sorted(set(values))
-    number = {name: index for index, name in enumerate(classes)}
+    labels, classes = number_labels(values, names, separator)
     return ImageSet(
-        labels=np.array([number[value] for value in values]),
+        labels=labels,
         classes=classes,
         names=names,
-        read=lambda index: Image.open(io.BytesIO(contents[index])),
+        read=lambda index: open_content(contents[index] or b""),
         origin=", ".join(map(str, paths)),
         hashes=tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths),
     )
@@ -267,6 +508,8 @@ def read_parquet(paths: Sequence[Path], image: str, label: str) -> ImageSet:
 
 def hold_out(images: ImageSet, count: int, random_state: int) -> tuple[ImageSet, ImageSet]:
     """Divide a set into a rest and a stratified part of `count` pictures, as scikit-learn does.
+
+    Pictures with several classes each are divided by chance alone.
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
@@ -280,7 +523,7 @@ def hold_out(images: ImageSet, count: int, random_state: int) -> tuple[ImageSet,
         rest, held = train_test_split(
             np.arange(len(images)),
             test_size=count,
-            stratify=images.labels,
+            stratify=None if images.multi_label else images.labels,
             random_state=random_state,
         )
     except ValueError as error:

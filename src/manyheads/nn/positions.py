@@ -1,5 +1,9 @@
 """Where a token stands: attention itself sees a set, not a sequence (Vaswani et al. 2017, 3.5)."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -158,8 +162,16 @@ class NoGridPositions(nn.Module):
         return x
 
 
+# torch's way of interpolation that suits making a grid smaller as well; timm's too.
+ANTIALIASED = MappingProxyType({"mode": "bicubic", "align_corners": False, "antialias": True})
+
+
 def resize_grid(
-    table: Float[Tensor, "old dim"], old: tuple[int, int], new: tuple[int, int], extra: int
+    table: Float[Tensor, "old dim"],
+    old: tuple[int, int],
+    new: tuple[int, int],
+    extra: int,
+    curve: Mapping[str, Any] = ANTIALIASED,
 ) -> Float[Tensor, "new dim"]:
     """Fit positions learned for one patch grid to another by 2-D interpolation (ViT, section 3.2).
 
@@ -168,12 +180,11 @@ def resize_grid(
         old: rows and columns of the grid that the table was learned for.
         new: rows and columns wanted; need not be square.
         extra: rows in front that are kept as they are.
+        curve: how to interpolate, as arguments of torch's `interpolate`.
     """
     if old == new:
         return table
     grid = table[extra:].unflatten(0, old).permute(2, 0, 1)[None]  # cell dim -> 1 dim row column
     # In fp32: torch has no antialiased interpolation of bf16 on a CPU.
-    grid = F.interpolate(
-        grid.float(), size=new, mode="bicubic", align_corners=False, antialias=True
-    )
+    grid = F.interpolate(grid.float(), size=new, **curve)
     return torch.cat((table[:extra], grid[0].flatten(1).T.to(table.dtype)))

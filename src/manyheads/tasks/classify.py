@@ -1,7 +1,9 @@
-"""Classification of pictures: a ViT, cross-entropy over classes, accuracy."""
+"""Classification of pictures: cross-entropy over classes and accuracy; or several classes each."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -12,12 +14,23 @@ from manyheads.data.augment import Augmentation, Augmenter
 from manyheads.data.batches import ImageBatch
 from manyheads.data.buckets import shuffled
 from manyheads.data.images import ImageSet, Preprocessing
+from manyheads.tasks.class_metrics import mean_average_precision, micro_f1
+from manyheads.tasks.distil import Distil, Teacher
+from manyheads.train.class_losses import (
+    Weighed,
+    balanced_weights,
+    binary_cross_entropy,
+    distillation,
+    shares,
+    soft_cross_entropy,
+)
 from manyheads.train.config import Count, TrainConfig
 from manyheads.train.losses import smoothed_cross_entropy
 from manyheads.train.task import Indices, Loss
 
 IN_MEMORY = 2 << 30  # bytes of pixels kept; a larger set is read from disk again each epoch
 METRICS = ("accuracy", "loss")
+MULTI_LABEL_METRICS = ("map", "f1", "loss")
 ROWS = 256  # pictures classified at a time
 
 
@@ -26,6 +39,9 @@ class ClassifyTrainConfig(TrainConfig):
     """The [train] table of a classifier."""
 
     batch_size: Count = 128  # pictures
+    # "balanced": rare classes weigh as much in the loss as frequent ones.
+    class_weights: Literal["balanced"] | None = None
+    channels_last: bool = False  # how pictures lie in memory: faster convolutions in bf16
 
 
 class Pixels:
@@ -46,14 +62,24 @@ class Pixels:
             DataError: a picture cannot be read.
         """
         if not len(self._known):
-            return torch.from_numpy(np.stack([self._read(index) for index in indices]))
-        for index in indices[~self._known[indices]]:
-            self._pixels[index] = self._read(index)
+            return torch.from_numpy(np.stack(self._read(indices)))
+        new = indices[~self._known[indices]]
+        for index, pixels in zip(new, self._read(new), strict=True):
+            self._pixels[index] = pixels
             self._known[index] = True
         return torch.from_numpy(self._pixels[indices])
 
-    def _read(self, index: int) -> np.ndarray:
-        return self.preprocessing.pixels(self.images.open(int(index)))
+    def _read(self, indices: np.ndarray) -> list[np.ndarray]:
+        """Decode pictures, on all threads: Pillow lets others work meanwhile."""
+
+        def read(index: int) -> np.ndarray:
+            return self.images.pixels(int(index), self.preprocessing)
+
+        threads = min(torch.get_num_threads(), len(indices))
+        if threads < 2:
+            return [read(index) for index in indices]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(read, indices))
 
 
 class ClassifyTask:
@@ -70,34 +96,91 @@ class ClassifyTask:
         config: ClassifyTrainConfig,
         *,
         seed: int,
+        device: torch.device | None = None,
+        distil: Distil | None = None,
+        teacher: Teacher | None = None,
     ) -> None:
+        """Bring data and settings together.
+
+        Args:
+            train: pictures to learn from.
+            valid: pictures to measure on, with the same classes.
+            preprocessing: what the model sees of a picture.
+            augmentation: what is done to training pictures.
+            config: how to train.
+            seed: of the run.
+            device: where to augment; on the CPU if None.
+            distil: how to listen to the teacher.
+            teacher: another classifier; None: the labels alone.
+        """
         self.train = train
-        self.pixels = Pixels(train, preprocessing)
+        self.pixels = Pixels(train, training_preprocessing(preprocessing, augmentation))
         self.valid = Pixels(valid, preprocessing)
         self.preprocessing = preprocessing
         self.augmentation = augmentation
         self.config = config
         self.seed = seed
+        self.device = device or torch.device("cpu")
+        self.distil = distil
+        self.teacher = teacher
+        self.weights = (
+            balanced_weights(train.labels, len(train.classes)) if config.class_weights else None
+        )
 
     def plan(self, epoch: int) -> list[Indices]:
         """Shuffle the pictures."""
         return shuffled(len(self.train), self.config.batch_size, seed=self.seed, epoch=epoch)
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[ImageBatch]:
-        """Read, augment and normalise the planned batches."""
-        augment = Augmenter(self.augmentation, len(self.train), seed=self.seed, epoch=epoch)
+        """Read, augment and normalise the planned batches, on the device."""
+        size = (self.preprocessing.height, self.preprocessing.width)
+        augment = Augmenter(
+            self.augmentation, len(self.train), seed=self.seed, epoch=epoch, size=size
+        )
         for indices in batches:
-            pixels = augment(self.pixels[indices], indices)
-            labels = torch.from_numpy(self.train.labels[indices])
+            pixels = augment(self.pixels[indices].to(self.device), indices)
+            labels = torch.from_numpy(self.train.labels[indices]).to(self.device)
+            if self.augmentation.mixes:
+                wanted = shares(labels, len(self.train.classes))
+                pixels, labels = augment.mix(pixels, wanted, indices)
             yield ImageBatch(self.preprocessing.normalise(pixels), labels, indices)
 
     def loss(self, model: nn.Module, batch: ImageBatch) -> Loss:
-        """Sum the label-smoothed cross-entropy over the pictures."""
+        """Sum the loss over the pictures: towards the labels, and towards the teacher."""
         batch = batch.to(next(model.parameters()).device)
-        logits = model(batch.images)
-        right = int((logits.argmax(dim=1) == batch.labels).sum())
-        loss = smoothed_cross_entropy(logits, batch.labels, self.config.label_smoothing)
-        return Loss(loss, len(batch.labels), {"accuracy": 100.0 * right})
+        images = batch.images
+        if self.config.channels_last:
+            images = images.contiguous(memory_format=torch.channels_last)
+        output = model(images)
+        # A model with a head for distillation gives two answers in training (DeiT).
+        logits, taught = output if isinstance(output, tuple) else (output, output)
+        loss, weight = self._towards_labels(logits, batch.labels)
+        if self.distil is not None and self.teacher is not None:
+            distance = distillation(
+                taught,
+                self.teacher(batch.images),
+                self.distil.temperature,
+                hard=self.distil.hard,
+            )
+            share = self.distil.weight
+            loss = (1 - share) * loss + share * distance * (weight / len(logits))
+        return Loss(loss, weight, self._logs(logits, batch.labels, weight))
+
+    def _towards_labels(self, logits: Tensor, labels: Tensor) -> Weighed:
+        smoothing = self.config.label_smoothing
+        weights = None if self.weights is None else self.weights.to(logits.device)
+        if self.train.multi_label:
+            return binary_cross_entropy(logits, labels, smoothing, weights)
+        if labels.ndim == 1 and weights is None:
+            return Weighed(smoothed_cross_entropy(logits, labels, smoothing), float(len(labels)))
+        return soft_cross_entropy(logits, shares(labels, logits.shape[1]), smoothing, weights)
+
+    def _logs(self, logits: Tensor, labels: Tensor, weight: float) -> dict[str, float]:
+        if self.train.multi_label:
+            return {}
+        main = labels if labels.ndim == 1 else labels.argmax(dim=1)
+        right = int((logits.argmax(dim=1) == main).sum())
+        return {"accuracy": 100.0 * right * (weight / len(labels))}
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Classify the validation pictures."""
@@ -108,22 +191,57 @@ class ClassifyTask:
         return self.train.describe(batch.indices)
 
 
+def training_preprocessing(
+    preprocessing: Preprocessing, augmentation: Augmentation
+) -> Preprocessing:
+    """Say what training pictures are before augmentation: larger and whole, for a random crop."""
+    if augmentation.resized_crop == 1:
+        return preprocessing
+    larger = augmentation.oversize
+    return replace(
+        preprocessing,
+        height=round(larger * preprocessing.height),
+        width=round(larger * preprocessing.width),
+        crop=1.0,
+    )
+
+
 @torch.inference_mode()
-def classify(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> Tensor:
-    """Return log-probabilities (picture, class) for pixels (picture, channel, height, width)."""
+def answers(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> Tensor:
+    """Return logits (picture, class) for pixels (picture, channel, height, width)."""
     device = next(model.parameters()).device
     logits = [
-        model(preprocessing.normalise(part).to(device)).float() for part in pixels.split(ROWS)
+        model(preprocessing.normalise(part.to(device))).float() for part in pixels.split(ROWS)
     ]
-    return F.log_softmax(torch.cat(logits), dim=-1).cpu()
+    return torch.cat(logits).cpu()
+
+
+def classify(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> Tensor:
+    """Return log-probabilities (picture, class) for pixels (picture, channel, height, width)."""
+    return F.log_softmax(answers(model, preprocessing, pixels), dim=-1)
+
+
+def all_answers(model: nn.Module, pixels: Pixels) -> Tensor:
+    """Return the logits (picture, class) of a whole set, read a part at a time."""
+    parts = torch.arange(len(pixels.images)).split(ROWS)
+    return torch.cat([answers(model, pixels.preprocessing, pixels[p.numpy()]) for p in parts])
 
 
 def score(model: nn.Module, pixels: Pixels) -> dict[str, float]:
-    """Measure accuracy in percent and mean cross-entropy on a set with known classes."""
+    """Measure accuracy in percent and mean cross-entropy on a set with known classes.
+
+    Where several classes may apply: mean average precision, F1 at probability 1/2, sigmoid loss.
+    """
     labels = torch.from_numpy(pixels.images.labels)
-    right, loss = 0, 0.0
-    for indices in torch.arange(len(labels)).split(ROWS):
-        log_probabilities = classify(model, pixels.preprocessing, pixels[indices.numpy()])
-        right += int((log_probabilities.argmax(dim=1) == labels[indices]).sum())
-        loss += F.nll_loss(log_probabilities, labels[indices], reduction="sum").item()
-    return {"accuracy": 100 * right / len(labels), "loss": loss / len(labels)}
+    logits = all_answers(model, pixels)
+    if pixels.images.multi_label:
+        probabilities, wanted = logits.sigmoid().numpy(), pixels.images.labels
+        loss = binary_cross_entropy(logits, labels, smoothing=0.0)
+        return {
+            "map": mean_average_precision(probabilities, wanted),
+            "f1": micro_f1(probabilities > 0.5, wanted),
+            "loss": loss.sum.item() / loss.weight,
+        }
+    right = int((logits.argmax(dim=1) == labels).sum())
+    nll = F.nll_loss(F.log_softmax(logits, dim=-1).double(), labels)
+    return {"accuracy": 100 * right / len(labels), "loss": nll.item()}

@@ -81,9 +81,14 @@ def save(
     partial = folder / f"partial-{os.getpid()}"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
-    save_file(tensors(model), partial / "model.safetensors")
-    save_file(_optimizer_tensors(model, optimizer), partial / "optimizer.safetensors")
-    save_file(average.state, partial / "average.safetensors")
+    for name, state in (
+        ("model", tensors(model)),
+        ("optimizer", _optimizer_tensors(model, optimizer)),
+        ("average", average.state),
+    ):
+        # Channels-last weights lie in memory in another order than files have.
+        plain = {k: t.contiguous() if torch.is_tensor(t) else t for k, t in state.items()}
+        save_file(plain, partial / f"{name}.safetensors")
     hashes = {path.name: _sha256(path) for path in sorted(partial.glob("*.safetensors"))}
     document = {"progress": asdict(progress), "sha256": hashes}
     (partial / "progress.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
@@ -163,8 +168,11 @@ def _restore_optimizer(
     for full_name, value in stored.items():
         key, _, name = full_name.partition("/")
         parameter = parameters[name]
-        # As torch does on loading: step counters stay where they were, moments follow the weights.
-        optimizer.state[parameter][key] = value if key == "step" else value.to(parameter.device)
+        # As torch does on loading: step counters stay where they were, moments follow the weights,
+        # also in how they lie in memory.
+        if key != "step":
+            value = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
+        optimizer.state[parameter][key] = value
 
 
 def _sha256(path: Path) -> str:

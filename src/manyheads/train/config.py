@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
 Precision = Literal["fp32", "bf16", "auto"]
 ScheduleName = Literal["inverse-sqrt", "cosine", "linear", "constant"]
@@ -39,6 +39,11 @@ class TrainConfig:
     beta1: Share = 0.9
     beta2: Share = 0.98
     muon: bool = False  # for the matrices of Transformer blocks; AdamW for all else
+    # Each layer below the top learns this many times as fast as the one above it (Clark et al.
+    # 2020, section 3); 1 is one rate for all.
+    layer_decay: Annotated[float, Gt(0), Le(1)] = 1.0
+    # Beginnings of the names of parameters that stay as they are; "!head" is all but the head.
+    freeze: tuple[str, ...] = ()
     clip: NotNegative = 1.0  # largest gradient norm; 0 leaves gradients alone
     label_smoothing: Share = 0.0
     # The weights to use, and to validate: 0 the last ones, else their exponential moving average.

@@ -17,11 +17,12 @@ from manyheads.train import average as averages
 from manyheads.train import checkpoint
 from manyheads.train.checkpoint import Progress
 from manyheads.train.config import TrainConfig
+from manyheads.train.depth import freeze, rest
 from manyheads.train.device import autocast
 from manyheads.train.interrupt import stop_signals
 from manyheads.train.log import MetricsLog
 from manyheads.train.meter import Meter
-from manyheads.train.optim import Optimizer
+from manyheads.train.optim import SCALE, Optimizer
 from manyheads.train.optim import optimizer as build_optimizer
 from manyheads.train.schedule import learning_rate
 from manyheads.train.task import B, Task, lower_is_better
@@ -67,6 +68,7 @@ def fit(
         NonFiniteLossError: the loss is infinite or not a number; nothing was updated with it.
     """
     device = next(model.parameters()).device
+    freeze(model, config.freeze)
     optimizer = build_optimizer(model, config)
     average = averages.average(config)
     progress = checkpoint.load(folder / "state", model, optimizer, average) or Progress()
@@ -134,6 +136,8 @@ def update(
 ) -> tuple[float, dict[str, float]]:
     """Make one optimizer update from a window of batches; return mean loss and further means."""
     model.train()
+    if config.freeze:
+        rest(model)
     optimizer.zero_grad(set_to_none=True)
     total, weight = 0.0, 0.0
     logs: dict[str, float] = {}
@@ -162,7 +166,7 @@ def update(
             "Lower train.learning_rate and train anew with --out."
         )
     for group in optimizer.param_groups:
-        group["lr"] = learning_rate(step, config)
+        group["lr"] = learning_rate(step, config) * group[SCALE]
     optimizer.step()
     return total / weight, {name: part / weight for name, part in logs.items()}
 

@@ -1,6 +1,7 @@
 """The optimizers: fused AdamW, and Muon for the matrices inside Transformer blocks."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import torch
@@ -9,6 +10,9 @@ from torch import Tensor, nn
 from manyheads.errors import TrainingError
 from manyheads.nn.block import DecoderBlock, EncoderBlock
 from manyheads.train.config import TrainConfig
+from manyheads.train.depth import depths
+
+SCALE = "scale"  # of a group: the factor on the schedule's learning rate
 
 
 class Optimizer(Protocol):
@@ -30,22 +34,44 @@ def optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
     Raises:
         TrainingError: Muon is asked for, and the model has no Transformer blocks.
     """
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    return muon(model, parameters, config) if config.muon else adamw(parameters, config)
+    parameters = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    return muon(model, parameters, config) if config.muon else adamw(model, parameters, config)
 
 
-def adamw(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.AdamW:
+def adamw(
+    model: nn.Module, parameters: Mapping[str, nn.Parameter], config: TrainConfig
+) -> torch.optim.AdamW:
     """Build AdamW (Loshchilov & Hutter 2019); vectors (biases, norms) are not decayed."""
-    groups = [
-        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
-    ]
     return torch.optim.AdamW(
-        groups, lr=config.learning_rate, betas=(config.beta1, config.beta2), fused=True
+        _groups(model, parameters, config),
+        lr=config.learning_rate,
+        betas=(config.beta1, config.beta2),
+        fused=True,
     )
 
 
-def muon(model: nn.Module, parameters: list[nn.Parameter], config: TrainConfig) -> "Together":
+def _groups(
+    model: nn.Module, parameters: Mapping[str, nn.Parameter], config: TrainConfig
+) -> list[dict[str, Any]]:
+    """Divide parameters by what differs: weight decay, and the factor on the learning rate."""
+    depth = depths(model) if config.layer_decay < 1 else dict.fromkeys(parameters, 0)
+    top = max(depth.values(), default=0)
+    groups: dict[tuple[int, bool], list[nn.Parameter]] = {(top, True): [], (top, False): []}
+    for name, parameter in parameters.items():
+        groups.setdefault((depth[name], parameter.ndim >= 2), []).append(parameter)
+    return [
+        {
+            "params": members,
+            "weight_decay": config.weight_decay if matrices else 0.0,
+            SCALE: config.layer_decay ** (top - layer),
+        }
+        for (layer, matrices), members in groups.items()
+    ]
+
+
+def muon(
+    model: nn.Module, parameters: Mapping[str, nn.Parameter], config: TrainConfig
+) -> "Together":
     """Build Muon (Jordan et al. 2024) for the blocks' linear layers, AdamW for everything else.
 
     Muon moves a matrix by its momentum made orthogonal, so that no few directions take all of a
@@ -59,20 +85,21 @@ def muon(model: nn.Module, parameters: list[nn.Parameter], config: TrainConfig) 
         for layer in block.modules()
         if isinstance(layer, nn.Linear)
     }
-    matrices = [p for p in parameters if id(p) in inside]
+    matrices = {name: p for name, p in parameters.items() if id(p) in inside}
     if not matrices:
         raise TrainingError(
             "train.muon = true asks for Muon, which trains the matrices of Transformer blocks; "
             f"{type(model).__name__} has none to train. Leave train.muon out to use AdamW."
         )
+    others = {name: p for name, p in parameters.items() if name not in matrices}
     return Together(
         torch.optim.Muon(
-            matrices,
+            [group for group in _groups(model, matrices, config) if group["params"]],
             lr=config.learning_rate,
             weight_decay=config.weight_decay,
             adjust_lr_fn="match_rms_adamw",
         ),
-        adamw([p for p in parameters if id(p) not in inside], config),
+        adamw(model, others, config),
     )
 
 

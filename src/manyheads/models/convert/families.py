@@ -6,7 +6,19 @@ constructors have for it: img_size, patch_size, window_size, embed_dim, num_head
 wanted_size, the height and width that the user asks for.
 """
 
-from manyheads.models.convert import google, hf, resnet, resnet_v2, timm, torchvision, vgg
+from manyheads.models.convert import (
+    coatnet,
+    cvt,
+    deit,
+    google,
+    hf,
+    resnet,
+    resnet_v2,
+    swin,
+    timm,
+    torchvision,
+    vgg,
+)
 from manyheads.models.convert.names import (
     PATCH,
     PIXELS,
@@ -71,7 +83,7 @@ TIMM: tuple[Family, ...] = (
         head=r"deit(?=_[a-z]+_distilled)",
         words={**VIT_WORDS, "distilled": dict},
         examples=("deit_base_distilled_patch16_224",),
-        convert=None,
+        convert=deit.from_timm,
         picture=DEIT,
     ),
     Family(
@@ -92,7 +104,7 @@ TIMM: tuple[Family, ...] = (
             **PIXELS,
         },
         examples=("swin_tiny_patch4_window7_224", "swin_base_patch4_window12_384"),
-        convert=None,
+        convert=swin.from_timm,
         picture=DEIT,
     ),
     Family(
@@ -108,6 +120,15 @@ TIMM: tuple[Family, ...] = (
         examples=("resnetv2_50x1_bit", "resnetv2_101x3_bit"),
         convert=resnet_v2.from_timm,
         picture=Picture(mean=HALF, std=HALF),
+    ),
+    Family(
+        name="CoAtNet",
+        head="|".join(sorted(coatnet.ARCHITECTURES, key=len, reverse=True)),
+        says=lambda head: dict(coatnet.ARCHITECTURES[head]),
+        words=PIXELS,
+        examples=("coatnet_0_rw_224", "coatnet_2_224"),
+        convert=coatnet.from_timm,
+        picture=Picture(mean=HALF, std=HALF, interpolation="bicubic", crop=0.95),
     ),
     Family(
         name="VGG",
@@ -138,7 +159,7 @@ TORCHVISION: tuple[Family, ...] = (
             }
         },
         examples=("swin_t", "swin_b"),
-        convert=None,
+        convert=swin.from_torchvision,
         picture=Picture(interpolation="bicubic", crop=224 / 232),
     ),
     Family(
@@ -158,7 +179,10 @@ TORCHVISION: tuple[Family, ...] = (
 # By the `model_type` of config.json.
 HF: dict[str, Converter] = {
     "bit": resnet_v2.from_hf,
+    "cvt": cvt.from_hf,
+    "deit": deit.from_hf,
     "resnet": resnet.from_hf,
+    "swin": swin.from_hf,
     "vit": hf.vit,
 }
 

@@ -1,0 +1,40 @@
+"""manyheads advise."""
+
+from typing import Annotated
+
+import typer
+
+
+def run(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA", help="Labelled pictures: a folder, a table, .parquet, .tar, hub:name."
+        ),
+    ],
+    image: Annotated[str, typer.Option(metavar="COLUMN", help="Of a table: pictures.")] = "image",
+    label: Annotated[str, typer.Option(metavar="COLUMN", help="Of a table: labels.")] = "label",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Recommend a recipe for pictures on this machine, from what we measured ourselves."""
+    from manyheads.app.advise import advise
+    from manyheads.cli.show import print_json
+
+    advice = advise(data, image=image, label=label)
+    if json:
+        print_json(advice.as_json())
+        return
+    facts, machine = advice.facts, advice.machine
+    print(
+        f"{data}: {facts.images:,} pictures, {facts.classes} classes ({facts.rarest:,} to "
+        f"{facts.most:,} pictures each), {facts.side} pixels, {'grey' if facts.grey else 'colour'}"
+    )
+    print(f"this machine: {machine.cores} cores, {machine.memory:g} GiB, {machine.gpu or 'no GPU'}")
+    if advice.expected:
+        low, high = advice.expected
+        print(f"advice: {advice.recipe} ({advice.family}); expect {low:.1f} to {high:.1f}% right")
+    else:
+        print(f"advice: begin with {advice.recipe}; what to expect of it we have not measured")
+    for reason in advice.reasons:
+        print(f"- {reason}")
+    print(advice.command)

@@ -1,0 +1,88 @@
+"""RandAugment and TrivialAugment: which operations a picture gets, and how strongly.
+
+A draw is a kind and a level for every picture and layer. Levels lie in -1 .. 1; what a level means
+depends on the operation and the policy's `Space`.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+Policy = Literal["none", "rand", "trivial"]
+
+# Cubuk et al. 2020, section 3: the fourteen operations, by what they change.
+GEOMETRIC = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")
+TONAL = (
+    "brightness",
+    "colour",
+    "contrast",
+    "sharpness",
+    "posterize",
+    "solarize",
+    "autocontrast",
+    "equalize",
+)
+KINDS = (*GEOMETRIC, *TONAL, "identity")
+
+
+class Space(NamedTuple):
+    """What level 1 means."""
+
+    shear: float  # pixels sideways a pixel
+    translate: float  # share of the side
+    rotate: float  # degrees
+    enhance: float  # brightness, colour, contrast, sharpness: a factor of 1 +- this
+    bits: int  # that posterize takes away, of 8
+
+
+class Draws(NamedTuple):
+    """The operations of every example, in the order in which they are applied."""
+
+    kinds: np.ndarray  # (example, layer) index into KINDS
+    levels: np.ndarray  # (example, layer), -1 .. 1
+
+
+def space(policy: Policy, width: int) -> Space:
+    """Say how far a policy goes.
+
+    RandAugment's translation is a share (150 of 331 pixels); TrivialAugment's wide space (Müller &
+    Hutter 2021, table 1) names 32 pixels, whatever the picture's size.
+    """
+    if policy == "trivial":
+        return Space(shear=0.99, translate=min(1.0, 32 / width), rotate=135, enhance=0.99, bits=6)
+    return Space(shear=0.3, translate=150 / 331, rotate=30, enhance=0.9, bits=4)
+
+
+def draw_rand(
+    random: np.random.Generator, examples: int, layers: int, magnitude: float, std: float
+) -> Draws:
+    """Draw `layers` operations an example, all of nearly one magnitude; directions by chance."""
+    shape = (examples, layers)
+    kinds = random.integers(len(KINDS), size=shape)
+    strength = np.clip(magnitude + std * random.standard_normal(shape), 0, 1)
+    return Draws(kinds, strength * random.choice([-1.0, 1.0], size=shape))
+
+
+def draw_trivial(random: np.random.Generator, examples: int) -> Draws:
+    """Draw one operation an example, at one of 31 strengths: there is nothing to set."""
+    kinds = random.integers(len(KINDS), size=(examples, 1))
+    strength = random.integers(31, size=(examples, 1)) / 30
+    return Draws(kinds, strength * random.choice([-1.0, 1.0], size=(examples, 1)))
+
+
+def draw(
+    policy: Policy,
+    random: Callable[[], np.random.Generator],
+    examples: int,
+    *,
+    layers: int,
+    magnitude: float,
+    std: float,
+) -> Draws:
+    """Draw what a policy says; nothing for "none"."""
+    if policy == "rand":
+        return draw_rand(random(), examples, layers, magnitude, std)
+    if policy == "trivial":
+        return draw_trivial(random(), examples)
+    return Draws(np.zeros((examples, 0), dtype=int), np.zeros((examples, 0)))

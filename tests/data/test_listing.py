@@ -1,0 +1,253 @@
+"""Pictures in tables, in shards and on the hub: the same set in another form."""
+
+import io
+import json
+import sys
+import tarfile
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from manyheads.data.hub_images import read_hub
+from manyheads.data.images import ImageSet, Preprocessing
+from manyheads.data.listing import read_listing
+from manyheads.data.shards import read_shards
+from manyheads.errors import DataError, MissingExtraError, UsageError
+from tests.made import half, png
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Three pictures in a folder of their own."""
+    (tmp_path / "pictures").mkdir()
+    for number in range(3):
+        half(number % 2, number).save(tmp_path / "pictures" / f"{number}.png")
+    return tmp_path
+
+
+def same(images: ImageSet, classes: list[str], labels: list[Any]) -> None:
+    assert images.classes == classes
+    assert images.labels.tolist() == labels
+    for index in range(3):
+        assert (np.asarray(images.open(index)) == np.asarray(half(index % 2, index))).all()
+
+
+def listing(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# --- Tables -------------------------------------------------------------------------------------
+
+
+def test_csv(pictures: Path) -> None:
+    """Paths are relative to the table; other columns do not matter; quotes as Excel has them."""
+    path = listing(
+        pictures / "list.csv",
+        '\ufefffile,by,kind\npictures/0.png,"A, B",left\n\n"pictures/1.png",,right\n'
+        "pictures/2.png,,left\n",
+    )
+    images = read_listing(path, "file", "kind")
+    same(images, ["left", "right"], [0, 1, 0])
+    assert images.names[1] == str(pictures / "pictures" / "1.png")
+
+
+def test_tsv_and_jsonl(pictures: Path) -> None:
+    """The same set; numbers are names, too."""
+    tsv = listing(
+        pictures / "list.tsv",
+        "image\tlabel\npictures/0.png\t3\npictures/1.png\t7\npictures/2.png\t3\n",
+    )
+    same(read_listing(tsv, "image", "label"), ["3", "7"], [0, 1, 0])
+    rows = [
+        {"image": str(pictures / f"pictures/{n}.png"), "label": 3 + 4 * (n % 2)} for n in range(3)
+    ]
+    jsonl = listing(pictures / "list.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    same(read_listing(jsonl, "image", "label"), ["3", "7"], [0, 1, 0])
+
+
+def test_several_labels(pictures: Path) -> None:
+    """A list, or names with a separator; none is an answer, too."""
+    csv = listing(
+        pictures / "list.csv",
+        "image,label\npictures/0.png,red; big\npictures/1.png,\npictures/2.png,big\n",
+    )
+    same(read_listing(csv, "image", "label", ";"), ["big", "red"], [[1, 1], [0, 0], [1, 0]])
+    rows = [
+        {"image": f"pictures/{n}.png", "label": each}
+        for n, each in enumerate([["red", "big"], [], ["big"]])
+    ]
+    jsonl = listing(pictures / "list.jsonl", "\n".join(map(json.dumps, rows)))
+    images = read_listing(jsonl, "image", "label", ";")
+    same(images, ["big", "red"], [[1, 1], [0, 0], [1, 0]])
+    other = images.relabel(["red", "huge", "big"])
+    assert other.labels.tolist() == [[1, 0, 1], [0, 0, 0], [0, 0, 1]]
+    with pytest.raises(DataError, match=r"0\.png has a list of labels.*multi_label = true"):
+        read_listing(jsonl, "image", "label")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "a.csv",
+            "path,label\nx.png,cat\n",
+            r"line 2 has no image; it has path, label.*data\.image",
+        ),
+        ("a.csv", "image,labl\nx.png,cat\n", r"no label.*Did you mean 'labl'\?"),
+        ("a.csv", "image,label\nx.png\n", "line 2 has 1 cells, the header has 2"),
+        ("a.csv", "image,label\n", "no rows"),
+        ("a.csv", "image,label\n,cat\n", "line 2: image is '', not a path"),
+        ("a.csv", "image,label\nx.png,\n", r"x\.png has no label"),
+        ("a.jsonl", "{}\n[1]\n", "line 1 has no image or label"),
+        ("a.jsonl", "\nno\n", "line 2 is not JSON"),
+        ("a.jsonl", "[1]\n", "line 1 is not an object"),
+        ("a.jsonl", '{"image": 3, "label": "cat"}\n', "line 1: image is 3, not a path"),
+    ],
+)
+def test_tables_that_are_not_right(tmp_path: Path, name: str, text: str, message: str) -> None:
+    """The file, the line, and what is missing."""
+    with pytest.raises(DataError, match=message):
+        read_listing(listing(tmp_path / name, text), "image", "label")
+
+
+def test_a_missing_picture_is_named_when_it_is_opened(pictures: Path) -> None:
+    """As one that cannot be read."""
+    path = listing(pictures / "list.csv", "image,label\nnone.png,cat\n")
+    images = read_listing(path, "image", "label")
+    with pytest.raises(DataError, match=r"none\.png cannot be read"):
+        images.open(0)
+    (pictures / "bad.csv").write_bytes(b"image,label\n\xff,cat\n")
+    with pytest.raises(DataError, match="byte 13 is not valid UTF-8"):
+        read_listing(pictures / "bad.csv", "image", "label")
+
+
+def test_any_number_of_channels(tmp_path: Path) -> None:
+    """Arrays of numpy: five channels of 16 bits are resized one by one, and declared."""
+    values = (np.arange(5)[None, None] * 256 * np.ones((8, 12, 1))).astype(np.uint16)
+    np.save(tmp_path / "0.npy", values)
+    images = read_listing(listing(tmp_path / "l.csv", "image,label\n0.npy,any\n"), "image", "label")
+    preprocessing = Preprocessing(height=4, width=6, mode="bands", bands=5)
+    assert preprocessing.channels == 5
+    seen = images.pixels(0, preprocessing)
+    assert seen.shape == (5, 4, 6)
+    assert (seen == np.arange(5)[:, None, None]).all()
+    with pytest.raises(DataError, match=r"0\.npy .*5 channels, the recipe declares 4"):
+        images.pixels(0, Preprocessing(mode="bands", bands=4))
+    with pytest.raises(DataError, match="5 channels, the recipe declares 3"):
+        images.pixels(0, Preprocessing())
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.full((2, 2, 3), -1.0), "fractions from 0 to 1"),
+        (np.zeros((2, 2, 3), dtype=np.int64), "its numbers are int64"),
+        (np.zeros((2, 2, 3, 1), dtype=np.uint8), r"\(2, 2, 3, 1\), not \(height, width, channel\)"),
+        (np.array([{}]), "Object arrays cannot be loaded"),
+    ],
+)
+def test_arrays_that_are_no_pictures(tmp_path: Path, array: np.ndarray, message: str) -> None:
+    """Said with the file's name; nothing is unpickled."""
+    np.save(tmp_path / "0.npy", array)
+    images = read_listing(listing(tmp_path / "l.csv", "image,label\n0.npy,any\n"), "image", "label")
+    with pytest.raises(DataError, match=message):
+        images.pixels(0, Preprocessing(height=2, width=2))
+
+
+# --- Shards -------------------------------------------------------------------------------------
+
+
+def shard(path: Path, **members: bytes) -> Path:
+    """Write a tar; 0__png is 0.png, in the folder data."""
+    with tarfile.open(path, "w") as archive:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(f"data/{name.removeprefix('_').replace('__', '.')}")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return path
+
+
+def test_shards(tmp_path: Path) -> None:
+    """Two archives, labels as text and as a key; read in any order, from anywhere."""
+    made = [png(half(n % 2, n)) for n in range(3)]
+    one = shard(
+        tmp_path / "0.tar", _0__png=made[0], _0__cls=b"left\n", _1__cls=b"right", _1__png=made[1]
+    )
+    other = shard(
+        tmp_path / "1.tar", _2__json=b'{"label": "left", "w": 6}', _2__png=made[2], notes__md=b""
+    )
+    images = read_shards([one, other], "label")
+    same(images, ["left", "right"], [0, 1, 0])
+    assert images.names[2] == f"{other}: data/2.png"
+    part = images.select(np.array([2, 0]))
+    assert (np.asarray(part.open(0)) == np.asarray(half(0, 2))).all()
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"_0__png": b""}, r"data/0\.png has no label: expected data/0\.cls"),
+        ({"_0__png": b"", "_0__json": b"{}"}, "has no 'label'"),
+        ({"_0__png": b"", "_0__json": b"nope"}, r"0\.json cannot be read"),
+        ({"_0__cls": b"cat"}, "no pictures"),
+    ],
+)
+def test_shards_that_are_not_right(tmp_path: Path, members: dict[str, bytes], message: str) -> None:
+    """Archive, member, and what was expected."""
+    with pytest.raises(DataError, match=message):
+        read_shards([shard(tmp_path / "a.tar", **members)], "label")
+
+
+def test_not_an_archive(tmp_path: Path) -> None:
+    """A compressed one says what to do."""
+    path = tmp_path / "a.tar"
+    path.write_bytes(b"\x1f\x8bsomething")
+    with pytest.raises(DataError, match=r"cannot be read as a tar archive.*gunzip"):
+        read_shards([path], "label")
+
+
+# --- The hub ------------------------------------------------------------------------------------
+
+
+class Rows:
+    """As a data set of the hub's package: columns, features, cells that are not decoded."""
+
+    column_names = ("image", "label")
+    features = {"label": SimpleNamespace(names=["left", "right"])}  # noqa: RUF012
+    _fingerprint = "abc"
+
+    def cast_column(self, name: str, feature: object) -> "Rows":
+        assert (name, feature) == ("image", "undecoded")
+        return self
+
+    def __getitem__(self, key: Any) -> Any:
+        if key == "label":
+            return [0, 1, 0]
+        return {"image": {"bytes": png(half(key % 2, key)), "path": None}}
+
+
+def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers become the names of the classes; the name says configuration and split."""
+    asked: list[Any] = []
+    module = ModuleType("datasets")
+    module.Image = lambda decode: "undecoded"  # type: ignore[attr-defined]
+
+    def load(repository: str, configuration: str | None, split: str) -> Rows:
+        asked.append((repository, configuration, split))
+        return Rows()
+
+    module.load_dataset = load  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "datasets", module)
+    same(read_hub("hub:owner/halves:small:test", "image", "label"), ["left", "right"], [0, 1, 0])
+    assert asked == [("owner/halves", "small", "test")]
+    with pytest.raises(DataError, match="no column img; it has image, label"):
+        read_hub("hub:owner/halves", "img", "label")
+    with pytest.raises(UsageError, match="hub:owner/name:configuration:split"):
+        read_hub("hub:", "image", "label")
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingExtraError, match=r"manyheads\[hub\]"):
+        read_hub("hub:owner/halves", "image", "label")
