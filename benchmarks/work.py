@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, cast
 import torch
 from torch import nn
 
+from manyheads.nn.linear import pack
 from manyheads.train import optim
 from manyheads.train.config import Precision as AutocastType
 from manyheads.train.config import TrainConfig
@@ -27,7 +28,7 @@ TRAINING: tuple[Precision, ...] = ("fp32", "bf16 autocast")
 def answering(model: nn.Module, precision: Precision, call: Call) -> Callable[[], object]:
     """Make the work of calling a model in evaluation."""
     dtype = torch.bfloat16 if precision == "bf16 weights" else torch.float32
-    ready = deepcopy(model).to(dtype).eval()
+    ready = pack(deepcopy(model).to(dtype).eval())
 
     def work() -> object:
         with torch.inference_mode(), autocast(CPU, _autocast_type(precision)):

@@ -13,15 +13,17 @@ from hypothesis import strategies as st
 from torch import nn
 
 from manyheads.nn import linear
-from manyheads.nn.linear import Linear
+from manyheads.nn.linear import Linear, pack
+from manyheads.train.optim import optimizer
+from tests.train.toy import config
 
 packing = pytest.mark.skipif(not linear.PACKABLE, reason="this torch comes without oneDNN")
 
 
 def layer(inputs: int = 16, outputs: int = 24, *, bias: bool = True) -> Linear:
-    """The same weights at each call."""
+    """The same weights at each call, packed."""
     torch.manual_seed(0)
-    return Linear(inputs, outputs, bias=bias)
+    return pack(Linear(inputs, outputs, bias=bias))
 
 
 @settings(deadline=None)  # oneDNN compiles a kernel for each new shape
@@ -117,7 +119,7 @@ def test_copies_pack_their_own(
     mine, x = layer(), torch.randn(3, 16)
     with torch.inference_mode():
         wanted = mine(x)
-    other = duplicate(mine)
+    other = pack(duplicate(mine))
     with torch.inference_mode():
         assert torch.equal(other(x), wanted)
         other.weight.zero_()
@@ -144,6 +146,23 @@ def test_learning_never_meets_packed_weights(
     with torch.no_grad():
         mine(x)
     assert mine._packed
+
+
+@packing
+def test_training_unpacks_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The house's own optimizer writes to weights behind torch's back: none may be packed then."""
+    monkeypatch.setattr(linear, "WORTHWHILE", 0)
+    mine, x = layer(), torch.randn(3, 16)
+    with torch.inference_mode():
+        mine(x)
+    update = optimizer(mine.train(), config(learning_rate=0.5))
+    for _ in range(3):
+        mine(x).sum().backward()
+        update.step()
+        with torch.inference_mode():
+            assert torch.equal(mine.eval()(x), F.linear(x, mine.weight, mine.bias))
+        mine.train()
+    assert mine._packed is None
 
 
 def test_double_precision_is_left_alone() -> None:

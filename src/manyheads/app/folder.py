@@ -35,6 +35,7 @@ from manyheads.data.tokenizer import Tokenizers
 from manyheads.errors import FolderError, UsageError
 from manyheads.models.resize import resize
 from manyheads.models.transformer import TransformerConfig
+from manyheads.nn.linear import pack
 from manyheads.train.checkpoint import restore, tensors
 from manyheads.train.config import Precision
 
@@ -115,7 +116,7 @@ class ModelFolder:
         # longer than drawing them.
         model = build_model(self.recipe, config)
         restore(model, stored, self.path / "model.safetensors")
-        return model.eval()
+        return pack(model.eval())
 
     def tokenizers(self) -> Tokenizers:
         """Load the tokenizers, and check that they are those that the weights were trained with.

@@ -1,9 +1,10 @@
-"""The one linear layer of the house: torch's own, with packed weights where nothing is learned.
+"""The one linear layer of the house: torch's own, with packed weights in models that are only used.
 
 Why: docs/decisions/packed-weights.md.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,10 @@ if torch.backends.mkldnn.is_available():
         PACKABLE.add(torch.bfloat16)
 
 
+M = TypeVar("M", bound=nn.Module)
+L = TypeVar("L", bound="Linear")
+
+
 class Packed(NamedTuple):
     """A weight in oneDNN's own order, and what it is a copy of."""
 
@@ -29,14 +34,12 @@ class Packed(NamedTuple):
 class Linear(nn.Linear):
     """y = x W^T + b. Parameters and initial values are those of torch's layer.
 
-    Without gradients and on a CPU, the weight is copied once into the order that oneDNN reads best:
-    products in fp32 take half the time or less where MKL, torch's usual choice, does not know the
-    processor. When the weight has changed, so does the copy.
+    After `pack`, without gradients and on a CPU, it reads a copy of its weight in oneDNN's order.
     """
 
     def __init__(self, inputs: int, outputs: int, *, bias: bool = True) -> None:
         super().__init__(inputs, outputs, bias=bias)
-        self._packed: dict[tuple[int, int], Packed] = {}
+        self._packed: dict[tuple[int, int], Packed] | None = None
 
     def forward(self, x: Float[Tensor, "*batch input"]) -> Float[Tensor, "*batch output"]:
         """Compute all outputs."""
@@ -51,22 +54,51 @@ class Linear(nn.Linear):
         whole = last - first == self.out_features
         if bias is not None and not whole:
             bias = bias[first:last]
-        if _packing_pays(x, weight, last - first):
-            packed = self._pack(weight, first, last)
+        if self._packed is not None and _packing_pays(x, weight, last - first):
+            packed = _reordered(self._packed, weight, first, last)
             return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
         return F.linear(x, weight if whole else weight[first:last], bias)
 
-    def _pack(self, weight: Tensor, first: int, last: int) -> Tensor:
-        origin = weight.data_ptr(), weight._version
-        packed = self._packed.get((first, last))
-        if packed is None or packed.origin != origin:
-            reordered = torch.ops.mkldnn._reorder_linear_weight(weight.detach()[first:last], None)
-            packed = self._packed[first, last] = Packed(reordered, origin)
-        return packed.weight
+    def train(self: L, mode: bool = True) -> L:
+        """Change between training, which unpacks for good, and use."""
+        if mode:
+            self._packed = None
+        return super().train(mode)
+
+    def _apply(self: L, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> L:
+        """Move or change the type, which may put other numbers at the same place in memory."""
+        if self._packed is not None:
+            self._packed = {}
+        return super()._apply(fn, recurse)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the packed weights behind: they cannot be stored, and are quickly made."""
-        return self.__dict__ | {"_packed": {}}
+        """Leave the packed weights behind: they cannot be stored."""
+        return self.__dict__ | {"_packed": None}
+
+
+def pack(model: M) -> M:
+    """Make a model that is only used faster on a CPU, at the cost of a second copy of its weights.
+
+    Products in fp32 take half the time or less where MKL, torch's usual choice, does not know the
+    processor. `model.train()` unpacks. A weight that is written to in place is packed anew, unless
+    it was written to behind torch's back (`weight.data`, a fused optimizer): then pack again.
+    """
+    for layer in model.modules():
+        if isinstance(layer, Linear):
+            layer._packed = {}
+    return model
+
+
+def _reordered(
+    packed: dict[tuple[int, int], Packed], weight: Tensor, first: int, last: int
+) -> Tensor:
+    """Return some rows of a weight in oneDNN's order, from the copy if it is still true."""
+    origin = weight.data_ptr(), weight._version
+    found = packed.get((first, last))
+    if found is None or found.origin != origin:
+        reordered = torch.ops.mkldnn._reorder_linear_weight(weight.detach()[first:last], None)
+        found = packed[first, last] = Packed(reordered, origin)
+    return found.weight
 
 
 def _packing_pays(x: Tensor, weight: Tensor, outputs: int) -> bool:
