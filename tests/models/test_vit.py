@@ -56,7 +56,7 @@ def test_shapes(config: VitConfig) -> None:
     model = make(config)
     (images,) = inputs(config)
     assert model.features(images).shape == (2, 6 + model.pool.extra, 8)
-    assert model.pool.extra == {"class": 1, "distilled": 2}.get(config.pool, 0)
+    assert model.pool.extra == {"class": 1, "patch-mean": 1, "distilled": 2}.get(config.pool, 0)
     assert model(images).shape == (2, 5)
 
 

@@ -184,7 +184,8 @@ def preset(name: str) -> Config:
         return PRESETS[name]
     base, _, patch = name.partition("/")
     config = PRESETS.get(base)
-    has_patches = type(config) is VitConfig  # a hybrid's are cut from a feature map
+    # A hybrid's patches are cut from a feature map.
+    has_patches = isinstance(config, VitConfig) and not isinstance(config, HybridConfig)
     if config is None or (patch and not (patch.isdigit() and has_patches)):
         raise UsageError(
             f"There is no preset {name!r}. {nearest(base, PRESETS)}Presets: {', '.join(PRESETS)}; "

@@ -69,7 +69,7 @@ class Linear(nn.Linear):
         """Move or change the type, which may put other numbers at the same place in memory."""
         if self._packed is not None:
             self._packed = {}
-        return super()._apply(fn, recurse)
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the packed weights behind: they cannot be stored."""
