@@ -45,4 +45,12 @@ def test_another_image_size_keeps_both_tokens() -> None:
 
 
 def test_a_fresh_model_finds_all_classes_equally_likely() -> None:
-    assert Deit(CONFIG)(*inputs(CONFIG)).eq(0).all()
+    assert Deit(CONFIG).eval()(*inputs(CONFIG)).eq(0).all()
+
+
+def test_in_training_the_heads_are_told_apart() -> None:
+    """Equation 3: one learns from the labels, the other from the teacher."""
+    model = randomise(Deit(CONFIG)).train()
+    labels, teacher = model(*inputs(CONFIG))
+    assert not torch.equal(labels, teacher)
+    torch.testing.assert_close(model.eval()(*inputs(CONFIG)), (labels + teacher) / 2)

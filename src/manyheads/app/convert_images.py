@@ -152,7 +152,7 @@ def _plan_timm(given: _Source, architecture: str | None) -> _Plan:
     if not isinstance(name, str):
         raise UsageError(_without_name("timm", given.where, families.TIMM))
     family, settings = understand(name, families.TIMM)
-    convert = _converter(family)
+    convert = family.convert
     told = given.about.get("pretrained_cfg") or {}
     arguments = dict(given.about.get("model_args") or {})
     strange = arguments.keys() - KNOWN
@@ -187,7 +187,7 @@ def _plan_torchvision(given: _Source, architecture: str | None) -> _Plan:
         raise UsageError(_without_name("torchvision", given.where, families.TORCHVISION))
     family, settings = understand(architecture, families.TORCHVISION)
     picture = asdict(family.picture)
-    return _Plan(_converter(family), settings, picture, architecture, [_assumed(architecture)])
+    return _Plan(family.convert, settings, picture, architecture, [_assumed(architecture)])
 
 
 def _plan_hf(given: _Source, architecture: str | None) -> _Plan:
@@ -217,14 +217,6 @@ PLANS = {
     "torchvision": _plan_torchvision,
     "google": _plan_google,
 }
-
-
-def _converter(family: Family) -> Converter:
-    if family.convert is None:
-        raise UsageError(
-            f"The architecture is understood as a {family.name}, which cannot be converted yet."
-        )
-    return family.convert
 
 
 def _without_name(library: str, where: Path, known: Sequence[Family]) -> str:

@@ -258,7 +258,7 @@ class ReconstructRecipe(_Recipe):
         return self
 
     def _fits(self, base: Config) -> bool:
-        return isinstance(base, VitConfig)
+        return type(base) is VitConfig  # whose tokens are patches, and nothing else
 
     def _from_data(self) -> dict[str, int]:
         return _picture(self.image) | {"classes": 1}  # its head is not used

@@ -43,6 +43,12 @@ def read_hub(name: str, image: str, label: str, separator: str | None = None) ->
     values = list(rows[label])
     known = getattr(rows.features[label], "names", None)  # numbers that stand for names
     if known:
+        unknown = [row for row, value in enumerate(values) if value not in range(len(known))]
+        if unknown:
+            raise DataError(
+                f"{name}, row {unknown[0]}: the label is {values[unknown[0]]!r}, which none of its "
+                f"{len(known)} classes has ({len(unknown):,} rows like it). Leave such rows out."
+            )
         values = [known[value] for value in values]
     names = [f"{name}, row {row}" for row in range(len(values))]
     labels, classes = number_labels(values, names, separator)

@@ -21,7 +21,6 @@ from torch import Tensor
 
 from manyheads.errors import DataError, MissingExtraError, NotFoundError
 
-SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".npy"}
 NPY = b"\x93NUMPY"  # how a file of numpy begins

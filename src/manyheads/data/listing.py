@@ -72,7 +72,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         StringIO(text, newline=""), delimiter="\t" if path.suffix == ".tsv" else ","
     )
     header: list[str] | None = None
-    for cells in reader:
+    for cells in _parsed(reader, path):
         if not cells:
             continue
         if header is None:
@@ -84,6 +84,16 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             )
         else:
             yield reader.line_num, dict(zip(header, cells, strict=True))
+
+
+def _parsed(reader: Any, path: Path) -> Iterator[list[str]]:
+    """Yield the rows of a csv reader, and say where it gives up."""
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise DataError(
+            f"{path}, line {reader.line_num}: {error}. Look for a quotation mark without a second."
+        ) from None
 
 
 def _objects(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -25,7 +25,7 @@ class HybridConfig(VitConfig):
     """A ViT behind a ResNet; the defaults are the paper's R50+ViT-B/16.
 
     Its 16 is the whole way from pixels to tokens: of the 50 layers, stage 4 is left out and
-    stage 3 has its 9 blocks (appendix B.1). `patch` is cut from the feature map, 1 is a pixel of
+    stage 3 has its 9 blocks (section 4.1). `patch` is cut from the feature map, 1 is a pixel of
     it. Without stages (`depths = []`) only the stem is left.
     """
 

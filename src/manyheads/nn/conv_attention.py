@@ -1,4 +1,4 @@
-"""Attention whose queries, keys and values have seen their neighbours (Wu et al. 2021, 3.3)."""
+"""Attention whose queries, keys and values have seen their neighbours (Wu et al. 2021, 3.2)."""
 
 import torch
 from jaxtyping import Float
@@ -31,7 +31,7 @@ class DepthwiseProjection(nn.Module):
 
 
 class ConvProjectedAttention(MultiHeadAttention):
-    """The one attention behind convolutional projections; keys and values may be fewer (3.3)."""
+    """The one attention behind convolutional projections; keys and values may be fewer (3.2.2)."""
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from manyheads.nn.grid import to_tokens
 
 
 class OverlappingPatches(nn.Module):
-    """Convolve, and normalise each token (Wu et al. 2021, section 3.2, equation 1)."""
+    """Convolve, and normalise each token (Wu et al. 2021, section 3.1, equation 1)."""
 
     def __init__(
         self, channels: int, dim: int, *, kernel: int, stride: int, padding: int, eps: float = 1e-5

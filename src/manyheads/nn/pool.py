@@ -83,7 +83,7 @@ class SequencePool(MeanPool):
 
 
 class AttentionPool(MeanPool):
-    """A learned query attends to the tokens with several heads (Zhai et al. 2022, section 3.3).
+    """A learned query attends to the tokens with several heads (Zhai et al. 2022, section 3.2).
 
     Behind it a feed-forward layer of its own: "multihead attention pooling" (Lee et al. 2019).
     """

@@ -152,8 +152,10 @@ class ClassifyTask:
         if self.config.channels_last:
             images = images.contiguous(memory_format=torch.channels_last)
         output = model(images)
-        # A model with a head for distillation gives two answers in training (DeiT).
+        # A model with a head for distillation gives two answers in training (DeiT, equation 3).
         logits, taught = output if isinstance(output, tuple) else (output, output)
+        if isinstance(output, tuple) and self.teacher is None:  # both learn from the labels
+            logits = (logits + taught) / 2
         loss, weight = self._towards_labels(logits, batch.labels)
         if self.distil is not None and self.teacher is not None:
             distance = distillation(

@@ -42,7 +42,7 @@ class Family:
     name: str
     head: str  # pattern of what their names begin with
     examples: tuple[str, ...]
-    convert: Converter | None  # None: the name is understood, but nobody has written it yet
+    convert: Converter
     says: Callable[[str], Settings] | None = None  # what that beginning says by itself
     words: Words = field(default_factory=dict)  # of what follows, in any order
     picture: Picture = Picture()
