@@ -424,16 +424,20 @@ def read_folder(folder: Path) -> ImageSet:
             f"example {folder / 'cat' / '1.png'} ({', '.join(sorted(SUFFIXES))})."
         )
     paths = [path for path, _ in found]
-    # Names and sizes stand for the content: reading every picture could take hours.
-    listing = "\n".join(f"{path.relative_to(folder)}\t{path.stat().st_size}" for path in paths)
     return ImageSet(
         labels=np.array([label for _, label in found]),
         classes=classes,
         names=[str(path) for path in paths],
         read=lambda index: open_content(paths[index].read_bytes()),
         origin=str(folder),
-        hashes=(hashlib.sha256(listing.encode()).hexdigest(),),
+        hashes=(_listing_hash(paths, folder),),
     )
+
+
+def _listing_hash(paths: Sequence[Path], folder: Path) -> str:
+    """Let names and sizes stand for the content: reading every picture could take hours."""
+    listing = "\n".join(f"{path.relative_to(folder)}\t{path.stat().st_size}" for path in paths)
+    return hashlib.sha256(listing.encode()).hexdigest()
 
 
 def read_unlabelled(folder: Path) -> ImageSet:
@@ -445,14 +449,13 @@ def read_unlabelled(folder: Path) -> ImageSet:
     paths = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SUFFIXES]
     if not paths:
         raise DataError(f"{folder} has no pictures ({', '.join(sorted(SUFFIXES))}).")
-    listing = "\n".join(f"{path.relative_to(folder)}\t{path.stat().st_size}" for path in paths)
     return ImageSet(
         labels=np.zeros(len(paths), dtype=int),
         classes=["picture"],
         names=[str(path) for path in paths],
         read=lambda index: open_content(paths[index].read_bytes()),
         origin=str(folder),
-        hashes=(hashlib.sha256(listing.encode()).hexdigest(),),
+        hashes=(_listing_hash(paths, folder),),
     )
 
 

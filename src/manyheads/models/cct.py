@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.models.parts import ACTIVATIONS, RESIDUALS, Activation, Norm, final_norm
 from manyheads.models.vit import POOLS, POSITIONS, Pool, Positions
+from manyheads.nn import initial
 from manyheads.nn.attention import MultiHeadAttention
 from manyheads.nn.block import EncoderBlock
 from manyheads.nn.depth import rising
@@ -64,13 +65,9 @@ class CctConfig:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Rows and columns of tokens behind the stem."""
-        return self.grid_of(self.height, self.width)
-
-    def grid_of(self, height: int, width: int) -> tuple[int, int]:
-        """Rows and columns of tokens of an image of any size: halved so often, rounded up."""
+        """Rows and columns of tokens behind the stem: halved so often, rounded up."""
         share = 2**self.convolutions
-        return -(-height // share), -(-width // share)
+        return -(-self.height // share), -(-self.width // share)
 
 
 class Cct(nn.Module):
@@ -113,18 +110,8 @@ class Cct(nn.Module):
         ]
         self.encoder = Encoder(blocks, final_norm(config.norm, config.dim, config.norm_eps))
         self.head = Linear(config.dim, config.classes)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw initial weights: truncated normal (0.02) for linear layers, a zero head.
-
-        The stem has drawn its own.
-        """
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.trunc_normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+        # The stem has drawn its own.
+        initial.truncated(self)
         nn.init.zeros_(self.head.weight)  # all classes equally likely at first
 
     def forward(

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
+from manyheads.nn import initial
 from manyheads.nn.conv_attention import ConvProjectedAttention
 from manyheads.nn.depth import rising
 from manyheads.nn.dropout import Dropout
@@ -118,15 +119,7 @@ class Cvt(nn.Module):
         )
         self.norm = nn.LayerNorm(config.dims[-1], eps=config.norm_eps)
         self.head = Linear(config.dims[-1], config.classes)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw initial weights: truncated normal (0.02) for linear layers, a zero head."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.trunc_normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+        initial.truncated(self)
         nn.init.zeros_(self.head.weight)  # all classes equally likely at first
 
     def forward(

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
+from manyheads.nn import initial
 from manyheads.nn.attention import MultiHeadAttention
 from manyheads.nn.depth import rising
 from manyheads.nn.dropout import Dropout
@@ -105,7 +106,8 @@ class Swin(nn.Module):
         )
         self.norm = nn.LayerNorm(widths[-1], eps=config.norm_eps)
         self.head = Linear(widths[-1], config.classes)
-        self.reset_parameters()
+        initial.truncated(self)
+        nn.init.zeros_(self.head.weight)  # all classes equally likely at first
 
     def _block(self, stage: int, layer: int, dim: int, drop_path: float) -> GridBlock:
         config = self.config
@@ -122,15 +124,6 @@ class Swin(nn.Module):
             FeedForward(dim, int(dim * config.expansion), nn.GELU(), dropout=config.dropout),
             partial(PreNorm, dim, dropout=config.dropout, eps=config.norm_eps, drop_path=drop_path),
         )
-
-    def reset_parameters(self) -> None:
-        """Draw initial weights: truncated normal (0.02) for linear layers, a zero head."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.trunc_normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-        nn.init.zeros_(self.head.weight)  # all classes equally likely at first
 
     def forward(
         self, images: Float[Tensor, "batch channel height width"]

@@ -1,4 +1,4 @@
-"""Initial weights that the models of text share."""
+"""Initial weights that several models share."""
 
 import torch
 from torch import nn
@@ -9,6 +9,15 @@ def xavier(module: nn.Module) -> None:
     for layer in module.modules():
         if isinstance(layer, nn.Linear):
             nn.init.xavier_uniform_(layer.weight)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+
+
+def truncated(module: nn.Module) -> None:
+    """Draw the weights of all linear layers in a module: truncated normal (0.02); biases are 0."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.trunc_normal_(layer.weight, std=0.02)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
 

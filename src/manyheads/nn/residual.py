@@ -15,8 +15,8 @@ from manyheads.nn.layer_scale import LayerScale
 Sublayer = Callable[[Tensor], Tensor]
 
 
-class PostNorm(nn.Module):
-    """LayerNorm(x + Sublayer(x)): the 2017 Transformer (section 3.1)."""
+class _Residual(nn.Module):
+    """The parts of both."""
 
     def __init__(
         self,
@@ -30,6 +30,10 @@ class PostNorm(nn.Module):
         super().__init__()
         self.norm = nn.LayerNorm(dim, eps=eps)
         self.dropout = branch_end(dim, dropout, layer_scale, drop_path)
+
+
+class PostNorm(_Residual):
+    """LayerNorm(x + Sublayer(x)): the 2017 Transformer (section 3.1)."""
 
     def forward(
         self, x: Float[Tensor, "batch token dim"], sublayer: Sublayer
@@ -38,21 +42,8 @@ class PostNorm(nn.Module):
         return self.norm(x + self.dropout(sublayer(x)))
 
 
-class PreNorm(nn.Module):
+class PreNorm(_Residual):
     """x + Sublayer(LayerNorm(x)): ViT, equations 2 and 3; a final norm follows the stack."""
-
-    def __init__(
-        self,
-        dim: int,
-        *,
-        dropout: float = 0.0,
-        eps: float = 1e-5,
-        layer_scale: float = 0.0,
-        drop_path: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(dim, eps=eps)
-        self.dropout = branch_end(dim, dropout, layer_scale, drop_path)
 
     def forward(
         self, x: Float[Tensor, "batch token dim"], sublayer: Sublayer

@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manyheads.errors import UsageError
 from manyheads.models.convert import hf, timm
 from manyheads.models.convert.foreign import ForeignTensors, grid_positions, height_and_width
-from manyheads.models.convert.layers import packed, refuse_strange
+from manyheads.models.convert.layers import refuse_strange
 from manyheads.models.deit import DeitConfig
-from manyheads.models.parts import ACTIVATIONS, Activation
+from manyheads.models.parts import Activation
 
 
 def from_timm(
@@ -42,12 +41,8 @@ def from_timm(
         "pool.token": torch.cat((given.take("cls_token"), given.take("dist_token")), dim=1),
     }
     positions = given.take("pos_embed")[0]
-    depth = given.count("blocks.")
-    for layer in range(depth):
-        block = f"encoder.blocks.{layer}"
-        for theirs, ours in timm.BLOCK.items():
-            state |= given.module(f"blocks.{layer}.{theirs}", f"{block}.{ours}")
-        state |= packed(given, [f"blocks.{layer}.attn.qkv"], f"{block}.attention.qkv")
+    taken, depth = timm.blocks(given)
+    state |= taken
     state |= given.module("norm", "encoder.norm")
     state |= given.module("head", "head")
     state |= given.module("head_dist", "teacher_head")
@@ -78,12 +73,7 @@ def from_hf(
         UsageError: the model has something that ours has not, or lacks something.
     """
     settings = hf.DEFAULTS | dict(settings if isinstance(settings, Mapping) else vars(settings))
-    activation = settings["hidden_act"]
-    if activation not in ACTIVATIONS:
-        raise UsageError(
-            f"This Hugging Face model has hidden_act {activation!r}; "
-            f"ours knows {', '.join(ACTIVATIONS)}."
-        )
+    activation = hf.read_activation(settings)
     given = ForeignTensors(tensors, "Hugging Face DeiT")
     embeddings, layers = "deit.embeddings", "deit.encoder.layer."
     kernel = given.take(f"{embeddings}.patch_embeddings.projection.weight")
@@ -94,13 +84,8 @@ def from_hf(
         "pool.token": torch.cat(tokens, dim=1),
     }
     positions = given.take(f"{embeddings}.position_embeddings")[0]
-    depth = given.count(layers)
-    for layer in range(depth):
-        block = f"encoder.blocks.{layer}"
-        for theirs, ours in hf.LAYER.items():
-            state |= given.module(f"{layers}{layer}.{theirs}", f"{block}.{ours}")
-        qkv = [f"{layers}{layer}.attention.attention.{part}" for part in ("query", "key", "value")]
-        state |= packed(given, qkv, f"{block}.attention.qkv")
+    taken, depth = hf.blocks(given, layers)
+    state |= taken
     state |= given.module("deit.layernorm", "encoder.norm")
     state |= given.module("cls_classifier", "head")
     state |= given.module("distillation_classifier", "teacher_head")

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.convert.foreign import ForeignTensors, grid_positions, height_and_width
-from manyheads.models.parts import ACTIVATIONS
+from manyheads.models.convert.layers import packed
+from manyheads.models.parts import ACTIVATIONS, Activation
 from manyheads.models.vit import VitConfig
 
 # What Hugging Face leaves out of a config.json where it is the default.
@@ -28,6 +28,34 @@ LAYER = {
 }
 
 
+def read_activation(settings: Mapping[str, Any]) -> Activation:
+    """Read what bends between the feed-forward layers.
+
+    Raises:
+        UsageError: ours does not know it.
+    """
+    activation: Activation = settings["hidden_act"]
+    if activation not in ACTIVATIONS:
+        raise UsageError(
+            f"This Hugging Face model has hidden_act {activation!r}; "
+            f"ours knows {', '.join(ACTIVATIONS)}."
+        )
+    return activation
+
+
+def blocks(given: ForeignTensors, layers: str) -> tuple[dict[str, Tensor], int]:
+    """Take the blocks of a ViT or DeiT, and count them."""
+    state: dict[str, Tensor] = {}
+    depth = given.count(layers)
+    for layer in range(depth):
+        theirs, ours = f"{layers}{layer}", f"encoder.blocks.{layer}"
+        for their_part, our_part in LAYER.items():
+            state |= given.module(f"{theirs}.{their_part}", f"{ours}.{our_part}")
+        qkv = [f"{theirs}.attention.attention.{part}" for part in ("query", "key", "value")]
+        state |= packed(given, qkv, f"{ours}.attention.qkv")
+    return state, depth
+
+
 def vit(
     config: Mapping[str, Any] | object, tensors: Mapping[str, Tensor]
 ) -> tuple[VitConfig, dict[str, Tensor]]:
@@ -44,12 +72,7 @@ def vit(
         UsageError: the model has something that ours has not, or lacks something.
     """
     settings = DEFAULTS | dict(config if isinstance(config, Mapping) else vars(config))
-    activation = settings["hidden_act"]
-    if activation not in ACTIVATIONS:
-        raise UsageError(
-            f"This Hugging Face model has hidden_act {activation!r}; "
-            f"ours knows {', '.join(ACTIVATIONS)}."
-        )
+    activation = read_activation(settings)
     given = ForeignTensors(tensors, "Hugging Face ViT")
     embeddings, layers = "vit.embeddings", "vit.encoder.layer."
     positions = given.take(f"{embeddings}.position_embeddings")[0]
@@ -59,18 +82,8 @@ def vit(
         "patches.project.weight": kernel.flatten(1),
         "patches.project.bias": given.take(f"{embeddings}.patch_embeddings.projection.bias"),
     }
-    depth = given.count(layers)
-    for layer in range(depth):
-        for theirs, ours in LAYER.items():
-            state |= given.module(f"{layers}{layer}.{theirs}", f"encoder.blocks.{layer}.{ours}")
-        qkv = [f"{layers}{layer}.attention.attention.{part}" for part in ("query", "key", "value")]
-        weight = torch.cat([given.take(f"{part}.weight") for part in qkv])
-        has_bias = f"{qkv[0]}.bias" in given
-        biases = [given.take(f"{part}.bias") for part in qkv] if has_bias else []
-        state[f"encoder.blocks.{layer}.attention.qkv.weight"] = weight
-        state[f"encoder.blocks.{layer}.attention.qkv.bias"] = (
-            torch.cat(biases) if has_bias else weight.new_zeros(len(weight))
-        )
+    taken, depth = blocks(given, layers)
+    state |= taken
     state |= given.module("vit.layernorm", "encoder.norm")
     state |= given.module("classifier", "head")
     given.finish()

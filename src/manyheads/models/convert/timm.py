@@ -12,6 +12,7 @@ from manyheads.models.convert.foreign import (
     grid_positions,
     image_size,
 )
+from manyheads.models.convert.layers import packed
 from manyheads.models.hybrid import STEM_STRIDE, HybridConfig
 from manyheads.models.vit import Pool, VitConfig
 
@@ -37,6 +38,19 @@ PARTS = (
     "norm_layer",
 )
 BACKBONE = "patch_embed.backbone"
+
+
+def blocks(given: ForeignTensors) -> tuple[dict[str, Tensor], int]:
+    """Take the blocks of a VisionTransformer, and count them."""
+    state: dict[str, Tensor] = {}
+    depth = given.count("blocks.")
+    for block in range(depth):
+        for theirs, ours in BLOCK.items():
+            state |= given.module(f"blocks.{block}.{theirs}", f"encoder.blocks.{block}.{ours}")
+        state |= packed(
+            given, [f"blocks.{block}.attn.qkv"], f"encoder.blocks.{block}.attention.qkv"
+        )
+    return state, depth
 
 
 def vit(
@@ -78,16 +92,8 @@ def vit(
     pool = _pool(settings.get("global_pool"), has_token, after)
     if has_token:
         state["pool.token"] = given.take("cls_token")
-    depth = given.count("blocks.")
-    for block in range(depth):
-        for theirs, ours in BLOCK.items():
-            state |= given.module(f"blocks.{block}.{theirs}", f"encoder.blocks.{block}.{ours}")
-        qkv = f"blocks.{block}.attn.qkv"
-        weight = given.take(f"{qkv}.weight")
-        has_bias = f"{qkv}.bias" in given
-        bias = given.take(f"{qkv}.bias") if has_bias else weight.new_zeros(len(weight))
-        state[f"encoder.blocks.{block}.attention.qkv.weight"] = weight
-        state[f"encoder.blocks.{block}.attention.qkv.bias"] = bias
+    taken, depth = blocks(given)
+    state |= taken
     state |= given.module("fc_norm", "pool_norm") if after else given.module("norm", "encoder.norm")
     if "pre_logits.fc.weight" in given:
         state |= given.module("pre_logits.fc", "representation.0")
