@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from manyheads.train import losses
-from manyheads.train.config import TrainConfig
+from manyheads.train.config import Restart, TrainConfig
 from manyheads.train.losses import projected_cross_entropy, smoothed_cross_entropy
 from manyheads.train.schedule import (
     SCHEDULES,
@@ -248,3 +248,21 @@ def test_the_rate_is_a_pure_function_of_the_step(name: str) -> None:
     backward = [learning_rate(step, config) for step in range(100, 0, -1)]
     assert forward == backward[::-1]
     assert max(forward) == learning_rate(10, config) == 0.02
+
+
+def test_a_warm_restart_begins_the_schedule_anew() -> None:
+    """Up to the restart as if the run ended there; then a run of the rest, at a lower peak."""
+    once = TrainConfig(steps=60, warmup=10, learning_rate=0.02)
+    rest = TrainConfig(steps=40, warmup=10, learning_rate=0.01)
+    both = TrainConfig(
+        steps=100, warmup=10, learning_rate=0.02, restart=Restart(step=60, scale=0.5)
+    )
+    found = [learning_rate(step, both) for step in range(1, 101)]
+    assert found[:60] == [learning_rate(step, once) for step in range(1, 61)]
+    assert found[60:] == [learning_rate(step, rest) for step in range(1, 41)]
+
+
+def test_a_restart_after_the_end() -> None:
+    """It would do nothing: refused."""
+    with pytest.raises(ValueError, match="restart before the end"):
+        TrainConfig(steps=100, restart=Restart(step=100))

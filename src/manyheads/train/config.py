@@ -25,6 +25,19 @@ class EarlyStop:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Restart:
+    """Begin the schedule anew after `step`, warm-up and all, at `scale` times the peak.
+
+    A warm restart (Loshchilov & Hutter 2017, section 3): weights and optimizer go on.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    step: Count
+    scale: Annotated[float, Gt(0)] = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """How to train. Steps are optimizer updates, whatever `accumulate` is."""
 
@@ -35,6 +48,7 @@ class TrainConfig:
     learning_rate: Annotated[float, Gt(0)] = 1e-3  # the peak
     schedule: ScheduleName = "cosine"
     warmup: Annotated[int, Ge(0)] = 100  # steps
+    restart: Restart | None = None
     weight_decay: NotNegative = 0.0  # on matrices only
     beta1: Share = 0.9
     beta2: Share = 0.98
@@ -59,8 +73,12 @@ class TrainConfig:
     store: Literal["float32", "float16"] = "float32"  # of model.safetensors
 
     def __post_init__(self) -> None:
-        """Refuse two averages at once."""
+        """Refuse two averages at once, and a restart when all is over."""
         if self.ema and self.average > 1:
             raise ValueError(
                 f"ema is {self.ema} and average {self.average}: choose one, leave the other out"
+            )
+        if self.restart and self.restart.step >= self.steps:
+            raise ValueError(
+                f"restart.step is {self.restart.step} and steps {self.steps}: restart before the end"
             )

@@ -51,4 +51,10 @@ SCHEDULES: dict[ScheduleName, Schedule] = {
 
 def learning_rate(step: int, config: TrainConfig) -> float:
     """Return the learning rate of a step, the first step being 1."""
-    return config.learning_rate * SCHEDULES[config.schedule](step, config.warmup, config.steps)
+    schedule, restart = SCHEDULES[config.schedule], config.restart
+    if restart is None:
+        return config.learning_rate * schedule(step, config.warmup, config.steps)
+    if step <= restart.step:
+        return config.learning_rate * schedule(step, config.warmup, restart.step)
+    again, left = step - restart.step, config.steps - restart.step
+    return config.learning_rate * restart.scale * schedule(again, config.warmup, left)
