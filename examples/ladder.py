@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--recipe", default="enko-en-ko")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--steps", type=int, default=2500)
+    parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--out", type=Path, default=Path("runs/ladder"))
     arguments = parser.parse_args()
     found = {
@@ -63,6 +63,8 @@ def _measured(
         f"model.preset={preset}",
         f"model.hidden={hidden}",
         f"train.steps={arguments.steps}",
+        f"train.warmup={arguments.steps // 5}",
+        f"train.validate_every={arguments.steps}",
         f"train.muon={str(muon).lower()}",
         f"seed={seed}",
         *rate,
