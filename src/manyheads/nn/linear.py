@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 # A product of fewer multiplications than this costs more to prepare than it gains in fp32.
-WORTHWHILE = 2**20
+WORTHWHILE = 2**22
 PACKABLE: set[torch.dtype] = set()
 if torch.backends.mkldnn.is_available():
     PACKABLE.add(torch.float32)
@@ -103,11 +103,11 @@ def _reordered(
 
 def _packing_pays(x: Tensor, weight: Tensor, outputs: int) -> bool:
     return (
-        not torch.is_grad_enabled()
+        (x.dtype is not torch.float32 or x.numel() * outputs >= WORTHWHILE)
+        and not torch.is_grad_enabled()
         and x.is_cpu
         and x.dtype is weight.dtype
         and x.dtype in PACKABLE
-        and (x.dtype is not torch.float32 or x.numel() * outputs >= WORTHWHILE)
         and not torch.is_autocast_enabled("cpu")
         and not torch.compiler.is_compiling()
         and not weight.is_inference()  # it does not count how often it is written to
