@@ -19,7 +19,7 @@ from manyheads.nn.block import EncoderBlock
 from manyheads.nn.depth import rising
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.feedforward import FeedForward
-from manyheads.nn.linear import Linear
+from manyheads.nn.head import Head
 from manyheads.nn.stack import Encoder
 from manyheads.nn.stem import ConvStem
 
@@ -109,7 +109,7 @@ class Cct(nn.Module):
             for rate in rising(config.drop_path, config.layers)
         ]
         self.encoder = Encoder(blocks, final_norm(config.norm, config.dim, config.norm_eps))
-        self.head = Linear(config.dim, config.classes)
+        self.head = Head(config.dim, config.classes)
         # The stem has drawn its own.
         initial.truncated(self)
         nn.init.zeros_(self.head.weight)  # all classes equally likely at first

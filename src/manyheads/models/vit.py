@@ -14,6 +14,7 @@ from manyheads.nn.block import EncoderBlock
 from manyheads.nn.depth import rising
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.feedforward import FeedForward
+from manyheads.nn.head import Head
 from manyheads.nn.linear import Linear
 from manyheads.nn.linear_attention import LinearAttention
 from manyheads.nn.patch import ConvPatches, LinearPatches
@@ -160,7 +161,7 @@ class Vit(nn.Module):
             if config.representation
             else nn.Identity()
         )
-        self.head = Linear(width, config.classes)
+        self.head = Head(width, config.classes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
