@@ -35,8 +35,8 @@ def depths(model: nn.Module) -> dict[str, int]:
 def _layer(name: str, parts: Mapping[str, nn.Module]) -> str:
     """Return the name of the layer that a parameter lies in; "" if in none.
 
-    It is the innermost numbered module that has parts: of "stages.1.0.end.1.scale" the block, not
-    the stage, and not the scale.
+    It is the innermost numbered module that has parts: of "stages.1.0.end.1.gain" the block, not
+    the stage, and not the gain.
     """
     words = name.split(".")
     for end in range(len(words) - 1, 0, -1):
