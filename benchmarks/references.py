@@ -16,6 +16,7 @@ from benchmarks.peers import hf_vit, timm_arguments, timm_vit
 from manyheads.models.build import build
 from manyheads.models.convert import coatnet, cvt, deit, hf, swin, timm
 from manyheads.models.presets import Config
+from manyheads.models.resize import resize
 from manyheads.models.vit import VitConfig
 
 Library = Literal["transformers", "timm", "torchvision"]
@@ -52,6 +53,9 @@ class Reference:
     def difference(self) -> float:
         """Convert the model; return the largest difference, relative to the largest logit."""
         config, state = CONVERT[self.library, self.family](self.config, self.tensors)
+        size = (self.images.shape[2], self.images.shape[3])
+        library = "hf" if self.library == "transformers" else self.library
+        config, state = resize(config, state, size, library)
         model = build(config).eval()
         model.load_state_dict(state)
         with torch.inference_mode():

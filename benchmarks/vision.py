@@ -46,12 +46,18 @@ def references() -> dict[str, Callable[[], "plain.Reference"]]:
         if architecture == "coatnet_0" or architecture.endswith("_rw"):  # 1 to 5 differ in size
             for suffix, size in COATNET_SIZES.items():
                 cases[f"timm-{architecture}{suffix}"] = partial(_timm_coatnet, architecture, size)
+    # Bias tables are interpolated; a Swin's only where a window becomes smaller.
+    cases["timm-swin-resized"] = partial(_timm_swin, SMALL, made_for=(32, 32))
+    for suffix, size in {"": (96, 96), "-smaller": (32, 64)}.items():
+        name = f"timm-coatnet_0-resized{suffix}"
+        cases[name] = partial(_timm_coatnet, "coatnet_0", size, made_for=(64, 64))
     return cases
 
 
-def _timm_swin(size: Size, **arguments: Any) -> "plain.Reference":
+def _timm_swin(size: Size, made_for: Size | None = None, **arguments: Any) -> "plain.Reference":
+    library = import_peer("timm.models.swin_transformer")
     settings = {
-        "img_size": size,
+        "img_size": made_for or size,
         "patch_size": 2,
         "embed_dim": 8,
         "depths": (2, 2),
@@ -59,8 +65,9 @@ def _timm_swin(size: Size, **arguments: Any) -> "plain.Reference":
         "window_size": 4,
         "num_classes": 5,
     } | arguments
-    model = import_peer("timm.models.swin_transformer").SwinTransformer(**settings)
-    return _reference("timm", "swin", model, settings, size)
+    model = library.SwinTransformer(**settings)
+    asked = library.SwinTransformer(**settings | {"img_size": size}) if made_for else None
+    return _reference("timm", "swin", model, settings, size, asked, library)
 
 
 def _torchvision_swin(size: Size) -> "plain.Reference":
@@ -144,10 +151,10 @@ def _hf_cvt(size: Size) -> "plain.Reference":
     return _stored("cvt", library.CvtForImageClassification(config), size)
 
 
-def _timm_coatnet(architecture: str, size: Size) -> "plain.Reference":
+def _timm_coatnet(architecture: str, size: Size, made_for: Size | None = None) -> "plain.Reference":
     library = import_peer("timm.models.maxxvit")
     shape = {
-        "img_size": size,
+        "img_size": made_for or size,
         "embed_dim": (8, 8, 16, 16),
         "depths": (1, 2, 2, 2),
         "transformer_dim_head": 4,
@@ -158,17 +165,28 @@ def _timm_coatnet(architecture: str, size: Size) -> "plain.Reference":
     if "head_hidden_size" in told:
         shape["head_hidden_size"] = 12
     model = library.MaxxVit(library.model_cfgs[architecture], **shape)
-    return _reference("timm", "coatnet", model, dict(told) | shape, size)
+    other = shape | {"img_size": size}
+    asked = library.MaxxVit(library.model_cfgs[architecture], **other) if made_for else None
+    return _reference("timm", "coatnet", model, dict(told) | shape, size, asked, library)
 
 
 def _reference(
-    library: "plain.Library", family: str, model: nn.Module, settings: Mapping[str, Any], size: Size
+    library: "plain.Library",
+    family: str,
+    model: nn.Module,
+    settings: Mapping[str, Any],
+    size: Size,
+    asked: nn.Module | None = None,
+    module: Any = None,
 ) -> "plain.Reference":
+    """Store a model and its answer, or that of `asked`: the same one, built for another size."""
     plain.randomise(model.eval(), 8, plain.SEED)
     tensors = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    if asked is not None:
+        asked.load_state_dict(module.checkpoint_filter_fn(dict(tensors), asked))
     images = _images(size)
     with torch.inference_mode():
-        logits = model(images).clone()
+        logits = (asked or model).eval()(images).clone()
     return plain.Reference(
         library, version(library), settings, tensors, images, logits, family=family
     )

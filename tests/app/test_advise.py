@@ -1,17 +1,22 @@
 """Advice from a table of measured runs; none where the table has nothing to say."""
 
+import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from manyheads.app import advise as module
-from manyheads.app.advise import Facts, Machine, Row, advise, look, measured, recommend
+from manyheads.app.advise import Advice, Facts, Machine, Row, advise, look, measured, recommend
 from manyheads.app.paths import shipped
+from manyheads.app.recipe import ClassifyData, read_recipe
 from manyheads.data.digits import read_digits
 from manyheads.errors import DataError
-from tests.made import write_halves
+from tests.made import CLASSES, write_halves
 
+PHOTOS = ClassifyData(train="photos")
 LAPTOP = Machine(2, 8.0, None)
 DIGITS = measured()[0]
 ROW = replace(
@@ -20,6 +25,7 @@ ROW = replace(
     data="made",
     images=10_000,
     side=32,
+    grey=False,
     accuracy=80,
     low=79,
     high=82,
@@ -32,7 +38,7 @@ FACTS = Facts(
     rarest=900,
     most=1100,
     side=40,
-    grey=False,
+    channels=3,
     multi_label=False,
     unreadable=0,
 )
@@ -50,8 +56,8 @@ def test_every_row_is_a_shipped_recipe_with_a_figure() -> None:
 def test_digits_are_like_digits() -> None:
     """The table's own data, from a look at the pictures."""
     facts = look(read_digits())
-    assert (facts.images, facts.classes, facts.side, facts.grey) == (1797, 10, 8, True)
-    advice = recommend("digits", facts, LAPTOP, measured())
+    assert (facts.images, facts.classes, facts.side, facts.channels) == (1797, 10, 8, 1)
+    advice = recommend(ClassifyData(train="digits"), facts, LAPTOP, measured())
     assert advice.recipe == "digits"
     assert advice.expected is not None
     low, high = advice.expected
@@ -62,7 +68,7 @@ def test_digits_are_like_digits() -> None:
 
 def test_use_a_cnn() -> None:
     """The best of what was measured on data like these, whatever it is."""
-    advice = recommend("photos", FACTS, LAPTOP, [DIGITS, ROW, CNN])
+    advice = recommend(PHOTOS, FACTS, LAPTOP, [DIGITS, ROW, CNN])
     assert (advice.family, len(advice.rows)) == ("cnn", 2)
     assert any("Use a CNN" in reason for reason in advice.reasons)
     assert advice.expected == (68.0, 93.0)  # twice, and half, the error
@@ -71,9 +77,9 @@ def test_use_a_cnn() -> None:
 def test_a_gpu_is_only_counted_on_where_there_is_one() -> None:
     """A row measured on a GPU does not speak for a laptop."""
     fast = replace(CNN, gpu=True, accuracy=95, low=95, high=95)
-    assert recommend("photos", FACTS, LAPTOP, [ROW, fast]).rows == [ROW]
-    server = Machine(16, 128.0, "some GPU")
-    assert fast in recommend("photos", FACTS, server, [ROW, fast]).rows
+    assert recommend(PHOTOS, FACTS, LAPTOP, [ROW, fast]).rows == [ROW]
+    server = Machine(16, 128.0, "some GPU", 24.0)
+    assert fast in recommend(PHOTOS, FACTS, server, [ROW, fast]).rows
 
 
 @pytest.mark.parametrize(
@@ -82,30 +88,135 @@ def test_a_gpu_is_only_counted_on_where_there_is_one() -> None:
         FACTS._replace(side=224),
         FACTS._replace(per_class=20.0),
         FACTS._replace(classes=1000),
+        FACTS._replace(channels=1),
+        FACTS._replace(rarest=5, most=3000),
         FACTS._replace(multi_label=True),
+        # Photos as few a class as digits has of each: digits' recipe is for 8 x 8 pixels.
+        FACTS._replace(images=1500, per_class=150.0, side=500),
     ],
 )
 def test_nothing_near(facts: Facts) -> None:
-    """Said, and no figure given; with few pictures a rule of thumb is called one."""
-    advice = recommend("photos", facts, LAPTOP, [DIGITS, ROW])
+    """Said, and no figure given; what to begin with is a rule of thumb, and called one."""
+    advice = recommend(PHOTOS, facts, LAPTOP, [DIGITS, ROW])
     assert (advice.expected, advice.rows) == (None, [])
-    assert any("nothing near these data" in reason for reason in advice.reasons)
-    thumb = any("Use a CNN, or start from a trained model" in each for each in advice.reasons)
-    assert thumb == (facts.per_class < 1000)
+    assert (advice.recipe, advice.family) == ("photos-resnet-18", "cnn")
+    assert any("Nothing like these data was measured" in reason for reason in advice.reasons)
+    assert any("Use a CNN" in each and "rule of thumb" in each for each in advice.reasons)
+    assert any("start.model" in each for each in advice.reasons) == (facts.per_class < 1000)
+    assert settings(advice) <= {"data", "image", "model", "train"}
+    assert recommend(PHOTOS, facts, LAPTOP, []).recipe == "photos-resnet-18"
+
+
+def settings(advice: Advice) -> set[str]:
+    """The tables that a command changes, as a shell reads it and a recipe accepts it."""
+    manyheads, train, recipe, *changes = shlex.split(advice.command)
+    assert (manyheads, train) == ("manyheads", "train")
+    read_recipe(shipped("recipes")[recipe], changes)
+    return {change.partition(".")[0] for change in changes}
+
+
+@pytest.mark.parametrize(
+    ("machine", "side", "batch"),
+    [
+        (Machine(2, 8.0, None), 64, None),
+        (Machine(16, 64.0, None), 128, None),
+        (Machine(2, 0.5, None), 64, 32),
+        (Machine(2, 8.0, "some GPU", 24.0), 224, None),
+        (Machine(2, 64.0, "some GPU", 8.0), 224, 32),
+        (Machine(2, float("nan"), None), 64, None),
+    ],
+)
+def test_the_machine_decides_on_the_size(machine: Machine, side: int, batch: int | None) -> None:
+    """Cores and a GPU on the pixels, memory on how many pictures at a time; updates stay alike.
+
+    2 KiB a pixel in half of the memory: 64 pictures of 64 x 64 are half a GiB, 32 of 224 three.
+    """
+    advice = recommend(PHOTOS, FACTS._replace(side=400), machine, [])
+    assert f"image.height={side} image.width={side}" in advice.command
+    assert ("train.batch_size" in advice.command) == (batch is not None)
+    if batch is not None:
+        assert f"train.batch_size={batch} train.accumulate={64 // batch}" in advice.command
+    settings(advice)
+
+
+def test_small_pictures_are_not_blown_up() -> None:
+    """Of 28 pixels, grey: 32, and a ResNet for that size."""
+    advice = recommend(PHOTOS, FACTS._replace(side=28, channels=1), Machine(16, 64.0, None), [])
+    assert "image.height=32" in advice.command
+    assert "model.preset=resnet-20 image.mode=L" in advice.command
+    assert "image.bands=7" in recommend(PHOTOS, FACTS._replace(channels=7), LAPTOP, []).command
+
+
+def test_a_run_that_takes_days_here_comes_last() -> None:
+    """Measured on many cores: the time that it takes on these is said, and counted."""
+    slow = replace(ROW, accuracy=90, low=90, high=90, threads=64, minutes=60.0, recipe="digits")
+    advice = recommend(PHOTOS, FACTS, LAPTOP, [ROW, slow])
+    assert advice.recipe == ROW.recipe
+    assert any("1920 on this machine's cores" in reason for reason in advice.reasons)
+    assert recommend(PHOTOS, FACTS, Machine(64, 64.0, None), [ROW, slow]).recipe == "digits"
+
+
+@pytest.mark.parametrize("name", ["my photos", "2024", "it's"])
+def test_the_command_can_be_pasted(name: str) -> None:
+    """A shell sees one word, a recipe the name."""
+    data = ClassifyData(train=name, label="what it is")
+    advice = recommend(data, FACTS, LAPTOP, [])
+    settings(advice)
+    _, _, recipe, *changes = shlex.split(advice.command)
+    read = read_recipe(shipped("recipes")[recipe], changes)
+    assert (read.data.train, read.data.label) == (name, "what it is")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("form", ["table", "list"])
+def test_several_labels_are_noticed(form: str, tmp_path: Path) -> None:
+    """By a list of them, or by the separator in a text."""
+    write_halves(tmp_path, count=4)
+    names = [f"halves/{c}/{n:03d}.png" for n, c in enumerate(CLASSES * 2)]
+    labels = [["left"], ["right"], ["left", "right"], []]
+    path = tmp_path / ("list.jsonl" if form == "list" else "list.csv")
+    if form == "list":
+        rows = [json.dumps({"image": n, "label": v}) for n, v in zip(names, labels, strict=True)]
+    else:
+        rows = [f"{n},{';'.join(v) or 'left'}" for n, v in zip(names, labels, strict=True)]
+        rows.insert(0, "image,label")
+    path.write_text("\n".join(rows) + "\n")
+    advice = advise(str(path))
+    assert (advice.facts.multi_label, advice.facts.classes) == (True, 2)
+    assert "data.multi_label=true" in advice.command
+    assert any("mean average precision" in reason for reason in advice.reasons)
+
+
+def test_a_missing_label_is_still_a_mistake(tmp_path: Path) -> None:
+    """Not a picture without any of several labels."""
+    write_halves(tmp_path, count=2)
+    path = tmp_path / "list.csv"
+    path.write_text("image,label\nhalves/left/000.png,left\nhalves/right/001.png,\n")
+    with pytest.raises(DataError, match="has no label"):
+        advise(str(path))
+
+
+def test_palettes_are_colours() -> None:
+    """A picture of numbered colours is not grey; transparency is laid on white."""
+    kinds = {"P": 3, "L": 1, "LA": 1, "RGBA": 3, "CMYK": 3, "I;16": 1}
+    for mode, channels in kinds.items():
+        images = replace(read_digits(), read=lambda _, m=mode: Image.new(m, (9, 7)))  # type: ignore[misc]
+        facts = look(images)
+        assert (facts.channels, facts.side) == (channels, 7), mode
 
 
 def test_a_run_that_was_stopped_promises_nothing() -> None:
     """What it reached is a lower limit."""
-    advice = recommend("photos", FACTS, LAPTOP, [replace(ROW, finished=False)])
+    advice = recommend(PHOTOS, FACTS, LAPTOP, [replace(ROW, finished=False)])
     assert advice.expected is None
     assert any("expect more" in reason for reason in advice.reasons)
 
 
 def test_unequal_classes_are_weighed() -> None:
-    """In the command, with the reason."""
-    advice = recommend("photos", FACTS._replace(rarest=5, most=3000), LAPTOP, [ROW])
+    """In the command, with the reason; rows of equal classes do not speak for them."""
+    advice = recommend(PHOTOS, FACTS._replace(rarest=5, most=3000), LAPTOP, [ROW])
     assert "train.class_weights=balanced" in advice.command
     assert any("The rarest class has 5" in reason for reason in advice.reasons)
+    assert advice.expected is None
 
 
 def test_pictures_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -408,3 +408,15 @@ def test_wrapped_weights(tmp_path: Path) -> None:
     with torch.inference_mode():
         logits = classifier(tmp_path / "out").model(reference.images)
     assert (logits - reference.logits).abs().max() <= 1e-4 * reference.logits.abs().max()
+
+
+def test_hugging_faces_answer_at_another_size(tmp_path: Path) -> None:
+    """A size chosen when a folder is loaded: positions as the source interpolates them."""
+    reference = golden("hf-vit-resized")
+    from_images("hf", str(write_hf(reference, tmp_path / "theirs")), tmp_path / "out")
+    size = (reference.images.shape[2], reference.images.shape[3])
+    ours = classifier(tmp_path / "out", image_size=size)
+    assert (ours.preprocessing.height, ours.preprocessing.width) == size
+    with torch.inference_mode():
+        logits = ours.model(reference.images)
+    assert (logits - reference.logits).abs().max() <= 1e-4 * reference.logits.abs().max()

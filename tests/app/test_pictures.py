@@ -1,6 +1,7 @@
 """Classifiers from one another: another start, a teacher, several labels, what cannot be read."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,19 @@ def test_a_teacher_sees_what_it_is_used_to(classifier: Path) -> None:
     ).shape == (2, 2)
     with pytest.raises(RecipeError, match="only one of them knows left, up"):
         Teacher(predictor.model, theirs, ours, ["left", "right"], ["right", "up"])
+
+
+def test_another_teacher_is_noticed(classifier: Path, recipe: Path, tmp_path: Path) -> None:
+    """A run that goes on with other opinions says so; with the same ones it says nothing."""
+    copy = tmp_path / "teacher"
+    shutil.copytree(classifier, copy)
+    changes = (f"distil.teacher={copy}", *SHORT)
+    run(recipe, tmp_path / "student", *changes)
+    run(recipe, tmp_path / "student", *changes, resume=True)
+    shutil.rmtree(copy)
+    run(recipe, copy, *SHORT)
+    with pytest.warns(UserWarning, match="other conditions.*teacher was"):
+        run(recipe, tmp_path / "student", *changes, resume=True)
 
 
 # --- Several classes a picture ------------------------------------------------------------------

@@ -86,7 +86,8 @@ def test_two_steps(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     line = run(RECIPES[name], tmp_path / "out", "train.steps=2", "train.warmup=1", *changes)
     assert 0 <= line["value"] <= (10_000 if line["metric"] == "perplexity" else 100)
     stored = load_file(tmp_path / "out" / "model.safetensors").values()
-    assert {tensor.dtype for tensor in stored} == {getattr(torch, recipe.train.store)}
+    kinds = {tensor.dtype for tensor in stored if tensor.is_floating_point()}
+    assert kinds == {getattr(torch, recipe.train.store)}
     predictor = load(tmp_path / "out")
     if isinstance(recipe, TranslateRecipe):
         assert isinstance(predictor, Translator)

@@ -63,7 +63,7 @@ def test_swin_keeps_its_windows_where_they_fit() -> None:
     config = replace(IMAGES["swin-t"], height=16, width=16)
     state = randomise(build(config)).state_dict()
     _, larger = resize(config, state, (64, 32))
-    name = "stages.0.0.attention.bias.table"
+    name = "stages.0.blocks.0.attention.bias.table"
     assert torch.equal(larger[name], state[name])
     resized, smaller = resize(config, state, (6, 16))
     assert resized.windows == [(3, 4), (2, 4)]  # type: ignore[union-attr]

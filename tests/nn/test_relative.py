@@ -3,7 +3,7 @@
 import torch
 
 from manyheads.nn.attention import MultiHeadAttention
-from manyheads.nn.relative import RelativeBias, distances, resize_bias, spans
+from manyheads.nn.relative import RelativeBias, distances, resize_bias, spans, stretch_bias
 from manyheads.nn.relative_attention import RelativeAttention
 
 
@@ -37,6 +37,25 @@ def test_another_grid_gets_an_interpolated_table() -> None:
     peak[12] = 1
     assert resize_bias(peak, (3, 3), (4, 5)).argmax() == (7 * 9) // 2
     assert RelativeBias((2, 2), 3)((3, 4)).shape == (1, 3, 12, 12)
+
+
+def test_a_stretched_table_by_hand() -> None:
+    """Distances -2 to 2 for -3 to 3: they are set at 1 and 1 + 1.5, as far apart as timm allows.
+
+    New distance 2 lies 1 beyond the old 1, of 1.5 to the old 2: two thirds of the way. 3 is beyond
+    all, and has the bias of the old 2. The grid has one row, whose only distance is 0.
+    """
+    table = torch.tensor([[10.0], [4.0], [0.0], [1.0], [7.0]])
+    found = stretch_bias(table, (1, 3), (1, 4))
+    expected = torch.tensor([[10.0], [8.0], [4.0], [0.0], [1.0], [5.0], [7.0]])
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+    torch.testing.assert_close(
+        stretch_bias(table, (3, 1), (4, 2)).unflatten(0, (7, 3)),
+        expected[:, None].expand(7, 3, 1),
+        rtol=0,
+        atol=1e-4,
+    )
+    assert stretch_bias(table, (1, 3), (1, 3)) is table
 
 
 def test_a_shift_of_all_tokens_changes_nothing_between_them() -> None:

@@ -1,14 +1,17 @@
 """Layers by name: what learns more slowly, and what does not learn at all."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 
 from manyheads.errors import TrainingError
 from manyheads.models.build import build
+from manyheads.models.presets import Config
 from manyheads.train.depth import depths, freeze, rest
 from manyheads.train.optim import SCALE, optimizer
-from tests.small import VITS
+from tests.small import CCTS, CONVOLUTIONAL, DEITS, STAGED, VITS
 from tests.train.toy import config
 
 
@@ -52,6 +55,71 @@ def test_the_layers_of_stages() -> None:
     assert found["head.weight"] == 7
 
 
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (
+            STAGED["swin-t"],
+            {
+                "patches.project.weight": 0,
+                "stages.0.blocks.0.attention.bias.table": 1,
+                "stages.0.blocks.1.feedforward.expand.weight": 2,
+                "stages.1.merge.project.weight": 3,
+                "stages.1.blocks.0.attention.attention.qkv.weight": 4,
+                "stages.1.blocks.1.around_attention.norm.weight": 5,
+                "norm.weight": 6,
+                "head.weight": 6,
+            },
+        ),
+        (
+            CONVOLUTIONAL["resnet-18"],
+            {
+                "stem.convolution.norm.weight": 0,
+                "stages.0.0.first.norm.weight": 1,
+                "stages.0.1.second.norm.weight": 2,
+                "stages.1.0.shortcut.norm.weight": 3,
+                "head.weight": 4,
+            },
+        ),
+        (
+            STAGED["coatnet as timm trains"],
+            {
+                "stem.first.weight": 0,
+                "stages.0.0.layers.expand.weight": 1,
+                "stages.0.1.layers.squeeze.excite.weight": 2,
+                "stages.1.0.end.1.gain": 3,
+                "stages.1.1.feedforward.expand.weight": 4,
+                "pool.hidden.weight": 5,
+                "head.weight": 5,
+            },
+        ),
+        (
+            CONVOLUTIONAL["vgg-16-bn"],
+            {"layers.0.0.weight": 1, "layers.0.1.weight": 1, "layers.2.0.weight": 2},
+        ),
+        (
+            VITS["2-D sinusoids, attention pool"],
+            {
+                "patches.project.weight": 0,
+                "pool.query": 3,
+                "pool.attention.qkv.weight": 3,
+                "encoder.blocks.1.attention.qkv.weight": 2,
+                "head.weight": 3,
+            },
+        ),
+        (CCTS["cct-7/3x1"], {"stem.layers.0.weight": 0, "pool.query": 3, "encoder.norm.weight": 3}),
+        (VITS["representation"], {"pool.token": 0, "representation.0.weight": 3}),
+    ],
+    ids=["swin", "resnet", "coatnet", "vgg", "attention pool", "sequence pool", "representation"],
+)
+def test_blocks_count_within_stages(config: Config, expected: dict[str, int]) -> None:
+    """Not stages; heads and pools that learn are the top, wherever they are registered."""
+    found = depths(build(config))
+    assert {name: found[name] for name in expected} == expected
+    levels = set(found.values())
+    assert levels == set(range(min(levels), max(levels) + 1))
+
+
 def test_layer_decay_scales_learning_rates() -> None:
     """The head learns at the full rate, each layer below at half of the one above."""
     model = build(VITS["vit-b"])
@@ -91,6 +159,31 @@ def test_all_but_the_head() -> None:
         "head.weight",
         "head.bias",
     ]
+
+
+def test_all_but_both_heads_of_deit() -> None:
+    """ "head" is what the model says is one."""
+    model = build(DEITS["deit-ti"])
+    freeze(model, ["!head"])
+    learning = [name.partition(".")[0] for name, p in model.named_parameters() if p.requires_grad]
+    assert learning == ["head", "head", "teacher_head", "teacher_head"]
+
+
+def test_what_has_no_parameters_rests_with_the_part_before_it() -> None:
+    """Dropout of frozen embeddings and blocks; a head's own dropout or a learning part's not."""
+    config = replace(VITS["vit-b"], dropout=0.5, drop_path=0.5)
+    model = build(config).train()
+    freeze(model, ["!head"])
+    rest(model)
+    awake = [name for name, part in model.named_modules() if part.training]
+    assert awake == ["", "head"]
+    model = build(config).train()
+    freeze(model, ["patches", "encoder.blocks.1"])
+    rest(model)
+    awake = [name for name, part in model.named_modules() if part.training]
+    assert "dropout" in awake  # behind positions that learn
+    assert "encoder.blocks.0.around_attention.dropout" in awake
+    assert not any(name.startswith(("patches", "encoder.blocks.1")) for name in awake)
 
 
 def test_frozen_parts_rest() -> None:

@@ -9,8 +9,8 @@ from manyheads.models.build import build
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
 from manyheads.train.device import autocast, best_device, set_threads
-from manyheads.train.optim import optimizer
-from tests.small import TRANSFORMERS, VITS
+from manyheads.train.optim import Together, optimizer
+from tests.small import STAGED, TRANSFORMERS, VITS
 from tests.train.toy import config
 
 
@@ -69,6 +69,28 @@ def test_muon_moves_matrices_of_blocks_in_all_directions(
     for name, by_adam in moved.items():
         if "embedding" in name or "bias" in name:
             assert by_adam.abs().mean().item() == pytest.approx(0.1, rel=1e-2)
+
+
+@pytest.mark.parametrize("name", ["swin-t", "cvt-13", "coatnet as timm trains"])
+def test_muon_finds_every_block_with_attention(name: str) -> None:
+    """Windows, convolution-projected and relative attention: all linear layers of the blocks."""
+    model = build(STAGED[name])
+    made = optimizer(model, config(muon=True))
+    assert isinstance(made, Together)
+    moved = {id(p) for group in made.parts[0].param_groups for p in group["params"]}
+    names = {name for name, p in model.named_parameters() if id(p) in moved}
+    inside = [
+        f"{block}.{layer}.weight"
+        for block, part in model.named_modules()
+        if hasattr(part, "feedforward")
+        for layer, linear in part.named_modules()
+        if isinstance(linear, nn.Linear)
+    ]
+    assert names == set(inside)
+    assert sum("qkv" in name for name in names) == sum(
+        type(m).__name__.endswith("Attention") and hasattr(m, "qkv") for m in model.modules()
+    )
+    assert any(name.endswith("feedforward.expand.weight") for name in names)
 
 
 def test_muon_needs_blocks() -> None:

@@ -1,13 +1,17 @@
 """Which recipe for these pictures on this machine: from what we measured, and nothing else.
 
 `measured.json` beside this file holds one row a measured run. A row speaks for data like its own:
-about as many pictures a class, as many classes, and as many pixels. Where no row does, the advice
-says so and gives no figure.
+about as many pictures a class, as many classes, and as many pixels, grey or in colour, one label a
+picture and classes of about one size. Where no row does, the advice says so, gives no figure, and
+names a recipe to begin with by rules of thumb, which are called that.
 """
 
 import json
 import math
 import os
+import shlex
+from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
@@ -16,20 +20,25 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 
-from manyheads.app.paths import here, shipped
+from manyheads.app.paths import here
 from manyheads.app.recipe import ClassifyData
 from manyheads.app.sources import find_images
 from manyheads.data.formats import HUB
 from manyheads.data.image_checks import RARE, UNBALANCED
-from manyheads.data.images import ImageSet
-from manyheads.errors import DataError
-from manyheads.models.presets import PRESETS
+from manyheads.data.images import ImageSet, Picture
+from manyheads.errors import DataError, RecipeError
 
 SAMPLE = 200  # pictures that are opened
 LIKE = 4.0  # times as many pictures a class, or classes
 LIKE_SIDE = 2.0  # times as long a side
 FEW = 1000  # pictures a class, below which a network that knows of neighbourhoods learns faster
-CNN = ("resnet-18", "resnet")  # presets that begin with one of these
+PATIENCE = 12 * 60.0  # minutes that a recipe may take
+# --- Rules of thumb, where nothing like the data was measured.
+BEGIN = "photos-resnet-18"  # the recipe
+SIDES = (32, 64, 128, 224)
+MANY_CORES = 8
+BYTES = 2048  # that a ResNet keeps for the way back, a pixel of a picture
+BATCH = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +59,8 @@ class Row:
     hardware: str
     gpu: bool
     finished: bool  # else stopped early: what it reached is a lower limit
+    grey: bool = False
+    threads: int = 1  # that it was measured on
 
     @property
     def per_class(self) -> float:
@@ -66,9 +77,14 @@ class Facts(NamedTuple):
     rarest: int
     most: int
     side: int  # median of the shorter sides
-    grey: bool
+    channels: int  # of most: 1 is grey, 3 is colour
     multi_label: bool
     unreadable: int  # of the sample
+
+    @property
+    def unbalanced(self) -> bool:
+        """Whether the largest class is many times the smallest."""
+        return self.most > UNBALANCED * max(self.rarest, 1)
 
 
 class Machine(NamedTuple):
@@ -77,6 +93,7 @@ class Machine(NamedTuple):
     cores: int
     memory: float  # GiB
     gpu: str | None
+    gpu_memory: float = 0.0  # GiB
 
 
 class Advice(NamedTuple):
@@ -113,23 +130,40 @@ def advise(name: str, *, image: str = "image", label: str = "label") -> Advice:
         NotFoundError: there are no such data.
         DataError: none of them can be read.
     """
-    data = ClassifyData(train="", image=image, label=label)
-    images = find_images(name if name.startswith(HUB) else here(name), data)
-    return recommend(name, look(images), this_machine(), measured())
+    data = ClassifyData(train=name, image=image, label=label)
+    images = _find(name if name.startswith(HUB) else here(name), data)
+    return recommend(data, look(images), this_machine(), measured())
+
+
+def _find(name: str, data: ClassifyData) -> ImageSet:
+    """Find pictures, whether they have one label each or several: lists, or texts with ";"."""
+    several = data.model_copy(update={"multi_label": True})
+    try:
+        images = find_images(name, data)
+    except DataError:
+        with suppress(RecipeError):  # of class folders, where each picture has one
+            images = find_images(name, several)
+            if images.labels.sum(axis=1).max() > 1:
+                return images
+        raise  # it was about something else
+    if any(data.separator in each for each in images.classes):
+        with suppress(RecipeError):
+            return find_images(name, several)
+    return images
 
 
 def look(images: ImageSet) -> Facts:
     """Count labels, and open a sample of the pictures."""
     chosen = np.linspace(0, len(images) - 1, min(SAMPLE, len(images))).round().astype(int)
-    sides, greys, unreadable = [], [], 0
+    sides, channels, unreadable = [], Counter[int](), 0
     for index in np.unique(chosen):
         try:
-            values = np.asarray(images.open(int(index)))
+            picture = images.open(int(index))
         except DataError:
             unreadable += 1
             continue
-        sides.append(min(values.shape[:2]))
-        greys.append(values.ndim == 2 or values.shape[2] == 1)
+        sides.append(min(picture.shape[:2] if isinstance(picture, np.ndarray) else picture.size))
+        channels[_channels(picture)] += 1
     if not sides:
         raise DataError(f"{images.origin}: none of {unreadable} pictures looked at can be read.")
     counts = (
@@ -140,14 +174,22 @@ def look(images: ImageSet) -> Facts:
     return Facts(
         images=len(images),
         classes=len(images.classes),
-        per_class=len(images) / len(images.classes),
+        per_class=float(counts.mean()),
         rarest=int(counts.min()),
         most=int(counts.max()),
         side=int(np.median(sides)),
-        grey=all(greys),
+        channels=channels.most_common(1)[0][0],
         multi_label=images.multi_label,
         unreadable=unreadable,
     )
+
+
+def _channels(picture: Picture) -> int:
+    """Count what a model would see: palettes and print are colours, transparency is none."""
+    if isinstance(picture, np.ndarray):
+        found = picture.shape[2] if picture.ndim == 3 else 1
+        return 3 if found == 4 else found
+    return 1 if picture.mode in ("1", "L", "LA", "F") or picture.mode.startswith("I") else 3
 
 
 def this_machine() -> Machine:
@@ -157,60 +199,50 @@ def this_machine() -> Machine:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     except (AttributeError, ValueError, OSError):
         memory = float("nan")
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    return Machine(cores or 1, round(memory, 1), gpu)
+    if not torch.cuda.is_available():
+        return Machine(cores or 1, round(memory, 1), None)
+    gpu = torch.cuda.get_device_properties(0)
+    return Machine(cores or 1, round(memory, 1), gpu.name, round(gpu.total_memory / 2**30, 1))
 
 
-def recommend(name: str, facts: Facts, machine: Machine, table: list[Row]) -> Advice:
-    """Choose a row of the table for these data on this machine.
+def recommend(data: ClassifyData, facts: Facts, machine: Machine, table: list[Row]) -> Advice:
+    """Choose a row of the table for these data on this machine, or a recipe to begin with.
 
-    Rows like the data decide by their accuracy. Where there is none, the row of the nearest size
-    names a recipe to begin with, and no accuracy is promised.
+    Rows like the data decide by their accuracy, those first that take no longer than half a day
+    here. Where there is none, rules of thumb choose, and no accuracy is promised.
     """
     usable = [row for row in table if machine.gpu is not None or not row.gpu]
     like = [row for row in usable if _is_like(row, facts)]
+    settings = _settings(data, facts)
     reasons = _about(facts)
-    if like:
-        best = max(like, key=lambda row: (row.finished, row.accuracy))
-        spoken = [row for row in like if row.family == best.family and row.finished]
-        expected = _range(spoken, facts) if spoken else None
-        reasons += [_said(row) for row in sorted(like, key=lambda row: -row.accuracy)]
-        if best.family == "cnn":
-            reasons.append("Use a CNN: on data like these it was the best of what we measured.")
-        if expected is None:
-            reasons.append("No run on data like these went to its end: expect more than this.")
-        recipe, family, preset = best.recipe, best.family, ""
-    else:
-        nearest = min(usable, key=lambda row: _distance(row, facts))
-        expected = None
-        reasons.append(
-            "Our table has nothing near these data, so no accuracy is promised. The nearest: "
-            + _said(nearest)
-        )
-        recipe, family, preset = nearest.recipe, nearest.family, ""
-        if facts.per_class < FEW and nearest.family != "cnn":
-            reasons.append(
-                f"Use a CNN, or start from a trained model (start.model): with under {FEW:,} "
-                "pictures a class a Transformer from scratch has to learn what a convolution knows "
-                "(Dosovitskiy et al. 2021, section 4.3). A rule of thumb, not measured here."
-            )
-            preset = _cnn_preset()
-            family = "cnn" if preset else family
-    return Advice(
-        facts,
-        machine,
-        recipe,
-        family,
-        _command(name, recipe, facts, preset),
-        expected,
-        like,
-        reasons,
+    if not like:
+        fitted, thumbs = _begin(facts, machine)
+        near = min(usable, key=lambda row: _distance(row, facts), default=None)
+        reasons.append("Nothing like these data was measured by us, so no accuracy is promised.")
+        if near is not None:
+            reasons.append(f"The nearest, which says little about yours: {_said(near, machine)}")
+        reasons += thumbs
+        command = _command(BEGIN, settings + fitted)
+        return Advice(facts, machine, BEGIN, "cnn", command, None, [], reasons)
+    best = max(
+        like, key=lambda row: (_minutes(row, machine) <= PATIENCE, row.finished, row.accuracy)
     )
+    spoken = [row for row in like if row.family == best.family and row.finished]
+    expected = _range(spoken, facts) if spoken else None
+    reasons += [_said(row, machine) for row in sorted(like, key=lambda row: -row.accuracy)]
+    if best.family == "cnn":
+        reasons.append("Use a CNN: on data like these it was the best of what we measured.")
+    if expected is None:
+        reasons.append("No run on data like these went to its end: expect more than this.")
+    command = _command(best.recipe, settings)
+    return Advice(facts, machine, best.recipe, best.family, command, expected, like, reasons)
 
 
 def _is_like(row: Row, facts: Facts) -> bool:
     return (
         not facts.multi_label
+        and not facts.unbalanced
+        and facts.channels == (1 if row.grey else 3)
         and _times(row.per_class, facts.per_class) <= LIKE
         and _times(row.classes, facts.classes) <= LIKE
         and _times(row.side, facts.side) <= LIKE_SIDE
@@ -239,12 +271,19 @@ def _range(rows: list[Row], facts: Facts) -> tuple[float, float]:
     return round(max(floor, 100 - 2 * (100 - low)), 1), round(100 - (100 - high) / 2, 1)
 
 
-def _said(row: Row) -> str:
+def _minutes(row: Row, machine: Machine) -> float:
+    """Say how long a run takes with this machine's cores, if they are like those it was run on."""
+    return row.minutes if row.gpu else row.minutes * max(1, row.threads / machine.cores)
+
+
+def _said(row: Row, machine: Machine) -> str:
     kind = "" if row.finished else " (stopped early: a lower limit)"
+    slower = _minutes(row, machine)
+    here = f", {slower:.0f} on this machine's cores" if slower > row.minutes else ""
     return (
         f"{row.recipe} ({row.family}): {row.accuracy:.2f}%{kind} on {row.data}, {row.images:,} "
         f"pictures, {row.classes} classes; {row.protocol}; {row.minutes:g} minutes on "
-        f"{row.hardware}"
+        f"{row.hardware}{here}"
     )
 
 
@@ -252,7 +291,10 @@ def _about(facts: Facts) -> list[str]:
     """Say what about the data matters whatever the model is."""
     said = []
     if facts.multi_label:
-        said.append("Several labels a picture: our table has no such runs.")
+        said.append(
+            "Several labels a picture: validation measures mean average precision and F1, not "
+            "accuracy."
+        )
     if facts.unreadable:
         said.append(
             f"{facts.unreadable} of the pictures looked at cannot be read: see "
@@ -262,7 +304,7 @@ def _about(facts: Facts) -> list[str]:
         said.append(
             f"The rarest class has {facts.rarest} pictures: what is measured of it is luck."
         )
-    if facts.most > UNBALANCED * max(facts.rarest, 1):
+    if facts.unbalanced:
         said.append(
             f"Classes have from {facts.rarest:,} to {facts.most:,} pictures: hence "
             'train.class_weights="balanced"; look at recall by class, not at accuracy.'
@@ -270,16 +312,61 @@ def _about(facts: Facts) -> list[str]:
     return said
 
 
-def _cnn_preset() -> str:
-    return next((name for start in CNN for name in PRESETS if name.startswith(start)), "")
+def _begin(facts: Facts, machine: Machine) -> tuple[list[str], list[str]]:
+    """Fit the recipe to begin with: what to set, and why."""
+    most = 224 if machine.gpu else 128 if machine.cores >= MANY_CORES else 64
+    side = next((each for each in SIDES if each >= min(facts.side, most)), SIDES[-1])
+    where = machine.gpu or f"{machine.cores} cores"
+    settings = [f"image.height={side}", f"image.width={side}"]
+    reasons = [
+        f"Use a CNN of {side} x {side} pixels, as much as {where} can learn in reasonable time: it "
+        "knows of neighbourhoods, which a Transformer from scratch has to learn from many pictures "
+        "(Dosovitskiy et al. 2021, section 4.3). A rule of thumb, not measured here."
+    ]
+    if side == SIDES[0]:
+        settings.append("model.preset=resnet-20")  # for 32 pixels
+    if facts.channels == 1:
+        settings.append("image.mode=L")
+    elif facts.channels != 3:
+        settings += ["image.mode=bands", f"image.bands={facts.channels}"]
+    memory = machine.gpu_memory if machine.gpu else machine.memory
+    batch = BATCH
+    while batch > 8 and batch * side * side * BYTES > memory / 2 * 2**30:  # never of nan
+        batch //= 2
+    if batch < BATCH:
+        settings += [f"train.batch_size={batch}", f"train.accumulate={BATCH // batch}"]
+        reasons.append(
+            f"{memory:g} GiB of memory: {BATCH // batch} batches of {batch} make one update."
+        )
+    if facts.per_class < FEW:
+        reasons.append(
+            f"With under {FEW:,} pictures a class a model that has seen others does better: fetch "
+            "one with `manyheads convert`, then start.model=FOLDER with its preset and sizes. A "
+            "rule of thumb, too."
+        )
+    return settings, reasons
 
 
-def _command(name: str, recipe: str, facts: Facts, preset: str) -> str:
+def _settings(data: ClassifyData, facts: Facts) -> list[str]:
+    """What these data need of any recipe."""
     held = max(min(facts.images // 10, 5000), facts.classes)
-    words = [f"manyheads train {recipe}", f"data.train={name}", f"data.hold_out={held}"]
-    if facts.most > UNBALANCED * max(facts.rarest, 1):
-        words.append("train.class_weights=balanced")
-    if preset:
-        words.append(f"# with model.preset = {preset!r} in a copy of the recipe")
-    assert recipe in shipped("recipes"), recipe
-    return " ".join(words)
+    settings = [f"data.train={_text(data.train)}", f"data.hold_out={held}"]
+    settings += [
+        f"data.{key}={_text(column)}"
+        for key, column in (("image", data.image), ("label", data.label))
+        if column != key
+    ]
+    if facts.multi_label:
+        settings.append("data.multi_label=true")
+    if facts.unbalanced:
+        settings.append("train.class_weights=balanced")
+    return settings
+
+
+def _text(value: str) -> str:
+    """Write a text so that a recipe does not read it as a number: a folder may be called 2024."""
+    return json.dumps(value) if value[:1].isdigit() or value in ("true", "false") else value
+
+
+def _command(recipe: str, settings: list[str]) -> str:
+    return shlex.join(["manyheads", "train", recipe, *settings])

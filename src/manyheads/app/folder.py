@@ -97,11 +97,18 @@ class ModelFolder:
         """The folder's name."""
         return self.path.resolve().name
 
+    @property
+    def library(self) -> str | None:
+        """Whose weights these are, if they were not trained here."""
+        converted = getattr(self.recipe, "converted", None)
+        return converted.format if converted else None
+
     def model(self, image_size: tuple[int, int] | None = None) -> nn.Module:
         """Build the model with its stored weights, in fp32, ready for use.
 
         Args:
-            image_size: height and width of images, in place of those it was made for.
+            image_size: height and width of images, in place of those it was made for; what is
+                interpolated is so as in the library that the weights come from.
         """
         config = self.recipe.config()
         try:
@@ -111,7 +118,7 @@ class ModelFolder:
                 f"{self.path / 'model.safetensors'} cannot be read: {error}."
             ) from error
         if image_size is not None:
-            config, stored = resize(config, stored, image_size)
+            config, stored = resize(config, stored, image_size, self.library)
         # Not on the meta device: drawing weights there imports torch's compiler, which takes
         # longer than drawing them.
         model = build_model(self.recipe, config)

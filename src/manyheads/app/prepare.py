@@ -73,7 +73,8 @@ class Prepared(NamedTuple):
     task: Task[Any]
     config: Config
     write_inputs: Callable[[Path], None]  # the tokenizer, or preprocessing and labels
-    data: str  # sha256 over what is trained and validated on
+    # What a resumed run should find again: sha256 over the data, and over the teacher's folder.
+    conditions: dict[str, str]
 
 
 def prepare(recipe: Recipe, out: Path, say: Callable[[str], None]) -> Prepared:
@@ -135,7 +136,7 @@ def _prepare_text(recipe: TranslateRecipe, out: Path, say: Callable[[str], None]
         task,
         config,
         lambda folder: write_vocabularies(folder, found),
-        _digest(*corpus.hashes, *valid.hashes),
+        {"data": _digest(*corpus.hashes, *valid.hashes)},
     )
 
 
@@ -169,6 +170,7 @@ def _on_disk(
 def _prepare_images(recipe: ClassifyRecipe, say: Callable[[str], None]) -> Prepared:
     images, valid = _pictures(recipe, say)
     say(f"{len(images):,} pictures of {len(images.classes)} classes")
+    teacher, conditions = _teacher(recipe, images.classes)
     task = ClassifyTask(
         images,
         valid,
@@ -178,14 +180,14 @@ def _prepare_images(recipe: ClassifyRecipe, say: Callable[[str], None]) -> Prepa
         seed=recipe.seed,
         device=best_device(),
         distil=recipe.distil,
-        teacher=_teacher(recipe, images.classes),
+        teacher=teacher,
     )
     config = recipe.config(classes=len(images.classes))
     return Prepared(
         task,
         config,
         lambda folder: write_labels(folder, recipe, images.classes),
-        _digest(*images.hashes, *valid.hashes),
+        {"data": _digest(*images.hashes, *valid.hashes)} | conditions,
     )
 
 
@@ -208,7 +210,7 @@ def _prepare_reconstruction(recipe: ReconstructRecipe, say: Callable[[str], None
         task,
         config,
         lambda folder: write_preprocessing(folder, recipe),
-        _digest(*images.hashes, *valid.hashes),
+        {"data": _digest(*images.hashes, *valid.hashes)},
     )
 
 
@@ -225,17 +227,20 @@ def _pictures(
     return train, valid
 
 
-def _teacher(recipe: ClassifyRecipe, classes: list[str]) -> Teacher | None:
-    """Load the classifier that a recipe learns from."""
+def _teacher(recipe: ClassifyRecipe, classes: list[str]) -> tuple[Teacher | None, dict[str, str]]:
+    """Load the classifier that a recipe learns from, and say which it is."""
     if recipe.distil is None:
-        return None
+        return None, {}
     folder = ModelFolder(find_model(recipe.distil.teacher))
     if not isinstance(folder.recipe, ClassifyRecipe):
         raise RecipeError(
             f"distil.teacher: the task of {folder.path} is {folder.recipe.task!r}; a teacher is a "
             "classifier."
         )
-    return Teacher(folder.model(), folder.preprocessing(), recipe.image, folder.labels(), classes)
+    teacher = Teacher(
+        folder.model(), folder.preprocessing(), recipe.image, folder.labels(), classes
+    )
+    return teacher, {"teacher": _digest(*folder.manifest["sha256"].values())}
 
 
 def _prepare_language(
@@ -277,7 +282,7 @@ def _prepare_language(
         task,
         config,
         lambda folder: write_atomically(folder / "tokenizer.model", tokenizer.model),
-        _digest(*train.hashes, *valid.hashes),
+        {"data": _digest(*train.hashes, *valid.hashes)},
     )
 
 
@@ -299,7 +304,7 @@ def _prepare_tags(recipe: TagRecipe, out: Path, say: Callable[[str], None]) -> P
         task,
         config,
         lambda folder: write_json(folder / "characters.json", characters.alphabet),
-        _digest(*train.hashes, *valid.hashes),
+        {"data": _digest(*train.hashes, *valid.hashes)},
     )
 
 

@@ -64,7 +64,7 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
             "with --out."
         )
     threads = set_threads(recipe.train.threads)
-    task, config, inputs, data = prepare(recipe, out, observer.say)
+    task, config, inputs, found = prepare(recipe, out, observer.say)
     torch.manual_seed(stream(recipe.seed, "init"))
     model = build_model(
         recipe, config
@@ -97,8 +97,8 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
                 "threads": str(threads),
                 "device": device.type,
                 "precision": precision,
-                "data": data,
-            },
+            }
+            | found,
             keep=keep,
             observer=observer,
         )

@@ -2,7 +2,7 @@
 
 The other model is a classifier of other classes, or one that learned to reconstruct pictures. This
 is fine-tuning; with `train.freeze = ["!head"]` it is a probe of what the other has learned. At
-another image size learned positions are interpolated (Dosovitskiy et al. 2021, section 3.2).
+another image size positions and bias tables are interpolated (models/resize.py).
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from manyheads.app.folder import ModelFolder, sha256
 from manyheads.app.paths import find_model
 from manyheads.app.recipe import ClassifyRecipe, ReconstructRecipe
 from manyheads.errors import RecipeError
-from manyheads.nn.positions import resize_grid
+from manyheads.models.resize import refit
+from manyheads.nn.head import heads
 from manyheads.tasks.reconstruct import ENCODER
 from manyheads.train.checkpoint import tensors
 
-HEAD = "head"  # what the names of a classifier's last layer begin with
 SHOWN = 8
 
 
@@ -38,20 +38,18 @@ def start_classifier(
     """
     assert recipe.start is not None
     folder = ModelFolder(find_model(recipe.start.model))
-    theirs, same_classes = _weights(folder, classes)
-    own = tensors(model)
-    wanted = [name for name in own if same_classes or not _is_head(name)]
-    missing = [f"- {name}: not there" for name in wanted if name not in theirs]
-    left = [
-        f"- {name}: no place for it here"
-        for name in theirs
-        if name not in own and not _is_head(name)
-    ]
-    fitted = {name: _fit(name, theirs[name], folder, recipe) for name in wanted if name in theirs}
+    trained = folder.model()
+    theirs, same_classes = _weights(folder, tensors(trained), classes)
+    ours = tensors(model)
+    if not same_classes:
+        theirs, ours = _without_heads(theirs, trained), _without_heads(ours, model)
+    theirs = refit(folder.recipe.config(), recipe.config(), theirs, folder.library)
+    missing = [f"- {name}: not there" for name in ours if name not in theirs]
+    left = [f"- {name}: no place for it here" for name in theirs if name not in ours]
     shapes = [
-        f"- {name}: {tuple(tensor.shape)} there, {tuple(own[name].shape)} here"
-        for name, tensor in fitted.items()
-        if tensor.shape != own[name].shape
+        f"- {name}: {tuple(tensor.shape)} there, {tuple(ours[name].shape)} here"
+        for name, tensor in theirs.items()
+        if name in ours and tensor.shape != ours[name].shape
     ]
     wrong = missing + left + shapes
     if wrong:
@@ -62,20 +60,21 @@ def start_classifier(
             "Give both models the same preset and sizes; only the image size may differ."
         )
     with torch.no_grad():
-        for name, tensor in fitted.items():
-            own[name].copy_(tensor)
+        for name, tensor in theirs.items():
+            ours[name].copy_(tensor)
     return {
         "encoder": {
             "model": str(folder.path),
             "sha256": sha256(folder.path / "model.safetensors"),
-            "tensors": sorted(fitted),
+            "tensors": sorted(theirs),
         }
     }
 
 
-def _weights(folder: ModelFolder, classes: Sequence[str]) -> tuple[dict[str, Tensor], bool]:
+def _weights(
+    folder: ModelFolder, stored: dict[str, Tensor], classes: Sequence[str]
+) -> tuple[dict[str, Tensor], bool]:
     """Return a model's tensors as a classifier names them, and whether its head is wanted, too."""
-    stored = tensors(folder.model())
     if isinstance(folder.recipe, ClassifyRecipe):
         return stored, folder.labels() == list(classes)
     if isinstance(folder.recipe, ReconstructRecipe):
@@ -87,13 +86,7 @@ def _weights(folder: ModelFolder, classes: Sequence[str]) -> tuple[dict[str, Ten
     )
 
 
-def _is_head(name: str) -> bool:
-    return name.startswith(HEAD)
-
-
-def _fit(name: str, tensor: Tensor, folder: ModelFolder, recipe: ClassifyRecipe) -> Tensor:
-    """Fit positions learned for another grid of patches; leave everything else as it is."""
-    old, new = (getattr(each.config(), "grid", None) for each in (folder.recipe, recipe))
-    if name != "positions.table" or old is None or new is None or old == new:
-        return tensor
-    return resize_grid(tensor, old, new, len(tensor) - old[0] * old[1])
+def _without_heads(named: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+    """Leave out the tensors of a model's heads."""
+    left_out = heads(model)
+    return {n: tensor for n, tensor in named.items() if n.rpartition(".")[0] not in left_out}

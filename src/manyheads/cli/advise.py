@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+COLOURS = {1: "grey", 3: "colour"}
+
 
 def run(
     data: Annotated[
@@ -27,14 +29,20 @@ def run(
     facts, machine = advice.facts, advice.machine
     print(
         f"{data}: {facts.images:,} pictures, {facts.classes} classes ({facts.rarest:,} to "
-        f"{facts.most:,} pictures each), {facts.side} pixels, {'grey' if facts.grey else 'colour'}"
+        f"{facts.most:,} pictures each), {facts.side} pixels, "
+        f"{COLOURS.get(facts.channels, f'{facts.channels} channels')}"
+        f"{', several labels a picture' if facts.multi_label else ''}"
     )
-    print(f"this machine: {machine.cores} cores, {machine.memory:g} GiB, {machine.gpu or 'no GPU'}")
+    gpu = f"{machine.gpu} ({machine.gpu_memory:g} GiB)" if machine.gpu else "no GPU"
+    print(f"this machine: {machine.cores} cores, {machine.memory:g} GiB, {gpu}")
     if advice.expected:
         low, high = advice.expected
         print(f"advice: {advice.recipe} ({advice.family}); expect {low:.1f} to {high:.1f}% right")
     else:
-        print(f"advice: begin with {advice.recipe}; what to expect of it we have not measured")
+        print(
+            f"advice: begin with {advice.recipe} ({advice.family}); what to expect of it on data "
+            "like these we have not measured"
+        )
     for reason in advice.reasons:
         print(f"- {reason}")
     print(advice.command)

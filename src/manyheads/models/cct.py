@@ -11,15 +11,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.parts import ACTIVATIONS, RESIDUALS, Activation, Norm, final_norm
+from manyheads.models.parts import RESIDUALS, Activation, Norm, feedforward, final_norm
 from manyheads.models.vit import POOLS, POSITIONS, Pool, Positions
 from manyheads.nn import initial
 from manyheads.nn.attention import MultiHeadAttention
 from manyheads.nn.block import EncoderBlock
 from manyheads.nn.depth import rising
 from manyheads.nn.dropout import Dropout
-from manyheads.nn.feedforward import FeedForward
-from manyheads.nn.linear import Linear
+from manyheads.nn.head import Head
 from manyheads.nn.stack import Encoder
 from manyheads.nn.stem import ConvStem
 
@@ -91,12 +90,7 @@ class Cct(nn.Module):
                     bias=config.qkv_bias,
                     dropout=config.attention_dropout,
                 ),
-                FeedForward(
-                    config.dim,
-                    config.hidden,
-                    ACTIVATIONS[config.activation](),
-                    dropout=config.dropout,
-                ),
+                feedforward(config.activation, config.dim, config.hidden, dropout=config.dropout),
                 partial(
                     RESIDUALS[config.norm],
                     config.dim,
@@ -109,7 +103,7 @@ class Cct(nn.Module):
             for rate in rising(config.drop_path, config.layers)
         ]
         self.encoder = Encoder(blocks, final_norm(config.norm, config.dim, config.norm_eps))
-        self.head = Linear(config.dim, config.classes)
+        self.head = Head(config.dim, config.classes)
         # The stem has drawn its own.
         initial.truncated(self)
         nn.init.zeros_(self.head.weight)  # all classes equally likely at first

@@ -16,10 +16,12 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.models.parts import ACTIVATIONS, Activation
 from manyheads.nn.attention import MultiHeadAttention
+from manyheads.nn.block import AttentionBlock
 from manyheads.nn.depth import rising
 from manyheads.nn.feedforward import FeedForward
 from manyheads.nn.grid import to_map, to_tokens
 from manyheads.nn.grid_block import GridBlock
+from manyheads.nn.head import Head
 from manyheads.nn.linear import Linear
 from manyheads.nn.mbconv import MaxDown, MBConv, MeanDown, SqueezeExcitation, shrink
 from manyheads.nn.relative_attention import RelativeAttention
@@ -88,7 +90,7 @@ class CoatnetConfig:
         ]
 
 
-class DownBlock(nn.Module):
+class DownBlock(AttentionBlock):
     """The first block of an attention stage: both branches are halved, and become wider."""
 
     def __init__(
@@ -173,7 +175,7 @@ class Coatnet(nn.Module):
             stages.append(nn.ModuleList(blocks))
         self.stages = nn.ModuleList(stages)
         self.pool = HiddenOfMean(dim, config.hidden) if config.hidden else MeanOfNormed(dim)
-        self.head = Linear(config.hidden or dim, config.classes)
+        self.head = Head(config.hidden or dim, config.classes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

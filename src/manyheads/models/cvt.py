@@ -19,7 +19,7 @@ from manyheads.nn.dropout import Dropout
 from manyheads.nn.feedforward import FeedForward
 from manyheads.nn.grid import to_map
 from manyheads.nn.grid_block import GridBlock
-from manyheads.nn.linear import Linear
+from manyheads.nn.head import Head
 from manyheads.nn.overlap import OverlappingPatches
 from manyheads.nn.pool import ClassToken, MeanPool
 from manyheads.nn.residual import PreNorm
@@ -118,7 +118,7 @@ class Cvt(nn.Module):
             for stage, layers in enumerate(config.layers)
         )
         self.norm = nn.LayerNorm(config.dims[-1], eps=config.norm_eps)
-        self.head = Linear(config.dims[-1], config.classes)
+        self.head = Head(config.dims[-1], config.classes)
         initial.truncated(self)
         nn.init.zeros_(self.head.weight)  # all classes equally likely at first
 

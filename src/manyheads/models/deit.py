@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.models.vit import Pool, Vit, VitConfig
-from manyheads.nn.linear import Linear
+from manyheads.nn.head import Head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Deit(Vit):
 
     def __init__(self, config: DeitConfig) -> None:
         super().__init__(config)
-        self.teacher_head = Linear(config.dim, config.classes)
+        self.teacher_head = Head(config.dim, config.classes)
         nn.init.zeros_(self.teacher_head.weight)
         nn.init.zeros_(self.teacher_head.bias)
 

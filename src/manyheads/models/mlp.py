@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.models.parts import ACTIVATIONS, Activation
 from manyheads.nn.dropout import Dropout
+from manyheads.nn.head import Head
 from manyheads.nn.linear import Linear
 
 
@@ -42,7 +43,7 @@ class Mlp(nn.Module):
                 for inputs, outputs in pairwise(sizes)
             )
         )
-        self.head = Linear(sizes[-1], config.classes)
+        self.head = Head(sizes[-1], config.classes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.nn.convolution import Convolution, NormedConvolution, StemPool, initialise
-from manyheads.nn.linear import Linear
+from manyheads.nn.head import Head
 from manyheads.nn.residual_block import BasicBlock, Block, Bottleneck, stages
 
 BlockName = Literal["basic", "bottleneck"]
@@ -96,7 +96,7 @@ class ResNet(nn.Module):
             convolution=Convolution,
             norm=nn.BatchNorm2d,
         )
-        self.head = Linear(config.outputs[-1], config.classes)
+        self.head = Head(config.outputs[-1], config.classes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

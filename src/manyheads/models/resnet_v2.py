@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.models.resnet import check_stages
 from manyheads.nn.convolution import StandardisedConvolution, StemPool, initialise
-from manyheads.nn.linear import Linear
+from manyheads.nn.head import Head
 from manyheads.nn.residual_block import PreActivationBottleneck, stages
 
 
@@ -73,7 +73,7 @@ class ResNetV2(nn.Module):
             norm=norm,
         )
         self.norm = norm(config.outputs[-1])
-        self.head = Linear(config.outputs[-1], config.classes)
+        self.head = Head(config.outputs[-1], config.classes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -18,7 +18,7 @@ from manyheads.nn.depth import rising
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.feedforward import FeedForward
 from manyheads.nn.grid_block import GridBlock
-from manyheads.nn.linear import Linear
+from manyheads.nn.head import Head
 from manyheads.nn.merge import NoMerging, PatchMerging
 from manyheads.nn.patch import ConvPatches, pad_to_patches
 from manyheads.nn.residual import PreNorm
@@ -68,6 +68,11 @@ class SwinConfig:
             raise UsageError(f"The window is {self.window}: both sides must be at least 1.")
 
     @property
+    def dims(self) -> list[int]:
+        """The width of each stage."""
+        return [self.dim * 2**stage for stage in range(len(self.layers))]
+
+    @property
     def grids(self) -> list[tuple[int, int]]:
         """Rows and columns of tokens in each stage: each stage halves them, rounded up."""
         rows, columns = -(-self.height // self.patch), -(-self.width // self.patch)
@@ -81,6 +86,40 @@ class SwinConfig:
         return [EDGES[self.edges].size(self.window, grid) for grid in self.grids]
 
 
+class SwinStage(nn.Module):
+    """Fewer and wider tokens, then blocks over them."""
+
+    def __init__(self, config: SwinConfig, stage: int, rates: list[float]) -> None:
+        super().__init__()
+        dim, eps = config.dims[stage], config.norm_eps
+        self.merge = PatchMerging(config.dims[stage - 1], eps=eps) if stage else NoMerging()
+        self.blocks = nn.ModuleList()
+        for layer, rate in enumerate(rates):
+            shifted = layer % 2 == 1
+            attention = MultiHeadAttention(
+                dim, config.heads[stage], bias=config.qkv_bias, dropout=config.attention_dropout
+            )
+            kind = "shifted window" if shifted else "window"
+            attention.site = Site(f"stage {stage + 1}", layer, kind)
+            block = GridBlock(
+                WindowedAttention(
+                    attention, config.windows[stage], shifted=shifted, edges=EDGES[config.edges]
+                ),
+                FeedForward(dim, int(dim * config.expansion), nn.GELU(), dropout=config.dropout),
+                partial(PreNorm, dim, dropout=config.dropout, eps=eps, drop_path=rate),
+            )
+            self.blocks.append(block)
+
+    def forward(
+        self, x: Float[Tensor, "batch token dim"], grid: tuple[int, int]
+    ) -> tuple[Float[Tensor, "batch fewer wider"], tuple[int, int]]:
+        """Give the stage's tokens, and the grid they stand on."""
+        x, grid = self.merge(x, grid)
+        for block in self.blocks:
+            x = block(x, grid)
+        return x, grid
+
+
 class Swin(nn.Module):
     """Images in, logits over classes out."""
 
@@ -90,40 +129,15 @@ class Swin(nn.Module):
         self.patches = ConvPatches(config.channels, config.patch, config.dim)
         self.norm_patches = nn.LayerNorm(config.dim, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
-        stages = range(len(config.layers))
-        widths = [config.dim * 2**stage for stage in stages]
-        self.merges = nn.ModuleList(
-            PatchMerging(widths[stage - 1], eps=config.norm_eps) if stage else NoMerging()
-            for stage in stages
-        )
         rates = iter(rising(config.drop_path, sum(config.layers)))
         self.stages = nn.ModuleList(
-            nn.ModuleList(
-                self._block(stage, layer, widths[stage], next(rates))
-                for layer in range(config.layers[stage])
-            )
-            for stage in stages
+            SwinStage(config, stage, [next(rates) for _ in range(layers)])
+            for stage, layers in enumerate(config.layers)
         )
-        self.norm = nn.LayerNorm(widths[-1], eps=config.norm_eps)
-        self.head = Linear(widths[-1], config.classes)
+        self.norm = nn.LayerNorm(config.dims[-1], eps=config.norm_eps)
+        self.head = Head(config.dims[-1], config.classes)
         initial.truncated(self)
         nn.init.zeros_(self.head.weight)  # all classes equally likely at first
-
-    def _block(self, stage: int, layer: int, dim: int, drop_path: float) -> GridBlock:
-        config = self.config
-        shifted = layer % 2 == 1
-        attention = MultiHeadAttention(
-            dim, config.heads[stage], bias=config.qkv_bias, dropout=config.attention_dropout
-        )
-        kind = "shifted window" if shifted else "window"
-        attention.site = Site(f"stage {stage + 1}", layer, kind)
-        return GridBlock(
-            WindowedAttention(
-                attention, config.windows[stage], shifted=shifted, edges=EDGES[config.edges]
-            ),
-            FeedForward(dim, int(dim * config.expansion), nn.GELU(), dropout=config.dropout),
-            partial(PreNorm, dim, dropout=config.dropout, eps=config.norm_eps, drop_path=drop_path),
-        )
 
     def forward(
         self, images: Float[Tensor, "batch channel height width"]
@@ -139,8 +153,6 @@ class Swin(nn.Module):
         images = pad_to_patches(images, patch)
         grid = (images.shape[2] // patch, images.shape[3] // patch)
         x = self.dropout(self.norm_patches(self.patches(images)))
-        for merge, blocks in zip(self.merges, self.stages, strict=True):
-            x, grid = merge(x, grid)
-            for block in blocks:  # type: ignore[attr-defined]
-                x = block(x, grid)
+        for stage in self.stages:
+            x, grid = stage(x, grid)
         return self.norm(x)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.nn.convolution import initialise
 from manyheads.nn.dropout import Dropout
+from manyheads.nn.head import Head
 from manyheads.nn.linear import Linear
 
 GRID = 7  # rows and columns that the first fully connected layer sees: 224 / 2^5
@@ -31,9 +32,9 @@ def dense(
     return x if (rows, columns) == x.shape[2:] else F.adaptive_avg_pool2d(x, (rows, columns))
 
 
-Head = Literal["pooled", "dense"]
+HeadName = Literal["pooled", "dense"]
 ConvolutionNorm = Literal["none", "batch"]
-HEADS: dict[Head, Callable[[Tensor], Tensor]] = {"pooled": pooled, "dense": dense}
+HEADS: dict[HeadName, Callable[[Tensor], Tensor]] = {"pooled": pooled, "dense": dense}
 NORMS: dict[ConvolutionNorm, Callable[[int], nn.Module]] = {
     "none": nn.Identity,
     "batch": nn.BatchNorm2d,
@@ -52,7 +53,7 @@ class VggConfig:
     hidden: int = 4096
     classes: int = 1000
     norm: ConvolutionNorm = "none"
-    head: Head = "pooled"
+    head: HeadName = "pooled"
     dropout: float = 0.5
 
     def __post_init__(self) -> None:
@@ -85,7 +86,7 @@ class Vgg(nn.Module):
         self.expand = Linear(inputs * GRID * GRID, config.hidden)
         self.mix = Linear(config.hidden, config.hidden)
         self.dropout = Dropout(config.dropout)
-        self.head = Linear(config.hidden, config.classes)
+        self.head = Head(config.hidden, config.classes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

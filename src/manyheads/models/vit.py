@@ -8,12 +8,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.parts import ACTIVATIONS, RESIDUALS, Activation, Norm, final_norm
+from manyheads.models.parts import RESIDUALS, Activation, Norm, feedforward, final_norm
 from manyheads.nn.attention import MultiHeadAttention
 from manyheads.nn.block import EncoderBlock
 from manyheads.nn.depth import rising
 from manyheads.nn.dropout import Dropout
-from manyheads.nn.feedforward import FeedForward
+from manyheads.nn.head import Head
 from manyheads.nn.linear import Linear
 from manyheads.nn.linear_attention import LinearAttention
 from manyheads.nn.patch import ConvPatches, LinearPatches
@@ -133,12 +133,7 @@ class Vit(nn.Module):
                     bias=config.qkv_bias,
                     dropout=config.attention_dropout,
                 ),
-                FeedForward(
-                    config.dim,
-                    config.hidden,
-                    ACTIVATIONS[config.activation](),
-                    dropout=config.dropout,
-                ),
+                feedforward(config.activation, config.dim, config.hidden, dropout=config.dropout),
                 partial(
                     RESIDUALS[config.norm],
                     config.dim,
@@ -160,7 +155,7 @@ class Vit(nn.Module):
             if config.representation
             else nn.Identity()
         )
-        self.head = Linear(width, config.classes)
+        self.head = Head(width, config.classes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -12,7 +12,11 @@ from manyheads.nn.residual import PostNorm, PreNorm
 ResidualFactory = Callable[[], PostNorm | PreNorm]
 
 
-class EncoderBlock(nn.Module):
+class AttentionBlock(nn.Module):
+    """A layer of attention and feed-forward: Muon (train/optim.py) trains the matrices in it."""
+
+
+class EncoderBlock(AttentionBlock):
     """Self-attention, then feed-forward: the encoder layer of text and of images alike."""
 
     def __init__(
@@ -63,7 +67,7 @@ class EncoderBlock(nn.Module):
         return self.around_feedforward(x, self.feedforward), grown
 
 
-class DecoderBlock(nn.Module):
+class DecoderBlock(AttentionBlock):
     """Masked self-attention, attention over the source, then feed-forward (section 3.1)."""
 
     def __init__(

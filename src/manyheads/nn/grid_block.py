@@ -3,10 +3,10 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from manyheads.nn.block import ResidualFactory
+from manyheads.nn.block import AttentionBlock, ResidualFactory
 
 
-class GridBlock(nn.Module):
+class GridBlock(AttentionBlock):
     """Attention on a grid, then feed-forward, each inside a residual.
 
     The attention is called with the tokens and their grid.

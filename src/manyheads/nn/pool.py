@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from manyheads.nn.attention import MultiHeadAttention, attend
 from manyheads.nn.feedforward import FeedForward
+from manyheads.nn.head import Top
 from manyheads.nn.trace import Site
 
 
@@ -60,7 +61,7 @@ class MeanPool(nn.Module):
         return x.mean(dim=1)
 
 
-class SequencePool(MeanPool):
+class SequencePool(MeanPool, Top):
     """A mean weighted by softmax(g(x)) over the tokens, with g linear (CCT, equations 4 to 6).
 
     That is attention with one learned query over the tokens themselves: its map is recorded too.
@@ -82,7 +83,7 @@ class SequencePool(MeanPool):
         return pooled.flatten(1)
 
 
-class AttentionPool(MeanPool):
+class AttentionPool(MeanPool, Top):
     """A learned query attends to the tokens with several heads (Zhai et al. 2022, section 3.2).
 
     Behind it a feed-forward layer of its own: "multihead attention pooling" (Lee et al. 2019).

@@ -54,3 +54,37 @@ def resize_bias(
 ) -> Float[Tensor, "new head"]:
     """Fit a table learned for one grid to another, by 2-D interpolation over the distances."""
     return resize_grid(table, spans(old), spans(new), extra=0)
+
+
+def stretch_bias(
+    table: Float[Tensor, "old head"], old: Grid, new: Grid
+) -> Float[Tensor, "new head"]:
+    """Fit a table as timm does, and BEiT before it: what is near keeps its distance.
+
+    The old distances are set apart in steps that grow by a constant factor up to the largest new
+    one; between them the bias is linear, and beyond them it stays as it is.
+    """
+    if old == new:
+        return table
+    grid = table.float().unflatten(0, spans(old))
+    for axis in range(2):
+        grid = _stretch(grid.transpose(0, axis), new[axis]).transpose(0, axis)
+    return grid.flatten(0, 1).to(table.dtype)
+
+
+def _stretch(x: Float[Tensor, "old other head"], length: int) -> Float[Tensor, "new other head"]:
+    """Stretch the distances along an axis to those of so many rows or columns."""
+    reach = len(x) // 2  # the largest distance; an axis of one place has none
+    if not reach:
+        return x.expand(2 * length - 1, -1, -1)
+    powers = torch.arange(reach, dtype=torch.float64)
+    low, high = 1.01, 1.5  # timm's bounds of the factor, and its precision
+    while high - low > 1e-6:
+        factor = (low + high) / 2
+        low, high = (low, factor) if (factor**powers).sum() > length - 1 else (factor, high)
+    steps = (factor**powers).cumsum(0)
+    places = torch.cat((-steps.flip(0), torch.zeros(1), steps)).to(x)
+    wanted = torch.arange(1.0 - length, length).to(x)
+    right = torch.searchsorted(places, wanted).clamp(1, len(places) - 1)
+    share = (wanted - places[right - 1]) / (places[right] - places[right - 1])
+    return torch.lerp(x[right - 1], x[right], share.clamp(0, 1)[:, None, None])

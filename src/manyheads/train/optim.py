@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.errors import TrainingError
-from manyheads.nn.block import DecoderBlock, EncoderBlock
+from manyheads.nn.block import AttentionBlock
 from manyheads.train.config import TrainConfig
 from manyheads.train.depth import depths
 
@@ -81,7 +81,7 @@ def muon(
     inside = {
         id(layer.weight)
         for block in model.modules()
-        if isinstance(block, EncoderBlock | DecoderBlock)
+        if isinstance(block, AttentionBlock)
         for layer in block.modules()
         if isinstance(layer, nn.Linear)
     }

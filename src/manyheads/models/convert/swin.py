@@ -77,7 +77,7 @@ def from_timm(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Res
             state |= _merge(given, f"{theirs}.downsample", stage)
         layers.append(given.count(f"{theirs}.blocks."))
         for layer in range(layers[-1]):
-            block, ours = f"{theirs}.blocks.{layer}", f"stages.{stage}.{layer}"
+            block, ours = f"{theirs}.blocks.{layer}", f"stages.{stage}.blocks.{layer}"
             for name, our_name in TIMM_BLOCK.items():
                 state |= given.module(f"{block}.{name}", f"{ours}.{our_name}")
             state |= packed(given, [f"{block}.attn.qkv"], f"{ours}.attention.attention.qkv")
@@ -116,7 +116,7 @@ def from_torchvision(settings: Mapping[str, Any], tensors: Mapping[str, Tensor])
             state |= _merge(given, f"features.{2 * stage}", stage)
         layers.append(given.count(f"{theirs}."))
         for layer in range(layers[-1]):
-            block, ours = f"{theirs}.{layer}", f"stages.{stage}.{layer}"
+            block, ours = f"{theirs}.{layer}", f"stages.{stage}.blocks.{layer}"
             for name, our_name in TORCHVISION_BLOCK.items():
                 state |= given.module(f"{block}.{name}", f"{ours}.{our_name}")
             state |= packed(given, [f"{block}.attn.qkv"], f"{ours}.attention.attention.qkv")
@@ -162,7 +162,7 @@ def from_hf(settings: Mapping[str, Any] | object, tensors: Mapping[str, Tensor])
             state |= _merge(given, f"swin.encoder.layers.{stage - 1}.downsample", stage)
         layers.append(given.count(f"{theirs}.blocks."))
         for layer in range(layers[-1]):
-            block, ours = f"{theirs}.blocks.{layer}", f"stages.{stage}.{layer}"
+            block, ours = f"{theirs}.blocks.{layer}", f"stages.{stage}.blocks.{layer}"
             for name, our_name in HF_BLOCK.items():
                 state |= given.module(f"{block}.{name}", f"{ours}.{our_name}")
             own = f"{block}.attention.self"
@@ -187,8 +187,8 @@ def _patches(given: ForeignTensors, project: str, norm: str) -> tuple[Tensor, di
 
 
 def _merge(given: ForeignTensors, theirs: str, stage: int) -> dict[str, Tensor]:
-    state = given.module(f"{theirs}.norm", f"merges.{stage}.norm")
-    state[f"merges.{stage}.project.weight"] = given.take(f"{theirs}.reduction.weight")
+    state = given.module(f"{theirs}.norm", f"stages.{stage}.merge.norm")
+    state[f"stages.{stage}.merge.project.weight"] = given.take(f"{theirs}.reduction.weight")
     return state
 
 
@@ -213,12 +213,12 @@ def _config(
         layers=tuple(layers),
         heads=tuple(settings["num_heads"]),
         window=height_and_width(window),
-        expansion=len(state["stages.0.0.feedforward.expand.bias"]) / kernel.shape[0],
+        expansion=len(state["stages.0.blocks.0.feedforward.expand.bias"]) / kernel.shape[0],
         classes=len(state["head.bias"]),
         edges=edges,
     )
     for stage, (rows, columns) in enumerate(config.windows):
-        found = len(state[f"stages.{stage}.0.attention.bias.table"])
+        found = len(state[f"stages.{stage}.blocks.0.attention.bias.table"])
         if found != (2 * rows - 1) * (2 * columns - 1):
             raise UsageError(
                 f"Stage {stage + 1} of the model has a bias for {found} distances, but windows of "

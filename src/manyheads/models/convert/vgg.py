@@ -8,7 +8,7 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.models.convert.foreign import ForeignTensors, height_and_width
 from manyheads.models.convert.resnet import check_parts
-from manyheads.models.vgg import Head, VggConfig
+from manyheads.models.vgg import HeadName, VggConfig
 
 
 def from_torchvision(
@@ -37,7 +37,10 @@ def from_timm(
 
 
 def _read(
-    given: ForeignTensors, linears: tuple[str, str, str], head: Head, settings: Mapping[str, Any]
+    given: ForeignTensors,
+    linears: tuple[str, str, str],
+    head: HeadName,
+    settings: Mapping[str, Any],
 ) -> tuple[VggConfig, dict[str, Tensor]]:
     numbers = [n for n in range(100) if f"features.{n}.weight" in given]
     normed = "features.1.running_mean" in given
