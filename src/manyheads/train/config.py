@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+import torch
 from annotated_types import Ge, Gt, Le, Lt
 
 Precision = Literal["fp32", "bf16", "auto"]
@@ -72,6 +73,11 @@ class TrainConfig:
     early_stop: EarlyStop | None = None
     store: Literal["float32", "float16"] = "float32"  # of model.safetensors
 
+    @property
+    def memory_format(self) -> torch.memory_format:
+        """How pictures, and the weights of convolutions, lie in memory."""
+        return torch.contiguous_format
+
     def __post_init__(self) -> None:
         """Refuse two averages at once, and a restart when all is over."""
         if self.ema and self.average > 1:
@@ -80,5 +86,6 @@ class TrainConfig:
             )
         if self.restart and self.restart.step >= self.steps:
             raise ValueError(
-                f"restart.step is {self.restart.step} and steps {self.steps}: restart before the end"
+                f"restart.step is {self.restart.step} and steps {self.steps}: "
+                "restart before the end"
             )
