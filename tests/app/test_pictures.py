@@ -12,9 +12,11 @@ from safetensors.torch import load_file
 
 from manyheads import load
 from manyheads.app.evaluate import evaluate
+from manyheads.app.pictures import measure
 from manyheads.app.predict import Classifier, Reconstruction
 from manyheads.app.recipe import read_recipe
 from manyheads.app.run import train
+from manyheads.data.digits import read_digits
 from manyheads.errors import DataError, RecipeError
 from manyheads.tasks.distil import Teacher
 from tests.made import CLASSES, CLASSIFY, Silent, half, read_jsonl, run, write_halves, write_recipe
@@ -311,6 +313,16 @@ def test_a_table_without_labels_is_enough_to_reconstruct(recipe: Path, tmp_path:
     (tmp_path / "list.csv").write_text("\n".join(["image", *rows]) + "\n")
     first = write_recipe(tmp_path / "masked.toml", RECONSTRUCT, tmp_path)
     assert run(first, tmp_path / "masked", "data.train=list.csv", *SHORT)["pictures"] == 8
+
+
+def test_top_5_has_an_interval() -> None:
+    """As accuracy has: both are shares of pictures."""
+    classifier = load("digits")
+    assert isinstance(classifier, Classifier)
+    measured = measure(classifier, read_digits().select(np.arange(60)))
+    assert set(measured.details["intervals"]) == {"accuracy", "top5"}
+    for name, (low, high) in measured.details["intervals"].items():
+        assert low <= measured.scores[name].value <= high
 
 
 def test_what_is_measured(classifier: Path) -> None:

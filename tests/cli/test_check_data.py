@@ -353,3 +353,8 @@ def test_advice(call: Call, tmp_path: Path) -> None:
     assert found["expected"] is None
     assert found["facts"]["images"] == 40
     assert call("advise", "nothing").code == 2
+    rows = [f"halves/left/{number:03d}.png,a;b" for number in range(0, 40, 2)]
+    (tmp_path / "list.csv").write_text("\n".join(["image,label", *rows]) + "\n")
+    several = call("advise", "list.csv", "--multi-label")
+    assert (several.code, several.err) == (0, "")
+    assert "Several labels a picture" in several.out

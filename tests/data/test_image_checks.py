@@ -154,6 +154,8 @@ def test_classes(tmp_path: Path) -> None:
         "Dog (15) and dog (20)",
     }
     assert "one-class" in found(labelled(cat=12))
+    short = found(labelled(dog=60, dgo=1, cat=60, bat=1))["label-typo"]
+    assert short.examples == ("dgo (1) and dog (60)",)
 
 
 def test_several_labels() -> None:

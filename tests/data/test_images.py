@@ -14,6 +14,7 @@ from PIL import Image
 from pydantic import TypeAdapter, ValidationError
 from sklearn.model_selection import train_test_split
 
+from manyheads.data import images as images_module
 from manyheads.data.digits import read_digits
 from manyheads.data.images import (
     ImageSet,
@@ -23,6 +24,7 @@ from manyheads.data.images import (
     number_labels,
     read_folder,
     read_parquet,
+    spread,
 )
 from manyheads.data.pictures import open_image
 from manyheads.errors import DataError, NotFoundError
@@ -340,6 +342,21 @@ def test_open_image(tmp_path: Path) -> None:
         open_image(tmp_path / "text.png")
     with pytest.raises(DataError, match=f"{tmp_path} cannot be read"):
         open_image(tmp_path)
+
+
+def test_threads_are_given_a_block_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them come, in order; and whoever stops half-way need not wait for the rest."""
+    monkeypatch.setattr(images_module, "BLOCK", 3)
+    begun: list[int] = []
+
+    def square(number: int) -> int:
+        begun.append(number)
+        return number**2
+
+    assert list(spread(square, range(10), 2)) == [number**2 for number in range(10)]
+    begun.clear()
+    assert next(spread(square, range(10), 2)) == 0
+    assert len(begun) <= 3
 
 
 def test_select_takes_pictures_with_their_names_and_labels() -> None:

@@ -106,14 +106,16 @@ def measured() -> list[Row]:
     return [Row(**row) for row in json.loads(text)]
 
 
-def advise(name: str, *, image: str = "image", label: str = "label") -> Advice:
+def advise(
+    name: str, *, image: str = "image", label: str = "label", multi_label: bool = False
+) -> Advice:
     """Look at pictures and at this machine, and recommend a recipe.
 
     Raises:
         NotFoundError: there are no such data.
         DataError: none of them can be read.
     """
-    data = ClassifyData(train="", image=image, label=label)
+    data = ClassifyData(train="", image=image, label=label, multi_label=multi_label)
     images = find_images(name if name.startswith(HUB) else here(name), data)
     return recommend(name, look(images), this_machine(), measured())
 

@@ -332,6 +332,8 @@ def _may_be_one(common: str, rare: str, share: float) -> bool:
     one, other = ("".join(each.casefold().replace("_", "").split()) for each in (common, rare))
     if one == other:
         return True
-    if any(char.isdigit() for char in one + other) or min(len(one), len(other)) < 4:
-        return False  # "room 1" and "room 2", "cat" and "bat"
-    return share < 0.2 and SequenceMatcher(None, one, other).ratio() >= ALIKE
+    if share >= 0.2 or any(char.isdigit() for char in one + other):
+        return False  # "room 1" and "room 2"
+    if min(len(one), len(other)) < 4:
+        return sorted(one) == sorted(other)  # "dog" and "dgo", not "cat" and "bat"
+    return SequenceMatcher(None, one, other).ratio() >= ALIKE
