@@ -205,9 +205,7 @@ def test_default_models(call: Call, tmp_path: Path) -> None:
     """Contracts: English becomes German and digits are read without a word about models."""
     found = call("translate", "A man is riding a bicycle.")
     assert found == (0, "Ein Mann fährt auf einem Fahrrad.\n", "")
-    zero = read_digits().open(0)
-    assert isinstance(zero, Image.Image)
-    zero.resize((80, 80)).save("zero.png")
+    read_digits().image(0).resize((80, 80)).save(tmp_path / "zero.png")
     found = call("classify", "--top", "1", "zero.png")
     assert found.code == 0
     assert found.out.startswith("zero.png\t0 ")

@@ -145,6 +145,8 @@ def test_any_number_of_channels(tmp_path: Path) -> None:
         images.pixels(0, Preprocessing(mode="bands", bands=4))
     with pytest.raises(DataError, match="5 channels, the recipe declares 3"):
         images.pixels(0, Preprocessing())
+    with pytest.raises(DataError, match=r"0\.npy .*array of numbers, not colours"):
+        images.image(0)
 
 
 def test_tables_without_labels(pictures: Path) -> None:

@@ -18,6 +18,7 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from manyheads.data.pictures import (
+    NO_COLOURS,
     PLAIN,
     SUFFIXES,
     Picture,
@@ -185,6 +186,17 @@ class ImageSet:
         """
         with naming(self.names[index]):
             return load(lambda: self.read(index))
+
+    def image(self, index: int) -> Image.Image:
+        """Open one picture that Pillow can show and save.
+
+        Raises:
+            UnreadableError: it cannot be read, or is an array.
+        """
+        picture = self.open(index)
+        if isinstance(picture, np.ndarray):
+            raise UnreadableError(self.names[index], NO_COLOURS)
+        return picture
 
     def pixels(self, index: int, preprocessing: Preprocessing) -> np.ndarray:
         """Open one picture as the model sees it: (channel, height, width), 0..255.
