@@ -19,25 +19,10 @@ from torch import Tensor, nn
 
 from benchmarks.peers import import_peer, transformers_library
 from manyheads.models.build import build
-from manyheads.models.convert import google, hf, resnet, resnet_v2, timm, torchvision, vgg
-from manyheads.models.convert.names import Converter
+from manyheads.models.convert.families import CONVERTERS
 from manyheads.models.resize import Size, resize
 
 SEED = 0
-# By "library family", which files of tests/golden name.
-CONVERTERS: dict[str, Converter] = {
-    "timm vit": timm.vit,
-    "timm resnet": resnet.from_timm,
-    "timm bit": resnet_v2.from_timm,
-    "timm vgg": vgg.from_timm,
-    "hf vit": hf.vit,
-    "hf resnet": resnet.from_hf,
-    "hf bit": resnet_v2.from_hf,
-    "torchvision vit": torchvision.vit,
-    "torchvision resnet": resnet.from_torchvision,
-    "torchvision vgg": vgg.from_torchvision,
-    "google": google.from_google,
-}
 PACKAGES = {"hf": "transformers", "google": "timm"}  # where it is not the library's own name
 
 

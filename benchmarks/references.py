@@ -14,24 +14,11 @@ from torch import Tensor, nn
 
 from benchmarks.peers import hf_vit, timm_arguments, timm_vit
 from manyheads.models.build import build
-from manyheads.models.convert import coatnet, cvt, deit, hf, swin, timm
-from manyheads.models.presets import Config
+from manyheads.models.convert.families import CONVERTERS
 from manyheads.models.resize import resize
 from manyheads.models.vit import VitConfig
 
 Library = Literal["transformers", "timm", "torchvision"]
-Convert = Callable[..., tuple[Config, dict[str, Tensor]]]
-CONVERT: dict[tuple[Library, str], Convert] = {
-    ("transformers", "vit"): hf.vit,
-    ("timm", "vit"): timm.vit,
-    ("transformers", "deit"): deit.from_hf,
-    ("timm", "deit"): deit.from_timm,
-    ("transformers", "swin"): swin.from_hf,
-    ("timm", "swin"): swin.from_timm,
-    ("torchvision", "swin"): swin.from_torchvision,
-    ("transformers", "cvt"): cvt.from_hf,
-    ("timm", "coatnet"): coatnet.from_timm,
-}
 TINY = VitConfig(height=8, width=12, patch=4, dim=8, layers=2, heads=2, hidden=16, classes=5)
 MEAN = replace(TINY, pool="mean")
 SQUARE = replace(TINY, width=8, patch=2, dim=24, layers=4, heads=3, hidden=96, classes=10)
@@ -52,9 +39,9 @@ class Reference:
 
     def difference(self) -> float:
         """Convert the model; return the largest difference, relative to the largest logit."""
-        config, state = CONVERT[self.library, self.family](self.config, self.tensors)
-        size = (self.images.shape[2], self.images.shape[3])
         library = "hf" if self.library == "transformers" else self.library
+        config, state = CONVERTERS[f"{library} {self.family}"](self.config, self.tensors)
+        size = (self.images.shape[2], self.images.shape[3])
         config, state = resize(config, state, size, library)
         model = build(config).eval()
         model.load_state_dict(state)

@@ -79,7 +79,7 @@ def classify_digits(classifier: Classifier) -> None:
     """Save a few held-out digits as pictures, classify the files, draw what the first looked at."""
     console.rule("Handwritten digits")
     recipe = ModelFolder(FOLDER / "digits").recipe
-    held_out = image_split("valid", recipe.data)  # type: ignore[arg-type]
+    held_out = image_split("valid", recipe)  # type: ignore[arg-type]
     paths = []
     for index in range(5):
         path = FOLDER / f"digit-{index}.png"

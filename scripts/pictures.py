@@ -28,7 +28,7 @@ def main() -> None:
     assert isinstance(classifier, Classifier)
     recipe = classifier.folder.recipe
     assert isinstance(recipe, ClassifyRecipe)
-    held_out = image_split("valid", recipe.data)
+    held_out = image_split("valid", recipe)
     seven = next(i for i, label in enumerate(held_out.labels) if held_out.classes[label] == "7")
     held_out.image(seven).save(IMAGES / "seven.png")
     picture, pixels = explain_image(classifier, IMAGES / "seven.png")

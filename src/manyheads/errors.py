@@ -8,6 +8,7 @@ One tree, so that a caller catches as widely or as narrowly as it likes::
     │   ├── NotFoundError                        a model, recipe or file that was named
     │   └── MissingExtraError                    an optional dependency
     ├── DataError                                files, encodings, counts, images
+    │   └── UnreadableError                      one picture
     ├── FolderError                              a run or model folder
     ├── TrainingError                            a training run
     │   └── NonFiniteLossError                   the loss became inf or nan
@@ -31,6 +32,7 @@ __all__ = [
     "NotFoundError",
     "RecipeError",
     "TrainingError",
+    "UnreadableError",
     "UsageError",
     "nearest",
 ]
@@ -75,6 +77,23 @@ class MissingExtraError(UsageError):
 
 class DataError(ManyheadsError):
     """Data cannot be used as it is: encodings, line counts, empty files, unreadable images."""
+
+
+class UnreadableError(DataError):
+    """A picture cannot be read, or not as the recipe says."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        """Names the picture, and says why."""
+        self.name = name
+        self.reason = reason
+        super().__init__(name, reason)
+
+    def __str__(self) -> str:
+        """Says what to do as well."""
+        return (
+            f"{self.name} cannot be read as a picture: {self.reason}. Remove it or save it again; "
+            'data.bad = "skip" trains without such pictures.'
+        )
 
 
 class FolderError(ManyheadsError):

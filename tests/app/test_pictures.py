@@ -13,9 +13,11 @@ from safetensors.torch import load_file
 
 from manyheads import load
 from manyheads.app.evaluate import evaluate
+from manyheads.app.pictures import measure
 from manyheads.app.predict import Classifier, Reconstruction
 from manyheads.app.recipe import read_recipe
 from manyheads.app.run import train
+from manyheads.data.digits import read_digits
 from manyheads.errors import DataError, RecipeError
 from manyheads.tasks.distil import Teacher
 from tests.made import CLASSES, CLASSIFY, Silent, half, read_jsonl, run, write_halves, write_recipe
@@ -242,7 +244,7 @@ def damage(root: Path) -> None:
 def test_bad_pictures_are_skipped_and_counted(recipe: Path, tmp_path: Path) -> None:
     """data.bad = "skip": named when training begins, counted in what is measured."""
     damage(tmp_path)
-    with pytest.raises(DataError, match=r"\.png cannot be read as a picture.*data\.bad"):
+    with pytest.raises(DataError, match=r"3 of 40 pictures.*000\.png \(it is empty.*data\.bad"):
         run(recipe, tmp_path / "stopped", *SHORT)
     observer = Listening()
     line: dict[str, Any] = train(
@@ -252,12 +254,89 @@ def test_bad_pictures_are_skipped_and_counted(recipe: Path, tmp_path: Path) -> N
         observer=observer,
     )
     assert "left out 3 pictures that cannot be read" in observer.said
+    assert "000.png (it is empty (0 bytes))" in observer.said
+    assert len((tmp_path / "out" / "left_out.txt").read_text().splitlines()) == 3
     assert "29 pictures of 2 classes" in observer.said
     assert line["left_out"] == 3
     for path in (tmp_path / "halves").rglob("*.png"):
         path.write_bytes(b"")
     with pytest.raises(DataError, match="none of 40 pictures can be read"):
         run(recipe, tmp_path / "none", "data.bad=skip", *SHORT)
+
+
+def write_odd(folder: Path) -> dict[str, str]:
+    """Write pictures of every kind of trouble; return what is said of those that are none."""
+    half(0, 90).save(folder / "wrong.png")
+    (folder / "wrong.png").rename(folder / "wrong.jpg")
+    frames = [half(0, 91), half(1, 92)]
+    frames[0].save(folder / "moving.gif", save_all=True, append_images=frames[1:])
+    Image.new("L", (1, 1), 200).save(folder / "pixel.png")
+    Image.new("1", (6, 4), 1).save(folder / "bits.png")
+    (folder / "empty.png").write_bytes(b"")
+    half(0, 93, height=64, width=64).save(folder / "cut.jpg")
+    (folder / "cut.jpg").write_bytes((folder / "cut.jpg").read_bytes()[:-900])
+    Image.new("L", (100, 100)).save(folder / "bomb.png")
+    np.save(folder / "bands.npy", np.zeros((4, 6, 5), dtype=np.uint8))
+    np.save(folder / "line.npy", np.zeros(24, dtype=np.uint8))
+    Image.fromarray(np.full((4, 6), 1e6, dtype=np.float32)).save(folder / "floats.tif")
+    return {
+        "bands.npy": "5 channels, the recipe declares 1",
+        "bomb.png": "more than 9,000 pixels (a decompression bomb?)",
+        "cut.jpg": "truncated",
+        "empty.png": "0 bytes",
+        "floats.tif": "from 1000000.0 to 1000000.0",
+        "line.npy": "its shape is (24,)",
+    }
+
+
+def test_every_kind_of_bad_picture(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stop before training, or skip, as the recipe says: the count, the names, and the reasons."""
+    folder = tmp_path / "halves" / "left"
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 4500)
+    bad = write_odd(folder)
+    with pytest.raises(DataError) as caught:
+        run(recipe, tmp_path / "stopped", *SHORT)
+    assert not (tmp_path / "stopped").exists()
+    assert str(caught.value).startswith("6 of 50 pictures cannot be read: ")
+    observer = Listening()
+    parsed = read_recipe(recipe, ["data.bad=skip", *SHORT])
+    train(parsed, tmp_path / "out", resume=False, observer=observer)
+    assert "36 pictures of 2 classes" in observer.said  # 40 and four odd ones, but for 8 held out
+    listed = (tmp_path / "out" / "left_out.txt").read_text().splitlines()
+    assert [line.partition(" (")[0] for line in listed] == [str(folder / name) for name in bad]
+    for line, (name, reason) in zip(listed, bad.items(), strict=True):
+        assert reason in line
+        for message in (str(caught.value), observer.said):
+            assert name in message
+            assert reason in message
+
+
+def test_a_class_of_which_no_picture_is_left(recipe: Path, tmp_path: Path) -> None:
+    """A model of two classes cannot be learned from one."""
+    for path in (tmp_path / "halves" / "right").iterdir():
+        path.write_bytes(b"")
+    with pytest.raises(DataError, match="no training pictures of right"):
+        run(recipe, tmp_path / "out", "data.bad=skip", *SHORT)
+
+
+def test_a_table_without_labels_is_enough_to_reconstruct(recipe: Path, tmp_path: Path) -> None:
+    """Whoever has no labels has no column of them."""
+    rows = [str(path) for path in sorted((tmp_path / "halves").rglob("*.png"))]
+    (tmp_path / "list.csv").write_text("\n".join(["image", *rows]) + "\n")
+    first = write_recipe(tmp_path / "masked.toml", RECONSTRUCT, tmp_path)
+    assert run(first, tmp_path / "masked", "data.train=list.csv", *SHORT)["pictures"] == 8
+
+
+def test_top_5_has_an_interval() -> None:
+    """As accuracy has: both are shares of pictures."""
+    classifier = load("digits")
+    assert isinstance(classifier, Classifier)
+    measured = measure(classifier, read_digits().select(np.arange(60)))
+    assert set(measured.details["intervals"]) == {"accuracy", "top5"}
+    for name, (low, high) in measured.details["intervals"].items():
+        assert low <= measured.scores[name].value <= high
 
 
 def test_what_is_measured(classifier: Path) -> None:

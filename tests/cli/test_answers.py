@@ -10,7 +10,7 @@ from PIL import Image
 from manyheads import load
 from manyheads.app.predict import Translator
 from manyheads.data.digits import read_digits
-from manyheads.data.images import open_image
+from manyheads.data.pictures import open_image
 from tests.cli.conftest import Call
 from tests.made import (
     CLASSIFY,

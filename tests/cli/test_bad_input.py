@@ -132,11 +132,12 @@ def test_unreadable_pictures(call: Call, classifier: Path, tmp_path: Path) -> No
 
 
 def test_an_unreadable_picture_in_training(call: Call, halves: Path, tmp_path: Path) -> None:
-    """Named in the middle of training, with all that was saved before left in place."""
+    """Named with how many there are, before anything is written."""
     path = tmp_path / "halves" / "right" / "007.png"
     path.write_bytes(path.read_bytes()[:30])
     answer = call("train", halves, "--out", "out")
-    refused(answer, 1, f"{path} cannot be read as a picture")
+    refused(answer, 1, f"1 of 40 pictures cannot be read: {path} (not a picture", "data.bad")
+    assert not (tmp_path / "out").exists()
 
 
 def test_no_class_folders(call: Call, halves: Path, tmp_path: Path) -> None:

@@ -5,6 +5,9 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import Answer, Call
@@ -292,6 +295,53 @@ def test_a_recipe_of_pictures(call: Call, photos: Path, tmp_path: Path) -> None:
     assert valid["name"] == "8 held out of halves"
 
 
+def test_a_recipe_without_labels(call: Call, photos: Path, tmp_path: Path) -> None:
+    """Pictures are looked at; there are no classes to speak of."""
+    text = CLASSIFY.replace('"classify"', '"reconstruct"')
+    recipe = write_recipe(tmp_path / "masked.toml", text, tmp_path)
+    code, out, err = call("check-data", recipe)
+    assert (code, err) == (1, "")
+    assert out.startswith("halves: 33 pictures, 2 errors, ")
+    assert "[unreadable]" in out
+    assert "[conflicting-labels]" not in out
+
+
+def test_a_recipe_of_text_is_none_of_pictures(call: Call, tmp_path: Path) -> None:
+    """Whatever --images says."""
+    recipe = write_recipe(tmp_path / "text.toml", TRANSLATE, tmp_path)
+    refused(call("check-data", recipe, "--images"), 2, "does not train on pictures")
+
+
+def test_an_array_that_is_no_picture(call: Call, photos: Path) -> None:
+    """A line of numbers, in a folder and by itself."""
+    np.save(photos / "left" / "line.npy", np.zeros(24, dtype=np.uint8))
+    code, out, err = call("check-data", photos)
+    assert (code, err) == (1, "")
+    assert "line.npy (its shape is (24,), not (height, width, channel))" in " ".join(out.split())
+    alone = call("check-data", photos / "left" / "line.npy")
+    refused(alone, 2, "line.npy' is one picture: name a folder or a table")
+
+
+def test_several_labels_of_which_there_are_none(call: Call, photos: Path) -> None:
+    """Said before anything is looked at."""
+    rows = [f"{path.parent.name}/{path.name}," for path in photos.rglob("*.png")]
+    (photos / "list.csv").write_text("\n".join(["image,label", *rows]) + "\n")
+    answer = call("check-data", photos / "list.csv", "--images", "--multi-label")
+    refused(answer, 1, "None of 41 pictures has a label")
+
+
+def test_parquet_of_paths(call: Call, photos: Path) -> None:
+    """Relative to the table; damage is named by file and row."""
+    names = [f"{path.parent.name}/{path.name}" for path in sorted(photos.rglob("*.png"))]
+    labels = [name.partition("/")[0] for name in names]
+    pq.write_table(pa.table({"image": names, "label": labels}), photos / "list.parquet")
+    code, out, err = call("check-data", photos / "list.parquet", "--images", "--json")
+    assert (code, err) == (1, "")
+    (found,) = json.loads(out)["corpora"]
+    kinds = {finding["kind"]: finding["count"] for finding in found["findings"]}
+    assert (found["pictures"], kinds["unreadable"], kinds["duplicate"]) == (41, 1, 1)
+
+
 def test_advice(call: Call, tmp_path: Path) -> None:
     """A recipe, a range, the rows it rests on, and the command."""
     code, out, err = call("advise", "digits")
@@ -303,3 +353,8 @@ def test_advice(call: Call, tmp_path: Path) -> None:
     assert found["expected"] is None
     assert found["facts"]["images"] == 40
     assert call("advise", "nothing").code == 2
+    rows = [f"halves/left/{number:03d}.png,a;b" for number in range(0, 40, 2)]
+    (tmp_path / "list.csv").write_text("\n".join(["image,label", *rows]) + "\n")
+    several = call("advise", "list.csv", "--multi-label")
+    assert (several.code, several.err) == (0, "")
+    assert "Several labels a picture" in several.out

@@ -1,6 +1,7 @@
 """Augmentation: each picture by itself, and a pure function of (seed, epoch, example)."""
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 
 from manyheads.data.augment import Augmentation, Augmenter
+from manyheads.data.policies import KINDS, Draws, space
+from manyheads.data.warp import operations
 
 PICTURE = torch.tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]], dtype=torch.uint8)
 
@@ -98,6 +101,50 @@ def test_the_draw_is_a_pure_function_of_seed_and_epoch() -> None:
 def test_flipping_does_not_change_the_shifts() -> None:
     """One more kind of augmentation leaves the others' draws alone."""
     assert (augmenter(shift=1).shifts == augmenter(shift=1, flip=True).shifts).all()
+
+
+def test_shifting_does_not_change_the_flips() -> None:
+    """Each kind of augmentation has a stream of its own."""
+    flips = augmenter(flip=True).flips
+    for shift in (1, 4):
+        assert (augmenter(shift=shift, flip=True).flips == flips).all()
+
+
+def test_mixing_one_way_less_does_not_change_the_other() -> None:
+    """Pictures that CutMix cuts in any case are cut in the same place, to the same share."""
+    both, cutmix, mixup = (
+        Augmenter(config, 200, seed=1, epoch=0).mixing
+        for config in (
+            Augmentation(mixup=0.8, cutmix=1.0),
+            Augmentation(cutmix=1.0),
+            Augmentation(mixup=0.8),
+        )
+    )
+    assert both is not None
+    assert cutmix is not None
+    assert mixup is not None
+    assert 60 < both.cut.sum() < 140
+    assert (both.places == cutmix.places).all()
+    assert (both.own == np.where(both.cut, cutmix.own, mixup.own)).all()
+
+
+@pytest.mark.parametrize(
+    ("policy", "size", "across", "down"),
+    [
+        ("trivial", (64, 128), 32, 32),  # 32 pixels both ways, as torchvision's TrivialAugmentWide
+        ("trivial", (20, 64), 32, 20),  # and no more than there are
+        ("rand", (64, 128), 150 / 331 * 128, 150 / 331 * 64),  # a share of the side it goes along
+    ],
+)
+def test_translations_of_pictures_that_are_not_square(
+    policy: Literal["rand", "trivial"], size: tuple[int, int], across: float, down: float
+) -> None:
+    """The strongest one, to the side and downwards, as pixels of a warped picture show it."""
+    for kind, pixels in (("translate_x", across), ("translate_y", down)):
+        draws = Draws(np.array([[KINDS.index(kind)]]), np.array([[1.0]]))
+        (moved,) = operations(draws, space(policy, size))
+        expected = (-pixels, 0) if kind == "translate_x" else (0, -pixels)
+        assert moved[:2, 2] == pytest.approx(expected)
 
 
 def test_a_negative_shift_is_refused() -> None:

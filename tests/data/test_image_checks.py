@@ -8,7 +8,9 @@ from PIL import Image
 
 from manyheads.data.fingerprints import digest, perceptual, similar
 from manyheads.data.image_checks import KINDS, PictureFinding, findings, look
-from manyheads.data.images import ImageSet, read_folder
+from manyheads.data.images import ImageSet, Preprocessing, read_folder, read_unlabelled
+
+MODEL = Preprocessing(height=32, width=32)
 
 
 def photo(seed: int, *, size: tuple[int, int] = (48, 40)) -> Image.Image:
@@ -36,7 +38,7 @@ def fine(root: Path, count: int = 12, first: int = 0) -> None:
 
 def found(images: ImageSet, **held_out: ImageSet) -> dict[str, PictureFinding]:
     others = {split: look(each) for split, each in held_out.items()}
-    return {each.kind: each for each in findings(look(images, size=32), others)}
+    return {each.kind: each for each in findings(look(images, MODEL), others)}
 
 
 def test_nothing_to_complain_of(tmp_path: Path) -> None:
@@ -106,6 +108,29 @@ def test_odd_pictures(tmp_path: Path) -> None:
         assert result[kind].examples == (str(tmp_path / "cat" / f"{name}.png"),)
 
 
+def test_what_the_model_cannot_read(tmp_path: Path) -> None:
+    """Another number of channels than the recipe declares: as training would say."""
+    fine(tmp_path)
+    np.save(tmp_path / "cat" / "bands.npy", np.zeros((40, 48, 5), dtype=np.uint8))
+    finding = found(read_folder(tmp_path))["unreadable"]
+    assert finding.examples[0].startswith(f"{tmp_path / 'cat' / 'bands.npy'} (it has 5 channels")
+    assert "unreadable" not in {each.kind for each in findings(look(read_folder(tmp_path)))}
+
+
+def test_without_labels(tmp_path: Path) -> None:
+    """Copies and odd pictures are found; of classes nothing is said."""
+    fine(tmp_path)
+    photo(0).save(tmp_path / "dog" / "copy.bmp")
+    assert set(found(read_unlabelled(tmp_path))) == {"duplicate"}
+
+
+def test_a_class_without_pictures(tmp_path: Path) -> None:
+    """Is the rarest of all."""
+    fine(tmp_path)
+    (tmp_path / "fox").mkdir()
+    assert found(read_folder(tmp_path))["rare-class"].examples == ("fox (0)",)
+
+
 def labelled(**counts: int) -> ImageSet:
     """As many different pictures of each class."""
     classes = sorted(counts)
@@ -129,6 +154,8 @@ def test_classes(tmp_path: Path) -> None:
         "Dog (15) and dog (20)",
     }
     assert "one-class" in found(labelled(cat=12))
+    short = found(labelled(dog=60, dgo=1, cat=60, bat=1))["label-typo"]
+    assert short.examples == ("dgo (1) and dog (60)",)
 
 
 def test_several_labels() -> None:

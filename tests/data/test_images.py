@@ -14,15 +14,19 @@ from PIL import Image
 from pydantic import TypeAdapter, ValidationError
 from sklearn.model_selection import train_test_split
 
+from manyheads.data import images as images_module
 from manyheads.data.digits import read_digits
 from manyheads.data.images import (
     ImageSet,
+    Interpolation,
     Preprocessing,
     hold_out,
-    open_image,
+    number_labels,
     read_folder,
     read_parquet,
+    spread,
 )
+from manyheads.data.pictures import open_image
 from manyheads.errors import DataError, NotFoundError
 from tests.made import half, png, write_halves
 
@@ -231,6 +235,42 @@ def test_parquet_as_hugging_face_writes_it(tmp_path: Path) -> None:
     assert images.open(1).size == (6, 4)
 
 
+def test_parquet_with_paths(tmp_path: Path) -> None:
+    """Relative to the table; as text, or as Hugging Face has pictures that stay in their files."""
+    half(0, 5).save(tmp_path / "a.png")
+    cells = [{"bytes": None, "path": "a.png"}, {"bytes": None, "path": str(tmp_path / "a.png")}]
+    for column in (["a.png", str(tmp_path / "a.png")], cells):
+        path = write_parquet(tmp_path / "p.parquet", image=column, label=["left", "left"])
+        images = read_parquet([path], "image", "label")
+        for index in range(2):
+            assert (np.asarray(images.open(index)) == np.asarray(half(0, 5))).all()
+    images = read_parquet([path], "image", None)
+    assert (images.classes, images.labels.tolist()) == ([], [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([1, 2], "the cell holds 1, neither a picture nor a path"),
+        ([[1, 2], [3]], r"the cell holds \[1, 2\]"),
+        (["none.png", "none.png"], "No such file"),
+        ([None, None], "it is empty"),
+        ([{"other": 3}, {"other": 4}], "it is empty"),
+    ],
+)
+def test_parquet_of_something_else(tmp_path: Path, cells: list[object], message: str) -> None:
+    """Said with file and row."""
+    path = write_parquet(tmp_path / "p.parquet", image=cells, label=["left", "right"])
+    with pytest.raises(DataError, match=rf"row 0 cannot be read as a picture: .*{message}"):
+        read_parquet([path], "image", "label").open(0)
+
+
+def test_several_labels_of_which_there_are_none() -> None:
+    """A question for no class is no question."""
+    with pytest.raises(DataError, match="None of 2 pictures has a label, from a on"):
+        number_labels(["", None], ["a", "b"], ";")
+
+
 def test_parquet_without_the_columns(tmp_path: Path) -> None:
     """Names the missing column, those that there are, and the keys to say so."""
     path = write_parquet(tmp_path / "hf.parquet", img=[b""], label=["cat"])
@@ -302,6 +342,21 @@ def test_open_image(tmp_path: Path) -> None:
         open_image(tmp_path / "text.png")
     with pytest.raises(DataError, match=f"{tmp_path} cannot be read"):
         open_image(tmp_path)
+
+
+def test_threads_are_given_a_block_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them come, in order; and whoever stops half-way need not wait for the rest."""
+    monkeypatch.setattr(images_module, "BLOCK", 3)
+    begun: list[int] = []
+
+    def square(number: int) -> int:
+        begun.append(number)
+        return number**2
+
+    assert list(spread(square, range(10), 2)) == [number**2 for number in range(10)]
+    begun.clear()
+    assert next(spread(square, range(10), 2)) == 0
+    assert len(begun) <= 3
 
 
 def test_select_takes_pictures_with_their_names_and_labels() -> None:
@@ -387,6 +442,16 @@ def test_curves_of_interpolation() -> None:
     assert rows == {"nearest": [0, 0, 100, 100], "bilinear": [0, 25, 75, 100]}
 
 
+@pytest.mark.parametrize("name", ["nearest", "bilinear", "bicubic", "lanczos"])
+def test_bands_are_resized_as_the_recipe_says(name: Interpolation) -> None:
+    """Three bands of an array, and the same three colours of a picture."""
+    values = np.random.default_rng(0).integers(0, 256, (6, 8, 3)).astype(np.uint8)
+    settings = {"height": 9, "width": 12, "interpolation": name}
+    colours = Preprocessing(**settings).pixels(Image.fromarray(values))  # type: ignore[arg-type]
+    bands = Preprocessing(mode="bands", bands=3, **settings).pixels(values)  # type: ignore[arg-type]
+    assert (bands == colours).all()
+
+
 # --- Odd files ----------------------------------------------------------------------------------
 
 
@@ -427,8 +492,8 @@ def test_deep_and_transparent_modes() -> None:
     """32-bit greys are scaled as 16-bit ones; transparency and print colours can be kept."""
     deep = Image.fromarray(np.full((2, 2), 0x4D00, dtype=np.int32))
     assert COLOUR.pixels(deep)[0, 0, 0] == 77
-    share = Image.fromarray(np.full((2, 2), 0.5, dtype=np.float32))
-    assert COLOUR.pixels(share)[0, 0, 0] == 127
+    share = Image.fromarray(np.full((2, 2), 0.6, dtype=np.float32))
+    assert COLOUR.pixels(share)[0, 0, 0] == 153
     kept = Preprocessing(height=2, width=2, mode="RGBA")
     assert kept.pixels(plain((1, 2, 3, 4), "RGBA"))[:, 0, 0].tolist() == [1, 2, 3, 4]
     assert Preprocessing(height=2, width=2, mode="CMYK").channels == 4

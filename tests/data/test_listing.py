@@ -95,15 +95,21 @@ def test_several_labels(pictures: Path) -> None:
         (
             "a.csv",
             "path,label\nx.png,cat\n",
-            r"line 2 has no image; it has path, label.*data\.image",
+            r"line 2 has no image \(it has path, label\).*data\.image",
         ),
-        ("a.csv", "image,labl\nx.png,cat\n", r"no label.*Did you mean 'labl'\?"),
+        (
+            "a.csv",
+            "image,labl\nx.png,cat\n",
+            r"no label \(did you mean 'labl'\? it has",
+        ),
+        ("a.csv", "image,Label\nx.png,cat\n", r"no label \(did you mean 'Label'\?"),
         ("a.csv", "image,label\nx.png\n", "line 2 has 1 cells, the header has 2"),
         ("a.csv", "image,label\n", "no rows"),
         ("a.csv", "image,label\n,cat\n", "line 2: image is '', not a path"),
         ("a.csv", "image,label\nx.png,\n", r"x\.png has no label"),
         ("a.jsonl", "{}\n[1]\n", "line 1 has no image or label"),
-        ("a.jsonl", "\nno\n", "line 2 is not JSON"),
+        ("a.jsonl", "\nno\n", "line 2: not valid JSON"),
+        ("a.csv", 'image,label\nx.png,"cat\n', "line 2: the record that begins here is not valid"),
         ("a.jsonl", "[1]\n", "line 1 is not an object"),
         ("a.jsonl", '{"image": 3, "label": "cat"}\n', "line 1: image is 3, not a path"),
     ],
@@ -121,7 +127,7 @@ def test_a_missing_picture_is_named_when_it_is_opened(pictures: Path) -> None:
     with pytest.raises(DataError, match=r"none\.png cannot be read"):
         images.open(0)
     (pictures / "bad.csv").write_bytes(b"image,label\n\xff,cat\n")
-    with pytest.raises(DataError, match="byte 13 is not valid UTF-8"):
+    with pytest.raises(DataError, match="line 2: byte 1 of the line, 0xff, is not valid UTF-8"):
         read_listing(pictures / "bad.csv", "image", "label")
 
 
@@ -139,6 +145,20 @@ def test_any_number_of_channels(tmp_path: Path) -> None:
         images.pixels(0, Preprocessing(mode="bands", bands=4))
     with pytest.raises(DataError, match="5 channels, the recipe declares 3"):
         images.pixels(0, Preprocessing())
+    with pytest.raises(DataError, match=r"0\.npy .*array of numbers, not colours"):
+        images.image(0)
+
+
+def test_tables_without_labels(pictures: Path) -> None:
+    """Whoever learns without labels needs no column of them."""
+    for name, text in (
+        ("l.csv", "image\npictures/0.png\n\npictures/1.png\n"),
+        ("l.tsv", 'image\tby\npictures/0.png\tA "B"\n\npictures/1.png\t\n'),
+        ("l.jsonl", '{"image": "pictures/0.png"}\n\n{"image": "pictures/1.png"}\n'),
+    ):
+        images = read_listing(listing(pictures / name, text), "image", None)
+        assert (images.classes, images.labels.tolist()) == ([], [0, 0])
+        images.open(1)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +168,11 @@ def test_any_number_of_channels(tmp_path: Path) -> None:
         (np.zeros((2, 2, 3), dtype=np.int64), "its numbers are int64"),
         (np.zeros((2, 2, 3, 1), dtype=np.uint8), r"\(2, 2, 3, 1\), not \(height, width, channel\)"),
         (np.array([{}]), "Object arrays cannot be loaded"),
+        (np.zeros(5, dtype=np.uint8), r"\(5,\), not \(height, width, channel\)"),
+        (np.full((2, 2), np.nan), "float64 from nan to nan"),
+        (np.zeros((2, 2), dtype=bool), "its numbers are bool"),
+        (np.zeros((2, 2), dtype="S3"), "its numbers are .S3"),
+        (np.zeros((2, 2), dtype=[("a", "u1")]), "its numbers are"),
     ],
 )
 def test_arrays_that_are_no_pictures(tmp_path: Path, array: np.ndarray, message: str) -> None:
@@ -155,7 +180,7 @@ def test_arrays_that_are_no_pictures(tmp_path: Path, array: np.ndarray, message:
     np.save(tmp_path / "0.npy", array)
     images = read_listing(listing(tmp_path / "l.csv", "image,label\n0.npy,any\n"), "image", "label")
     with pytest.raises(DataError, match=message):
-        images.pixels(0, Preprocessing(height=2, width=2))
+        images.open(0)  # where checking looks at it, too
 
 
 # --- Shards -------------------------------------------------------------------------------------
@@ -190,7 +215,7 @@ def test_shards(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("members", "message"),
     [
-        ({"_0__png": b""}, r"data/0\.png has no label: expected data/0\.cls"),
+        ({"_0__png": b""}, r"data/0 has no label: expected data/0\.cls"),
         ({"_0__png": b"", "_0__json": b"{}"}, "has no 'label'"),
         ({"_0__png": b"", "_0__json": b"nope"}, r"0\.json cannot be read"),
         ({"_0__cls": b"cat"}, "no pictures"),
@@ -228,6 +253,9 @@ class Rows:
         if key == "label":
             return [0, 1, 0]
         return {"image": {"bytes": png(half(key % 2, key)), "path": None}}
+
+    def __len__(self) -> int:
+        return 3
 
 
 def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:

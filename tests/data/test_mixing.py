@@ -5,12 +5,17 @@ import pytest
 import torch
 
 from manyheads.data.mixing import Erasing, Mixing
+from manyheads.streams import generator
 
 ONE_HOT = torch.eye(4)
 
 
 def random(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
+
+
+def stream(kind: str) -> np.random.Generator:
+    return generator(0, kind)
 
 
 def plain(count: int = 4) -> torch.Tensor:
@@ -20,7 +25,7 @@ def plain(count: int = 4) -> torch.Tensor:
 
 def test_mixup_by_hand() -> None:
     """A quarter of the next picture; the last one's next is the first."""
-    mixing = Mixing(random(), 4, mixup=0.8, cutmix=0, mix=1)
+    mixing = Mixing(stream, 4, mixup=0.8, cutmix=0, mix=1)
     mixing.own[:] = [1.0, 0.75, 0.5, 0.25]
     pixels, targets = mixing(plain(), ONE_HOT, np.arange(4))
     assert pixels[:, 0, 0, 0].tolist() == pytest.approx([10, 22.5, 35, 17.5])
@@ -30,7 +35,7 @@ def test_mixup_by_hand() -> None:
 
 def test_cutmix_by_hand() -> None:
     """A box of the next picture, and classes by the pixels that it really covers."""
-    mixing = Mixing(random(), 4, mixup=0, cutmix=1, mix=1)
+    mixing = Mixing(stream, 4, mixup=0, cutmix=1, mix=1)
     mixing.own[:] = 1 - 0.25
     mixing.places[:] = [0.0, 0.0]
     pixels, targets = mixing(plain(), ONE_HOT, np.arange(4))
@@ -45,7 +50,7 @@ def test_cutmix_by_hand() -> None:
 
 def test_shares_are_shares_and_pixels_say_the_same() -> None:
     """The mean of a plain picture is its classes' mean: for mixup and CutMix alike."""
-    mixing = Mixing(random(), 64, mixup=0.8, cutmix=1.0, mix=0.8)
+    mixing = Mixing(stream, 64, mixup=0.8, cutmix=1.0, mix=0.8)
     pixels, targets = mixing(plain(64), torch.eye(64), np.arange(64))
     assert torch.allclose(targets.sum(1), torch.ones(64))
     values = targets @ (10.0 * torch.arange(1, 65))
@@ -58,7 +63,7 @@ def test_shares_are_shares_and_pixels_say_the_same() -> None:
 @pytest.mark.parametrize(("mixup", "cutmix", "cut"), [(0.5, 0.0, 0.0), (0.0, 0.5, 1.0)])
 def test_one_of_them_alone(mixup: float, cutmix: float, cut: float) -> None:
     """Each alpha of its own; Beta(a, a) has the mean 1/2."""
-    mixing = Mixing(random(), 4000, mixup=mixup, cutmix=cutmix, mix=1)
+    mixing = Mixing(stream, 4000, mixup=mixup, cutmix=cutmix, mix=1)
     assert mixing.cut.mean() == cut
     assert mixing.own.mean() == pytest.approx(0.5, abs=0.02)
     assert mixing.own.var() == pytest.approx(1 / 8, abs=0.01)  # 1 / (4 (2 a + 1))

@@ -12,7 +12,7 @@ from torch import Tensor
 from manyheads.data import tones
 from manyheads.data.policies import KINDS, Draws, space
 
-SPACE = space("rand", 6)
+SPACE = space("rand", (6, 6))
 
 
 def pictures(count: int = 6, seed: int = 0) -> list[Image.Image]:

@@ -8,7 +8,7 @@ from torch import Tensor
 from manyheads.data.policies import KINDS, Draws, Space
 from manyheads.data.warp import crops, identity, moves, operations, warp
 
-SPACE = Space(shear=1.0, translate=0.5, rotate=90, enhance=0, bits=0)
+SPACE = Space(shear=1.0, translate=(2.0, 2.0), rotate=90, enhance=0, bits=0)
 
 
 def ramp(height: int, width: int) -> Tensor:
@@ -23,7 +23,7 @@ def drawn(*layers: tuple[str, float]) -> Draws:
 
 def moved(picture: Tensor, *layers: tuple[str, float]) -> Tensor:
     size = (picture.shape[2], picture.shape[3])
-    return warp(picture, operations(drawn(*layers), SPACE, size), size)[0, 0]
+    return warp(picture, operations(drawn(*layers), SPACE), size)[0, 0]
 
 
 def test_the_identity_changes_nothing() -> None:

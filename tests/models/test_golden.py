@@ -4,7 +4,6 @@
 """
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.build import build
-from manyheads.models.convert import coatnet, cvt, deit, hf, swin, timm
-from manyheads.models.presets import Config
+from manyheads.models.convert import hf
+from manyheads.models.convert.families import CONVERTERS
+from manyheads.models.convert.names import Converter
 from manyheads.models.vit import VitConfig
 
 FOLDER = Path(__file__).parents[1] / "golden"
@@ -42,23 +42,11 @@ STAGED = (
     "torchvision-swin-padded",
     "torchvision-swin-small",
 )
-Convert = Callable[[Mapping[str, Any], Mapping[str, Tensor]], tuple[Config, dict[str, Tensor]]]
-CONVERT: dict[tuple[str, str], Convert] = {
-    ("transformers", "vit"): hf.vit,
-    ("timm", "vit"): timm.vit,
-    ("transformers", "deit"): deit.from_hf,
-    ("timm", "deit"): deit.from_timm,
-    ("transformers", "swin"): swin.from_hf,
-    ("timm", "swin"): swin.from_timm,
-    ("torchvision", "swin"): swin.from_torchvision,
-    ("transformers", "cvt"): cvt.from_hf,
-    ("timm", "coatnet"): coatnet.from_timm,
-}
 
 
 @dataclass(frozen=True)
 class Golden:
-    convert: Convert
+    convert: Converter
     config: dict[str, Any]
     tensors: dict[str, Tensor]
     images: Tensor
@@ -71,8 +59,8 @@ def load(name: str) -> Golden:
         tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     images, logits = tensors.pop("images"), tensors.pop("logits")
     weights = {key.removeprefix("weights."): tensor for key, tensor in tensors.items()}
-    convert = CONVERT[about["library"], about.get("family", "vit")]
-    return Golden(convert, json.loads(about["config"]), weights, images, logits)
+    kind = f"{about['library']} {about.get('family', 'vit')}".replace("transformers", "hf")
+    return Golden(CONVERTERS[kind], json.loads(about["config"]), weights, images, logits)
 
 
 @pytest.mark.parametrize("name", NAMES + STAGED)

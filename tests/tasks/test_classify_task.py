@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from manyheads.data.augment import Augmentation
+from manyheads.data.batches import ImageBatch
 from manyheads.data.images import ImageSet, Preprocessing, read_folder
 from manyheads.errors import DataError
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.tasks import classify as module
 from manyheads.tasks.classify import ClassifyTask, ClassifyTrainConfig, Pixels, classify, score
+from manyheads.tasks.reconstruct import ReconstructTrainConfig
 from manyheads.train.loop import fit
 from tests.made import CLASSES, Silent, half, write_halves
 
@@ -127,6 +129,33 @@ def test_score_by_hand() -> None:
     found = score(net, Pixels(images(), PREPROCESSING))
     assert found["accuracy"] == 50.0
     assert found["loss"] == pytest.approx(-(np.log(0.8) + np.log(0.2)) / 2, rel=1e-5)
+
+
+class Watching(torch.nn.Module):
+    """Remembers what it was shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = torch.nn.Parameter(torch.zeros(2))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        self.seen = images
+        return images.mean((2, 3))[:, :2] + self.bias
+
+
+def test_channels_last_is_how_pictures_lie_in_memory() -> None:
+    """What the task's settings say of the model's weights, its pictures follow."""
+    assert ReconstructTrainConfig().memory_format == torch.contiguous_format  # every task says it
+    batch = ImageBatch(torch.randn(4, 3, 4, 6), torch.zeros(4, dtype=torch.long), np.arange(4))
+    for channels_last, expected in (
+        (False, torch.contiguous_format),
+        (True, torch.channels_last),
+    ):
+        config, net = ClassifyTrainConfig(channels_last=channels_last), Watching()
+        task(config).loss(net, batch)
+        assert config.memory_format == expected
+        assert net.seen.is_contiguous(memory_format=expected)
+        assert torch.equal(net.seen, batch.images)
 
 
 def test_many_pictures_are_classified_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

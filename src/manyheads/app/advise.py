@@ -11,7 +11,6 @@ import math
 import os
 import shlex
 from collections import Counter
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
@@ -25,8 +24,9 @@ from manyheads.app.recipe import ClassifyData
 from manyheads.app.sources import find_images
 from manyheads.data.formats import HUB
 from manyheads.data.image_checks import RARE, UNBALANCED
-from manyheads.data.images import ImageSet, Picture
-from manyheads.errors import DataError, RecipeError
+from manyheads.data.images import ImageSet
+from manyheads.data.pictures import Picture
+from manyheads.errors import DataError
 
 SAMPLE = 200  # pictures that are opened
 LIKE = 4.0  # times as many pictures a class, or classes
@@ -123,33 +123,18 @@ def measured() -> list[Row]:
     return [Row(**row) for row in json.loads(text)]
 
 
-def advise(name: str, *, image: str = "image", label: str = "label") -> Advice:
+def advise(
+    name: str, *, image: str = "image", label: str = "label", multi_label: bool = False
+) -> Advice:
     """Look at pictures and at this machine, and recommend a recipe.
 
     Raises:
         NotFoundError: there are no such data.
         DataError: none of them can be read.
     """
-    data = ClassifyData(train=name, image=image, label=label)
-    images = _find(name if name.startswith(HUB) else here(name), data)
+    data = ClassifyData(train=name, image=image, label=label, multi_label=multi_label)
+    images = find_images(name if name.startswith(HUB) else here(name), data)
     return recommend(data, look(images), this_machine(), measured())
-
-
-def _find(name: str, data: ClassifyData) -> ImageSet:
-    """Find pictures, whether they have one label each or several: lists, or texts with ";"."""
-    several = data.model_copy(update={"multi_label": True})
-    try:
-        images = find_images(name, data)
-    except DataError:
-        with suppress(RecipeError):  # of class folders, where each picture has one
-            images = find_images(name, several)
-            if images.labels.sum(axis=1).max() > 1:
-                return images
-        raise  # it was about something else
-    if any(data.separator in each for each in images.classes):
-        with suppress(RecipeError):
-            return find_images(name, several)
-    return images
 
 
 def look(images: ImageSet) -> Facts:

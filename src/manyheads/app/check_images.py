@@ -7,13 +7,15 @@ from typing import NamedTuple
 import torch
 
 from manyheads.app.paths import find_recipe, here, shipped
-from manyheads.app.recipe import ClassifyData, ClassifyRecipe, read_recipe
+from manyheads.app.recipe import ClassifyData, PictureRecipe, read_recipe
 from manyheads.app.sources import find_images
 from manyheads.data.formats import HUB
 from manyheads.data.image_checks import PictureFinding, Seen, findings, look
-from manyheads.data.images import ImageSet, hold_out
+from manyheads.data.images import ImageSet, Preprocessing, hold_out
+from manyheads.data.pictures import SUFFIXES
+from manyheads.errors import UsageError
 
-FILES = (".tar",)  # that hold pictures, and never text
+FILES = {".tar", *SUFFIXES}  # that hold pictures, and never text
 
 
 class CheckedImages(NamedTuple):
@@ -34,7 +36,7 @@ def are_images(name: str) -> bool:
     if name == "digits" or Path(name).suffix in FILES:
         return True
     if name in shipped("recipes") or name.endswith(".toml"):
-        return isinstance(read_recipe(find_recipe(name)), ClassifyRecipe)
+        return isinstance(read_recipe(find_recipe(name)), PictureRecipe)
     return Path(name).expanduser().is_dir()
 
 
@@ -66,8 +68,9 @@ def check_images(
 def check_image_recipe(name: str) -> list[CheckedImages]:
     """Check the pictures of a recipe: training against validation and test, these by themselves."""
     recipe = read_recipe(find_recipe(name))
-    assert isinstance(recipe, ClassifyRecipe)
-    data, size = recipe.data, min(recipe.image.height, recipe.image.width)
+    if not isinstance(recipe, PictureRecipe):
+        raise UsageError(f"The recipe {name!r} does not train on pictures: leave out --images.")
+    data = recipe.data
     train, sets = find_images(data.train, data), {}
     if data.valid is not None:
         sets["valid"] = find_images(data.valid, data)
@@ -75,8 +78,8 @@ def check_image_recipe(name: str) -> list[CheckedImages]:
         train, sets["valid"] = hold_out(train, data.hold_out, data.random_state)
     if data.test is not None:
         sets["test"] = find_images(data.test, data)
-    held_out = {split: _look(images, size) for split, images in sets.items()}
-    checked = [_check(data.train, train, held_out, size)]
+    held_out = {split: _look(images, recipe.image) for split, images in sets.items()}
+    checked = [_check(data.train, train, held_out, recipe.image)]
     for split, seen in held_out.items():
         named = getattr(data, split) or f"{data.hold_out:,} held out of {data.train}"
         checked.append(CheckedImages(named, seen.images, findings(seen)))
@@ -84,13 +87,13 @@ def check_image_recipe(name: str) -> list[CheckedImages]:
 
 
 def _check(
-    name: str, images: ImageSet, held_out: Mapping[str, Seen], size: int | None
+    name: str, images: ImageSet, held_out: Mapping[str, Seen], model: Preprocessing | None
 ) -> CheckedImages:
-    return CheckedImages(name, images, findings(_look(images, size), held_out))
+    return CheckedImages(name, images, findings(_look(images, model), held_out))
 
 
-def _look(images: ImageSet, size: int | None) -> Seen:
-    return look(images, size=size, threads=torch.get_num_threads())
+def _look(images: ImageSet, model: Preprocessing | None) -> Seen:
+    return look(images, model, threads=torch.get_num_threads())
 
 
 def _here(name: str) -> str:

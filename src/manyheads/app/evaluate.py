@@ -141,7 +141,7 @@ def _evaluate_images(
     recipe = classifier.folder.recipe
     assert isinstance(recipe, ClassifyRecipe)
     images = (
-        image_split(split, recipe.data) if data is None else read_images(here(data), recipe.data)
+        image_split(split, recipe) if data is None else read_images(here(data), recipe)
     ).relabel(classifier.labels)
     test = _is_recipes_test(data, recipe.data)
     head = heading(images.origin, images.hashes, data, split, final, named=recipe.data, test=test)
@@ -156,9 +156,7 @@ def _evaluate_reconstruction(
     assert isinstance(recipe, ReconstructRecipe)
     config = recipe.config()
     assert isinstance(config, VitConfig)
-    images = (
-        image_split(split, recipe.data) if data is None else read_images(here(data), recipe.data)
-    )
+    images = image_split(split, recipe) if data is None else read_images(here(data), recipe)
     test = _is_recipes_test(data, recipe.data)
     head = heading(images.origin, images.hashes, data, split, final, named=recipe.data, test=test)
     pixels = Pixels(images, predictor.preprocessing)

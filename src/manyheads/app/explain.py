@@ -6,7 +6,7 @@ import torch
 
 from manyheads.app.predict import Classifier, Translator
 from manyheads.data.batches import pad
-from manyheads.data.images import open_image
+from manyheads.data.pictures import open_image
 from manyheads.errors import UsageError
 from manyheads.lens.shapes import ShapeLine, walk
 from manyheads.lens.view import ImageView, TextView, image_view, text_view

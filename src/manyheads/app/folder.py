@@ -40,6 +40,7 @@ from manyheads.train.checkpoint import restore, tensors
 from manyheads.train.config import Precision
 
 FORMAT_VERSION = 1
+LEFT_OUT = "left_out.txt"  # pictures that could not be read, and why
 CACHE = "cache"  # what training made of a large corpus; gone when it has finished
 MANIFEST = {"format_version", "task", "preset", "versions", "precision", "threads", "sha256"}
 HASHED = (
@@ -275,6 +276,12 @@ def write_labels(folder: Path, recipe: ClassifyRecipe, labels: list[str]) -> Non
     """Write what turns pictures into tensors, and classes into words."""
     write_preprocessing(folder, recipe)
     write_json(folder / "labels.json", labels)
+
+
+def write_left_out(folder: Path, faults: list[str]) -> None:
+    """List the pictures that are not trained or validated on, if there are any."""
+    if faults:
+        write_atomically(folder / LEFT_OUT, "".join(f"{each}\n" for each in faults).encode())
 
 
 def append_evaluation(folder: Path, line: Mapping[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """What is measured of a classifier on a set of pictures, and drawn if asked for."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,17 +60,20 @@ def _single(logits: torch.Tensor, images: ImageSet) -> Measured:
     matrix = confusion(guesses, labels, len(classes))
     bins = reliability(np.minimum(probabilities.max(axis=1), 1.0), right)
     losses = -np.take_along_axis(log_p, labels[:, None], axis=1)[:, 0]
+    hits = {"accuracy": right}
     scores = {
         "accuracy": Score(100 * right.mean(), "share of pictures whose likeliest class is right")
     }
     if len(classes) > 5:
-        top_5 = top_k(probabilities, labels, 5)
-        scores["top5"] = Score(100 * top_5.mean(), "share whose class is among the five likeliest")
+        hits["top5"] = top_k(probabilities, labels, 5)
+        scores["top5"] = Score(
+            100 * hits["top5"].mean(), "share whose class is among the five likeliest"
+        )
     scores["ece"] = Score(calibration_error(bins), f"expected calibration error, {BINS} bins")
     scores["loss"] = Score(losses.mean(), "mean cross-entropy, natural logarithm")
     details = {
         "intervals": {
-            "accuracy": _as_json(bootstrap(lambda rows: 100 * right[rows].mean(), len(right)))
+            name: _as_json(bootstrap(_share(each), len(each))) for name, each in hits.items()
         },
         "classes": {
             name: each._asdict() for name, each in zip(classes, per_class(matrix), strict=True)
@@ -104,6 +108,10 @@ def _several(logits: torch.Tensor, images: ImageSet) -> Measured:
         "classes": {name: one._asdict() for name, one in zip(classes, each, strict=True)},
     }
     return Measured(_floats(scores), details)
+
+
+def _share(hits: np.ndarray) -> Callable[[np.ndarray], float]:
+    return lambda rows: 100 * hits[rows].mean()
 
 
 def _floats(scores: dict[str, Score]) -> dict[str, Score]:

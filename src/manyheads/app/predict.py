@@ -21,8 +21,8 @@ from manyheads.app.recipe import (
     TranslateRecipe,
 )
 from manyheads.app.tagging import Spacer
-from manyheads.data.images import Picture as Content
-from manyheads.data.images import open_picture, unreadable
+from manyheads.data.pictures import Picture as Content
+from manyheads.data.pictures import naming, open_picture
 from manyheads.errors import ManyheadsError, UsageError, nearest
 from manyheads.tasks.classify import answers, classify
 from manyheads.tasks.decoding import DecodeConfig, Translation, translate
@@ -219,10 +219,8 @@ class Classifier:
         """Preprocess a picture as in training: (channel, height, width), 0..255."""
         named = isinstance(picture, str | Path)
         image = open_picture(Path(picture)) if isinstance(picture, str | Path) else picture
-        try:
+        with naming(str(picture) if named else "The picture"):  # other channels than the model's
             return torch.from_numpy(self.preprocessing.pixels(image).copy())
-        except ValueError as error:  # other channels than the model's
-            raise unreadable(str(picture) if named else "The picture", error) from error
 
 
 class Reconstruction:

@@ -5,13 +5,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import torch
+
 from manyheads.app.folder import (
     CACHE,
+    LEFT_OUT,
     ModelFolder,
     read_json,
     write_atomically,
     write_json,
     write_labels,
+    write_left_out,
     write_preprocessing,
     write_vocabularies,
 )
@@ -20,6 +24,7 @@ from manyheads.app.recipe import (
     ClassifyRecipe,
     FillRecipe,
     GenerateRecipe,
+    PictureRecipe,
     Recipe,
     ReconstructRecipe,
     TagRecipe,
@@ -49,7 +54,7 @@ from manyheads.data.streamed import StreamedCorpus
 from manyheads.data.text import Corpus
 from manyheads.data.token_store import TokenStore, encode_on_disk
 from manyheads.data.tokenizer import TextTokenizer, Tokenizer
-from manyheads.errors import RecipeError
+from manyheads.errors import DataError, RecipeError
 from manyheads.models.presets import Config
 from manyheads.models.vit import VitConfig
 from manyheads.tasks.classify import ClassifyTask
@@ -93,8 +98,8 @@ def prepare(recipe: Recipe, out: Path, say: Callable[[str], None]) -> Prepared:
     if isinstance(recipe, TagRecipe):
         return _prepare_tags(recipe, out, say)
     if isinstance(recipe, ReconstructRecipe):
-        return _prepare_reconstruction(recipe, say)
-    return _prepare_images(recipe, say)
+        return _prepare_reconstruction(recipe, out, say)
+    return _prepare_images(recipe, out, say)
 
 
 def _prepare_text(recipe: TranslateRecipe, out: Path, say: Callable[[str], None]) -> Prepared:
@@ -167,8 +172,14 @@ def _on_disk(
     return encode_on_disk(pairs(), tokenizers(vocabularies), cache, key, texts=texts)
 
 
-def _prepare_images(recipe: ClassifyRecipe, say: Callable[[str], None]) -> Prepared:
-    images, valid = _pictures(recipe, say)
+def _prepare_images(recipe: ClassifyRecipe, out: Path, say: Callable[[str], None]) -> Prepared:
+    images, valid = _pictures(recipe, out, say)
+    missing = set() if images.multi_label else set(range(len(images.classes))) - set(images.labels)
+    if missing:
+        names = ", ".join(images.classes[number] for number in sorted(missing))
+        raise DataError(
+            f"There are no training pictures of {names}. Remove the empty class, or add pictures."
+        )
     say(f"{len(images):,} pictures of {len(images.classes)} classes")
     teacher, conditions = _teacher(recipe, images.classes)
     task = ClassifyTask(
@@ -183,16 +194,23 @@ def _prepare_images(recipe: ClassifyRecipe, say: Callable[[str], None]) -> Prepa
         teacher=teacher,
     )
     config = recipe.config(classes=len(images.classes))
+
+    def write(folder: Path) -> None:
+        write_labels(folder, recipe, images.classes)
+        write_left_out(folder, _left_out(images, valid))
+
     return Prepared(
         task,
         config,
-        lambda folder: write_labels(folder, recipe, images.classes),
+        write,
         {"data": _digest(*images.hashes, *valid.hashes)} | conditions,
     )
 
 
-def _prepare_reconstruction(recipe: ReconstructRecipe, say: Callable[[str], None]) -> Prepared:
-    images, valid = _pictures(recipe, say)
+def _prepare_reconstruction(
+    recipe: ReconstructRecipe, out: Path, say: Callable[[str], None]
+) -> Prepared:
+    images, valid = _pictures(recipe, out, say)
     say(f"{len(images):,} pictures")
     config = recipe.config()
     assert isinstance(config, VitConfig)
@@ -206,25 +224,52 @@ def _prepare_reconstruction(recipe: ReconstructRecipe, say: Callable[[str], None
         seed=recipe.seed,
         device=best_device(),
     )
+
+    def write(folder: Path) -> None:
+        write_preprocessing(folder, recipe)
+        write_left_out(folder, _left_out(images, valid))
+
     return Prepared(
         task,
         config,
-        lambda folder: write_preprocessing(folder, recipe),
+        write,
         {"data": _digest(*images.hashes, *valid.hashes)},
     )
 
 
 def _pictures(
-    recipe: ClassifyRecipe | ReconstructRecipe, say: Callable[[str], None]
+    recipe: PictureRecipe, out: Path, say: Callable[[str], None]
 ) -> tuple[ImageSet, ImageSet]:
-    """Read training and validation pictures, and say what was left out."""
-    train, valid = image_splits(recipe.data)
+    """Read every training and validation picture once; say what was left out, or stop.
+
+    Raises:
+        DataError: some cannot be read, and data.bad is "stop".
+    """
+    train, valid = image_splits(recipe)
     refuse_test_splits(train, valid)
-    lost = dict.fromkeys(train.left_out + valid.left_out)
-    if lost:
-        names = ", ".join(list(lost)[:8]) + (", ..." if len(lost) > 8 else "")
-        say(f"left out {len(lost):,} pictures that cannot be read: {names}")
+    if recipe.data.bad == "stop":
+        threads = torch.get_num_threads()
+        lost = _left_out(*(part.readable(recipe.image, threads) for part in (train, valid)))
+        if lost:
+            raise DataError(
+                f"{len(lost):,} of {len(train) + len(valid):,} pictures cannot be read: "
+                f"{_first(lost)}. Remove them or save them again; "
+                'data.bad = "skip" trains without them.'
+            )
+    elif lost := _left_out(train, valid):
+        say(
+            f"left out {len(lost):,} pictures that cannot be read, listed in {out / LEFT_OUT}: "
+            f"{_first(lost)}"
+        )
     return train, valid
+
+
+def _left_out(*parts: ImageSet) -> list[str]:
+    return list(dict.fromkeys(each for part in parts for each in part.left_out))
+
+
+def _first(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
 def _teacher(recipe: ClassifyRecipe, classes: list[str]) -> tuple[Teacher | None, dict[str, str]]:

@@ -317,6 +317,7 @@ class TagRecipe(_Recipe):
 Recipe = (
     TranslateRecipe | ClassifyRecipe | ReconstructRecipe | GenerateRecipe | FillRecipe | TagRecipe
 )
+PictureRecipe = ClassifyRecipe | ReconstructRecipe
 PATHS = ("data.root=", "data.train=", "data.valid=", "data.test=")
 _ADAPTER: TypeAdapter[Recipe] = TypeAdapter(Annotated[Recipe, Field(discriminator="task")])
 _TASKS: dict[str, type[Recipe]] = {

@@ -82,8 +82,7 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
         write_manifest(out, recipe, precision)
 
     model.to(device)
-    if getattr(recipe.train, "channels_last", False):
-        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model.to(memory_format=recipe.train.memory_format)  # type: ignore[call-overload]
     precision = _precision(recipe, model, task, out, observer)
     try:
         fit(

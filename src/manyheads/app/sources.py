@@ -1,17 +1,32 @@
 """From the names in a [data] table to the data."""
 
 import hashlib
+from dataclasses import replace
 
 import torch
 
 from manyheads.app.paths import endings, find_data
-from manyheads.app.recipe import CONVERTED, ClassifyData, PictureData, TranslateData
+from manyheads.app.recipe import (
+    CONVERTED,
+    ClassifyData,
+    PictureData,
+    PictureRecipe,
+    TranslateData,
+)
 from manyheads.data.dates import SPLITS, generate
 from manyheads.data.digits import read_digits
 from manyheads.data.formats import FORMATS, HUB, read_pairs
 from manyheads.data.hub_images import read_hub
-from manyheads.data.images import ImageSet, hold_out, read_folder, read_parquet, read_unlabelled
+from manyheads.data.images import (
+    ImageSet,
+    hold_out,
+    number_labels,
+    read_folder,
+    read_parquet,
+    read_unlabelled,
+)
 from manyheads.data.listing import LISTINGS, read_listing
+from manyheads.data.pictures import SUFFIXES
 from manyheads.data.shards import read_shards
 from manyheads.data.splits import refuse_test
 from manyheads.data.streamed import StreamedCorpus, read_bounded
@@ -89,23 +104,28 @@ def _dates(split: str) -> Corpus:
     )
 
 
-def read_images(name: str, data: PictureData) -> ImageSet:
-    """Read pictures, whatever form they come in; those that cannot be read as data.bad says."""
-    images = find_images(name, data)
-    if data.bad == "stop":
+def read_images(name: str, recipe: PictureRecipe) -> ImageSet:
+    """Find pictures, whatever form they come in; leave out bad ones if data.bad says so."""
+    images = find_images(name, recipe.data)
+    if recipe.data.bad == "stop":
         return images
-    found = images.readable(torch.get_num_threads())
+    found = images.readable(recipe.image, torch.get_num_threads())
     if not len(found):
         raise DataError(f"{images.origin}: none of {len(images):,} pictures can be read.")
     return found
 
 
 def find_images(name: str, data: PictureData) -> ImageSet:
-    """Find pictures and their labels, without opening any of them."""
+    """Find pictures and the labels of a classifier, without opening any of them."""
+    labelled = isinstance(data, ClassifyData)
     separator = data.separator if isinstance(data, ClassifyData) and data.multi_label else None
-    columns = (data.image, data.label)
+    columns = (data.image, data.label if labelled else None)
     if name == "digits":
-        return read_digits()
+        digits = read_digits()
+        if labelled:
+            return digits
+        labels, classes = number_labels(None, digits.names, None)
+        return replace(digits, labels=labels, classes=classes)
     _refuse_converted(name)
     if name.startswith(HUB):
         return read_hub(name, *columns, separator)
@@ -118,12 +138,12 @@ def find_images(name: str, data: PictureData) -> ImageSet:
                 "data.multi_label: class folders give each picture one class. List the pictures "
                 f"in a table ({', '.join(LISTINGS)}) instead."
             )
-        if isinstance(data, ClassifyData):
-            return read_folder(paths[0])
-        return read_unlabelled(paths[0])
+        return read_folder(paths[0]) if labelled else read_unlabelled(paths[0])
     suffixes = {path.suffix for path in paths}
+    if suffixes <= SUFFIXES:
+        raise UsageError(f"{name!r} is one picture: name a folder or a table of pictures.")
     if suffixes == {".tar"}:
-        return read_shards(paths, data.label, separator)
+        return read_shards(paths, columns[1], separator)
     if suffixes <= set(LISTINGS):
         if len(paths) > 1:
             raise RecipeError(f"{name!r} matches {len(paths)} tables: name one.")
@@ -131,15 +151,16 @@ def find_images(name: str, data: PictureData) -> ImageSet:
     return read_parquet(paths, *columns, separator)
 
 
-def image_splits(data: PictureData) -> tuple[ImageSet, ImageSet]:
+def image_splits(recipe: PictureRecipe) -> tuple[ImageSet, ImageSet]:
     """Read training and validation pictures.
 
     Raises:
         RecipeError: no validation data is named.
     """
-    train = read_images(data.train, data)
+    data = recipe.data
+    train = read_images(data.train, recipe)
     if data.valid is not None:
-        valid = read_images(data.valid, data)
+        valid = read_images(data.valid, recipe)
         return train, valid.relabel(train.classes)
     if data.hold_out == 0:
         raise RecipeError(
@@ -153,11 +174,11 @@ def corpus_split(split: str, data: TranslateData) -> Corpus:
     return read_corpus(_named(split, data), data)
 
 
-def image_split(split: str, data: PictureData) -> ImageSet:
+def image_split(split: str, recipe: PictureRecipe) -> ImageSet:
     """Read the pictures that a recipe names for a split."""
     if split in ("train", "valid"):
-        return image_splits(data)[split == "valid"]
-    return read_images(_named(split, data), data)
+        return image_splits(recipe)[split == "valid"]
+    return read_images(_named(split, recipe.data), recipe)
 
 
 def _named(split: str, data: TranslateData | PictureData) -> str:

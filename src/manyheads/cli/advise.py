@@ -16,13 +16,16 @@ def run(
     ],
     image: Annotated[str, typer.Option(metavar="COLUMN", help="Of a table: pictures.")] = "image",
     label: Annotated[str, typer.Option(metavar="COLUMN", help="Of a table: labels.")] = "label",
+    multi_label: Annotated[
+        bool, typer.Option("--multi-label", help="Several labels a picture, separated by ;.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Recommend a recipe for pictures on this machine, from what we measured ourselves."""
     from manyheads.app.advise import advise
     from manyheads.cli.show import print_json
 
-    advice = advise(data, image=image, label=label)
+    advice = advise(data, image=image, label=label, multi_label=multi_label)
     if json:
         print_json(advice.as_json())
         return

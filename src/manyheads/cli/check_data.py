@@ -99,9 +99,9 @@ def _check_images(
         print_json({"corpora": [_images_as_json(each) for each in checked], "fixed": None})
     else:
         for each in checked:
-            heading = (
-                f"{each.name}: {len(each.images):,} pictures, {len(each.images.classes)} classes"
-            )
+            heading = f"{each.name}: {len(each.images):,} pictures"
+            if each.images.classes:
+                heading += f", {len(each.images.classes)} classes"
             _show_findings(
                 heading,
                 [

@@ -103,7 +103,7 @@ def _print_row(cells: list[str]) -> None:
 
 def _pictures(paths: list[Path]) -> Iterator[Path]:
     from manyheads.cli.texts import texts
-    from manyheads.data.images import SUFFIXES
+    from manyheads.data.pictures import SUFFIXES
     from manyheads.errors import DataError
 
     for path in paths:

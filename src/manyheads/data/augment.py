@@ -84,10 +84,13 @@ class Augmenter:
         """
         self.config = config
         self.size = size
-        random = generator(seed, "augmentation", epoch)
         shift = config.shift
-        self.shifts = random.integers(-shift, shift + 1, size=(examples, 2))
-        self.flips = random.random(examples) < (0.5 if config.flip else 0.0)
+        self.shifts = generator(seed, "augmentation", epoch).integers(
+            -shift, shift + 1, size=(examples, 2)
+        )
+        self.flips = generator(seed, "augmentation flip", epoch).random(examples) < (
+            0.5 if config.flip else 0.0
+        )
         self.crops = (
             generator(seed, "augmentation crop", epoch).random((examples, 4))
             if config.resized_crop < 1
@@ -108,7 +111,7 @@ class Augmenter:
         )
         self.mixing = (
             Mixing(
-                generator(seed, "augmentation mix", epoch),
+                lambda kind: generator(seed, f"augmentation {kind}", epoch),
                 examples,
                 mixup=config.mixup,
                 cutmix=config.cutmix,
@@ -127,7 +130,7 @@ class Augmenter:
         pixels = self._flip(self._shift(pixels, indices), indices)
         drawn = policies.Draws(self.draws.kinds[indices], self.draws.levels[indices])
         size = self.size or (pixels.shape[2], pixels.shape[3])
-        space = policies.space(self.config.policy, size[1])
+        space = policies.space(self.config.policy, size)
         pixels = self._warp(pixels, indices, drawn, space, size)
         if drawn.kinds.shape[1]:
             pixels = tones.change(pixels.float(), drawn, space)
@@ -166,7 +169,7 @@ class Augmenter:
         space: policies.Space,
         size: tuple[int, int],
     ) -> Tensor:
-        maps = warp.operations(drawn, space, size)
+        maps = warp.operations(drawn, space)
         if self.crops is not None:
             source = (pixels.shape[2], pixels.shape[3])
             first = warp.crops(self.crops[indices], self.config.resized_crop, source, size)

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 import numpy as np
 from PIL import Image
 
-from manyheads.data.images import Picture
+from manyheads.data.images import Preprocessing
+from manyheads.data.pictures import Picture
 
 SIDE = 8
+SMALL = Preprocessing(height=SIDE + 1, width=SIDE + 1, mode="L", fit="stretch", interpolation="box")
 CHUNKS = 8  # of 16 bits: of 7 differing bits or fewer, at least one chunk has none
 GROUP = 2000  # pictures that share a chunk and are still compared one by one
 
@@ -28,11 +30,8 @@ def perceptual(picture: Picture) -> np.ndarray:
     leave nearly all bits as they are. (16 bytes.)
     """
     if isinstance(picture, np.ndarray):
-        flat = picture if picture.ndim == 2 else picture.mean(axis=2)
-        span = float(flat.max() - flat.min()) or 1.0
-        picture = Image.fromarray(((flat - flat.min()) * (255 / span)).astype(np.uint8))
-    grey = picture.convert("L").resize((SIDE + 1, SIDE + 1), Image.Resampling.BOX)
-    values = np.asarray(grey, dtype=np.int16)
+        picture = Image.fromarray(picture.mean(axis=2).round().astype(np.uint8))
+    values = SMALL.pixels(picture)[0].astype(np.int16)
     across = values[:SIDE, 1:] > values[:SIDE, :-1]
     down = values[1:, :SIDE] > values[:-1, :SIDE]
     return np.packbits(np.concatenate((across.ravel(), down.ravel())))

@@ -7,8 +7,6 @@ it cannot accept and goes on with the next line, which is how a corpus is checke
 (manyheads.data.checks).
 """
 
-import csv
-import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, zip_longest
@@ -16,7 +14,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.parsers import expat
 
-from manyheads.data.lines import Problem, Report, blocks, lines, open_content, raw_lines, refuse
+from manyheads.data.lines import Problem, Report, blocks, lines, open_content, refuse
+from manyheads.data.tables import csv_rows, json_rows, tsv_rows
 from manyheads.errors import DataError, MissingExtraError, UsageError
 
 
@@ -155,40 +154,12 @@ def _two_files(files: list[Path], report: Report) -> Iterator[Pair]:
 
 
 def _tsv(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
-    rows = ((n, None if text is None else text.split("\t")) for n, text in lines(path, report))
     no_tab = "no tab. A line of a .tsv file is source, tab, target (further columns are not read)."
-    return _table(path, rows, columns, report, no_tab, ragged=True)
+    return _table(path, tsv_rows(path, report), columns, report, no_tab, ragged=True)
 
 
 def _csv(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
-    return _table(path, _csv_rows(path, report), columns, report, "only one field.", ragged=False)
-
-
-def _csv_rows(path: Path, report: Report) -> Iterator[tuple[int, list[str] | None]]:
-    """Yield records as RFC 4180 defines them, with the line on which each begins."""
-    line = 0
-
-    def feed() -> Iterator[str]:
-        nonlocal line
-        for line, text in raw_lines(path, report):  # noqa: B007 - read by the enclosing function
-            if text is not None:
-                yield text
-
-    records = csv.reader(feed(), strict=True)
-    while True:
-        begin = line + 1
-        try:
-            record = next(records)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            message = (
-                f"the record that begins here is not valid CSV: {error}. Quote a field that "
-                'contains a comma, a line break or a quote, and write a quote in it as "".'
-            )
-            report(Problem("invalid-record", begin, f"{path}, line {begin}", message))
-        else:
-            yield begin, record
+    return _table(path, csv_rows(path, report), columns, report, "only one field.", ragged=False)
 
 
 def _table(
@@ -236,16 +207,8 @@ def _table(
 
 
 def _jsonl(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
-    for number, text in lines(path, report):
-        if text is None:
-            continue
-        try:
-            row = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            message = f"not valid JSON ({error}). Write one object a line."
-            report(Problem("invalid-record", number, f"{path}, line {number}", message, text))
-        else:
-            yield from _pick(f"{path}, line {number}", number, row, columns, report)
+    for number, row in json_rows(path, report):
+        yield from _pick(f"{path}, line {number}", number, row, columns, report)
 
 
 # --- Rows: parquet, the hub ---------------------------------------------------------------------

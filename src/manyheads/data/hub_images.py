@@ -2,14 +2,14 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 from manyheads.data.formats import HUB
-from manyheads.data.images import ImageSet, Picture, number_labels, open_content
+from manyheads.data.images import ImageSet, number_labels
+from manyheads.data.pictures import open_cell
 from manyheads.errors import DataError, MissingExtraError, UsageError
 
 
-def read_hub(name: str, image: str, label: str, separator: str | None = None) -> ImageSet:
+def read_hub(name: str, image: str, label: str | None, separator: str | None = None) -> ImageSet:
     """Read hub:owner/name, hub:owner/name:split or hub:owner/name:configuration:split.
 
     Raises:
@@ -33,16 +33,16 @@ def read_hub(name: str, image: str, label: str, separator: str | None = None) ->
         rows = load_dataset(repository, configuration, split=split)
     except (OSError, ValueError) as error:  # not there, no such split, no network
         raise DataError(f"{name} cannot be read: {error}.") from error
-    missing = {image, label} - set(rows.column_names)
+    missing = {name for name in (image, label) if name} - set(rows.column_names)
     if missing:
         raise DataError(
             f"{name} has no column {' or '.join(sorted(missing))}; it has "
             f"{', '.join(rows.column_names)}. Name them with data.image and data.label."
         )
     rows = rows.cast_column(image, Image(decode=False))
-    values = list(rows[label])
-    known = getattr(rows.features[label], "names", None)  # numbers that stand for names
-    if known:
+    values = None if label is None else list(rows[label])
+    known = getattr(rows.features.get(label), "names", None)  # numbers that stand for names
+    if values is not None and known:
         unknown = [row for row, value in enumerate(values) if value not in range(len(known))]
         if unknown:
             raise DataError(
@@ -50,19 +50,14 @@ def read_hub(name: str, image: str, label: str, separator: str | None = None) ->
                 f"{len(known)} classes has ({len(unknown):,} rows like it). Leave such rows out."
             )
         values = [known[value] for value in values]
-    names = [f"{name}, row {row}" for row in range(len(values))]
+    names = [f"{name}, row {row}" for row in range(len(rows))]
     labels, classes = number_labels(values, names, separator)
-
-    def read(index: int) -> Picture:
-        cell: dict[str, Any] = rows[index][image]
-        return open_content(cell["bytes"] or Path(cell["path"]).read_bytes())
-
     fingerprint = getattr(rows, "_fingerprint", name)
     return ImageSet(
         labels=labels,
         classes=classes,
         names=names,
-        read=read,
+        read=lambda index: open_cell(rows[index][image], Path()),
         origin=name,
         hashes=(hashlib.sha256(str(fingerprint).encode()).hexdigest(),),
     )

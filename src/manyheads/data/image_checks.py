@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import NamedTuple
@@ -11,8 +10,9 @@ import numpy as np
 
 from manyheads.data.damage import SEVERITIES, Severity
 from manyheads.data.fingerprints import digest, perceptual, repeated, similar
-from manyheads.data.images import ANIMATED, ImageSet
-from manyheads.errors import DataError
+from manyheads.data.images import ImageSet, Preprocessing, spread
+from manyheads.data.pictures import ANIMATED, Picture, naming
+from manyheads.errors import UnreadableError
 
 FEW = 5  # names that a finding lists
 TINY = 8  # pixels
@@ -34,7 +34,7 @@ class Kind(NamedTuple):
 KINDS = {
     "unreadable": Kind(
         "error",
-        "pictures that cannot be read: empty, cut off, or no pictures",
+        "pictures that cannot be read: empty, cut off, of other channels, or no pictures",
         'Copy them again, or remove them; data.bad = "skip" trains without them.',
     ),
     "test-overlap": Kind(
@@ -158,7 +158,9 @@ class Seen:
         return self.images.names[self.readable[place]]
 
     def label(self, place: int) -> str:
-        """Say what class or classes a readable picture has."""
+        """Say what class or classes a readable picture has, "" without any."""
+        if not self.images.classes:
+            return ""
         label = self.images.labels[self.readable[place]]
         if not self.images.multi_label:
             return self.images.classes[int(label)]
@@ -171,45 +173,46 @@ class _Look(NamedTuple):
     kinds: tuple[str, ...]
 
 
-def look(images: ImageSet, *, size: int | None = None, threads: int = 1) -> Seen:
+def look(images: ImageSet, model: Preprocessing | None = None, *, threads: int = 1) -> Seen:
     """Open every picture of a set once.
 
     Args:
         images: the set.
-        size: the smaller side of the model's input, if it is known.
+        model: what the model sees of a picture, if it is known.
         threads: pictures that are decoded at a time.
     """
 
     def examine(index: int) -> _Look | str:
         try:
             picture = images.open(index)
-        except DataError as error:
-            return str(error)
-        return _examine(picture, size)
+            with naming(images.names[index]):
+                return _examine(picture, model)
+        except UnreadableError as error:
+            return error.reason
 
     seen = Seen(images)
-    with ThreadPoolExecutor(threads) as pool:
-        for index, found in enumerate(pool.map(examine, range(len(images)))):
-            if isinstance(found, str):
-                reason = found.partition(" cannot be read as a picture: ")[2].partition(". ")[0]
-                seen.unlike.setdefault("unreadable", []).append(f"{images.names[index]} ({reason})")
-                continue
-            seen.readable.append(index)
-            seen.digests.append(found.digest)
-            seen.bits.append(found.bits)
-            for kind in found.kinds:
-                seen.unlike.setdefault(kind, []).append(images.names[index])
+    for index, found in enumerate(spread(examine, range(len(images)), threads)):
+        if isinstance(found, str):
+            seen.unlike.setdefault("unreadable", []).append(f"{images.names[index]} ({found})")
+            continue
+        seen.readable.append(index)
+        seen.digests.append(found.digest)
+        seen.bits.append(found.bits)
+        for kind in found.kinds:
+            seen.unlike.setdefault(kind, []).append(images.names[index])
     return seen
 
 
-def _examine(picture: object, size: int | None) -> _Look:
+def _examine(picture: Picture, model: Preprocessing | None) -> _Look:
+    if model is not None:
+        model.pixels(picture)  # raises what training would stumble over
     values = np.asarray(picture)
     height, width = values.shape[:2]
     small, large = sorted((height, width))
     kinds = []
     if small < TINY:
         kinds.append("tiny")
-    elif size is not None and small < size / 2:
+    elif model is not None and small < min(model.height, model.width) / 2:
         kinds.append("small")
     if large > LONG * small:
         kinds.append("long")
@@ -217,7 +220,7 @@ def _examine(picture: object, size: int | None) -> _Look:
         kinds.append("blank")
     if getattr(picture, "info", {}).get(ANIMATED):
         kinds.append("animated")
-    return _Look(digest(picture), perceptual(picture), tuple(kinds))  # type: ignore[arg-type]
+    return _Look(digest(picture), perceptual(picture), tuple(kinds))
 
 
 def findings(seen: Seen, held_out: Mapping[str, Seen] | None = None) -> list[PictureFinding]:
@@ -295,6 +298,8 @@ def _overlaps(seen: Seen, split: str, other: Seen) -> dict[str, list[str]]:
 def _classes(images: ImageSet) -> dict[str, list[str]]:
     """Look at the classes' names and sizes."""
     found: dict[str, list[str]] = {}
+    if not images.classes:
+        return found
     if images.multi_label:
         counts = Counter(
             dict(zip(images.classes, images.labels.sum(axis=0).astype(int), strict=True))
@@ -307,9 +312,11 @@ def _classes(images: ImageSet) -> dict[str, list[str]]:
         if len(images.classes) == 1:
             found["one-class"] = [images.classes[0]]
     ordered = [(name, count) for name, count in counts.most_common() if count]
-    found["rare-class"] = [f"{name} ({count})" for name, count in ordered[::-1] if count < RARE]
-    (most, largest), (least, smallest) = ordered[0], ordered[-1]
-    if largest > UNBALANCED * smallest:
+    found["rare-class"] = [
+        f"{name} ({count})" for name, count in counts.most_common()[::-1] if count < RARE
+    ]
+    if ordered and ordered[0][1] > UNBALANCED * ordered[-1][1]:
+        (most, largest), (least, smallest) = ordered[0], ordered[-1]
         found["imbalance"] = [f"{most} ({largest:,}) against {least} ({smallest:,})"]
     found["label-typo"] = [
         f"{rare} ({counts[rare]}) and {common} ({counts[common]})"
@@ -325,6 +332,8 @@ def _may_be_one(common: str, rare: str, share: float) -> bool:
     one, other = ("".join(each.casefold().replace("_", "").split()) for each in (common, rare))
     if one == other:
         return True
-    if any(char.isdigit() for char in one + other) or min(len(one), len(other)) < 4:
-        return False  # "room 1" and "room 2", "cat" and "bat"
-    return share < 0.2 and SequenceMatcher(None, one, other).ratio() >= ALIKE
+    if share >= 0.2 or any(char.isdigit() for char in one + other):
+        return False  # "room 1" and "room 2"
+    if min(len(one), len(other)) < 4:
+        return sorted(one) == sorted(other)  # "dog" and "dgo", not "cat" and "bat"
+    return SequenceMatcher(None, one, other).ratio() >= ALIKE

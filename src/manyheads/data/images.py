@@ -5,13 +5,11 @@ same stored numbers.
 """
 
 import hashlib
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -19,16 +17,25 @@ from annotated_types import Ge, Gt, Le
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from manyheads.errors import DataError, MissingExtraError, NotFoundError
+from manyheads.data.pictures import (
+    NO_COLOURS,
+    PLAIN,
+    SUFFIXES,
+    Picture,
+    eight_bit_array,
+    eight_bits,
+    load,
+    naming,
+    open_cell,
+    open_content,
+)
+from manyheads.errors import DataError, MissingExtraError, UnreadableError
 
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
-SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".npy"}
-NPY = b"\x93NUMPY"  # how a file of numpy begins
-ANIMATED = "animated"  # in the info of the first frame of several
-
-# What a file holds: a picture, or an array (height, width, channel) of any number of channels.
-Picture = Image.Image | np.ndarray
 Mode = Literal["RGB", "L", "RGBA", "CMYK", "bands"]
+BLOCK = 1024  # pictures that threads are given at a time: between blocks they can be stopped
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,20 +86,25 @@ class Preprocessing:
         return left, top, left + seen_width, top + seen_height
 
     def upright(self, picture: Image.Image) -> Image.Image:
-        """Turn a picture as its camera says, lay it on white if transparent, and set its mode."""
-        picture = _eight_bits(ImageOps.exif_transpose(picture))
-        if self.mode == "bands":
-            return picture
+        """Turn a picture as its camera says, lay it on white if transparent, and set its mode.
+
+        Raises:
+            ValueError: its numbers are no pixels.
+        """
+        picture = eight_bits(ImageOps.exif_transpose(picture))
+        if self.mode == "bands":  # as the file has them; but black and white are 0 and 255,
+            return picture.convert(PLAIN.get(picture.mode, picture.mode))  # and palettes colours
         return (picture if self.mode == "RGBA" else _on_white(picture)).convert(self.mode)
 
     def pixels(self, picture: Picture) -> np.ndarray:
         """Crop to the shape of the model's input, then resize: (channel, height, width), 0..255.
 
         Raises:
-            ValueError: it has another number of channels than the recipe declares.
+            ValueError: it has another number of channels than the recipe declares, or numbers
+                that are no pixels.
         """
         if isinstance(picture, np.ndarray):
-            array = _eight_bit_array(picture)
+            array = eight_bit_array(picture)
             if self.mode == "bands" or array.shape[2] not in (1, 3, 4):
                 return self._bands(array)
             picture = Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array)
@@ -120,7 +132,8 @@ class Preprocessing:
             Image.fromarray(np.ascontiguousarray(each)) for each in np.moveaxis(array, 2, 0)
         ]
         if box != (0, 0, *size):
-            channels = [each.resize(size, Image.Resampling.BICUBIC, box=box) for each in channels]
+            curve = Image.Resampling[self.interpolation.upper()]
+            channels = [each.resize(size, curve, box=box) for each in channels]
         return np.stack([np.asarray(each, dtype=np.uint8) for each in channels])
 
     def normalise(self, pixels: Tensor) -> Tensor:
@@ -136,36 +149,6 @@ class Preprocessing:
         return (images.float() * std + mean) * 255
 
 
-def _eight_bits(picture: Image.Image) -> Image.Image:
-    """Scale deep greys to 0..255; Pillow's convert would cut off what is brighter."""
-    if picture.mode.startswith("I;16"):
-        return picture.point(lambda value: value * (1 / 256))
-    if picture.mode in ("I", "F"):
-        values = np.asarray(picture, dtype=np.float64)
-        largest = values.max(initial=0)
-        scale = 255 if picture.mode == "F" and largest <= 1 else 1 / 256 if largest > 255 else 1
-        return Image.fromarray(np.clip(values * scale, 0, 255).astype(np.uint8))
-    return picture
-
-
-def _eight_bit_array(array: np.ndarray) -> np.ndarray:
-    """Bring an array to (height, width, channel) of bytes: 16 bits and shares are scaled."""
-    if array.ndim == 2:
-        array = array[:, :, None]
-    if array.ndim != 3 or 0 in array.shape:
-        raise ValueError(f"its shape is {array.shape}, not (height, width, channel)")
-    if array.dtype == np.uint8:
-        return array
-    if array.dtype == np.uint16:
-        return (array >> 8).astype(np.uint8)
-    if array.dtype.kind == "f" and array.min() >= 0 and array.max() <= 1:
-        return np.rint(array * 255).astype(np.uint8)
-    raise ValueError(
-        f"its numbers are {array.dtype} from {array.min()} to {array.max()}: allowed are uint8, "
-        "uint16, and fractions from 0 to 1"
-    )
-
-
 def _on_white(picture: Image.Image) -> Image.Image:
     """Lay a transparent picture on white; the colour under transparency is meaningless."""
     if "A" not in picture.getbands() and "transparency" not in picture.info:
@@ -179,12 +162,12 @@ class ImageSet:
     """Pictures with classes. Pictures are opened when asked for: a set may exceed memory."""
 
     labels: np.ndarray  # (picture,) index into classes; (picture, class) 0 or 1 if several apply
-    classes: list[str]
+    classes: list[str]  # none if the pictures have no labels
     names: Sequence[str]  # of each picture, for messages
     read: Callable[[int], Picture] = field(repr=False)
     origin: str = ""
     hashes: tuple[str, ...] = ()  # sha256 of each file, for the register of splits
-    left_out: tuple[str, ...] = ()  # names of pictures that could not be read
+    left_out: tuple[str, ...] = ()  # pictures that could not be read, and why
 
     def __len__(self) -> int:
         """Count the pictures."""
@@ -199,49 +182,50 @@ class ImageSet:
         """Open one picture; of an animated one the first frame.
 
         Raises:
-            DataError: it cannot be read; the message names it.
+            UnreadableError: it cannot be read.
         """
-        try:
-            return _load(lambda: self.read(index))
-        except UNREADABLE as error:
-            raise unreadable(self.names[index], error) from error
+        with naming(self.names[index]):
+            return load(lambda: self.read(index))
 
     def image(self, index: int) -> Image.Image:
-        """Open one picture that Pillow can show.
+        """Open one picture that Pillow can show and save.
 
         Raises:
-            DataError: it cannot be read, or is an array.
+            UnreadableError: it cannot be read, or is an array.
         """
         picture = self.open(index)
         if isinstance(picture, np.ndarray):
-            raise unreadable(self.names[index], ValueError(NO_COLOURS))
+            raise UnreadableError(self.names[index], NO_COLOURS)
         return picture
 
     def pixels(self, index: int, preprocessing: Preprocessing) -> np.ndarray:
         """Open one picture as the model sees it: (channel, height, width), 0..255.
 
         Raises:
-            DataError: it cannot be read, or has the wrong number of channels.
+            UnreadableError: it cannot be read, or has the wrong number of channels.
         """
         picture = self.open(index)
-        try:
+        with naming(self.names[index]):
             return preprocessing.pixels(picture)
-        except UNREADABLE as error:
-            raise unreadable(self.names[index], error) from error
 
-    def readable(self, threads: int = 1) -> "ImageSet":
-        """Leave out the pictures that cannot be read; every one is opened once to know."""
+    def readable(self, preprocessing: Preprocessing, threads: int = 1) -> "ImageSet":
+        """Leave out what cannot be read as the model sees it; every picture is read once to know.
 
-        def fine(index: int) -> bool:
+        Args:
+            preprocessing: what the model sees of a picture.
+            threads: pictures that are decoded at a time.
+        """
+
+        def fault(index: int) -> str:
             try:
-                self.open(index)
-            except DataError:
-                return False
-            return True
+                self.pixels(index, preprocessing)
+            except UnreadableError as error:
+                return f"{error.name} ({error.reason})"
+            return ""
 
-        with ThreadPoolExecutor(threads) as pool:
-            kept = np.array(list(pool.map(fine, range(len(self)))), dtype=bool)
-        lost = tuple(self.names[int(index)] for index in (~kept).nonzero()[0])
+        faults = list(spread(fault, range(len(self)), threads))
+        kept = np.array([not each for each in faults], dtype=bool)
+        lost = tuple(each for each in faults if each)
         return replace(self.select(kept.nonzero()[0]), left_out=self.left_out + lost)
 
     def select(self, indices: np.ndarray) -> "ImageSet":
@@ -260,6 +244,8 @@ class ImageSet:
         Raises:
             DataError: this set has a class that the other does not know.
         """
+        if self.classes == classes:
+            return self
         unknown = sorted(set(self.classes) - set(classes))
         if unknown:
             raise DataError(
@@ -280,90 +266,24 @@ class ImageSet:
         return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
-NO_COLOURS = "it is an array of numbers, not colours"
-# What Pillow and numpy raise about files that are damaged or something else.
-UNREADABLE = (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError)
-
-
-def unreadable(name: str | Path, error: BaseException) -> DataError:
-    """Say that a picture cannot be read."""
-    reason = str(error)
-    if "cannot identify" in reason:
-        reason = "not a picture, or a damaged one"
-    if isinstance(error, Image.DecompressionBombError):
-        limit = 2 * (Image.MAX_IMAGE_PIXELS or 0)
-        reason = f"it has more than {limit:,} pixels (a decompression bomb?); make it smaller"
-    return DataError(
-        f"{name} cannot be read as a picture: {reason}. Remove it or save it again; "
-        'data.bad = "skip" trains without such pictures.'
-    )
-
-
-def open_content(content: bytes) -> Picture:
-    """Open a picture, or an array of numpy, from the content of its file.
-
-    Raises:
-        ValueError: there is nothing in it.
-    """
-    if not content:
-        raise ValueError("it is empty (0 bytes)")
-    if content.startswith(NPY):
-        array: np.ndarray = np.load(BytesIO(content), allow_pickle=False)
-        return array
-    return Image.open(BytesIO(content))
-
-
-def open_picture(path: Path) -> Picture:
-    """Open a file of pixels; what it is follows from its content, not from its ending.
-
-    Raises:
-        NotFoundError: no such file.
-        DataError: it is not a picture, or a damaged one.
-    """
-    try:
-        return _load(lambda: open_content(path.read_bytes()))
-    except FileNotFoundError:
-        raise NotFoundError(f"There is no file {path}.") from None
-    except UNREADABLE as error:
-        raise unreadable(path, error) from error
-
-
-def open_image(path: Path) -> Image.Image:
-    """Open a picture file.
-
-    Raises:
-        NotFoundError: no such file.
-        DataError: it is not a picture, or a damaged one.
-    """
-    picture = open_picture(path)
-    if isinstance(picture, np.ndarray):
-        raise unreadable(path, ValueError(NO_COLOURS))
-    return picture
-
-
-def _load(read: Callable[[], Picture]) -> Picture:
-    """Decode all of a picture, or raise: nothing is left to be read later."""
-    with warnings.catch_warnings():
-        # Up to twice Pillow's limit a picture is only large; beyond, it raises.
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        picture = read()
-        if isinstance(picture, np.ndarray):
-            return picture
-        with picture:
-            picture.load()
-            if getattr(picture, "is_animated", False):
-                picture = picture.copy()  # its first frame; the file of the others is closed now
-                picture.info[ANIMATED] = True
-    return picture
+def spread(function: Callable[[int], T], indices: Sequence[int], threads: int) -> Iterator[T]:
+    """Apply a function on so many threads, in order: Pillow lets others work meanwhile."""
+    if threads < 2:
+        yield from map(function, indices)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for start in range(0, len(indices), BLOCK):
+            yield from pool.map(function, indices[start : start + BLOCK])
 
 
 def number_labels(
-    values: Sequence[object], names: Sequence[str], separator: str | None
+    values: Sequence[object] | None, names: Sequence[str], separator: str | None
 ) -> tuple[np.ndarray, list[str]]:
     """Number class names in alphabetical order.
 
     Args:
-        values: of each picture, a name or number; with a separator a list of them, or a text.
+        values: of each picture, a name or number; with a separator a list of them, or a text;
+            None: there are no labels, and no classes.
         names: of the pictures, for messages.
         separator: between the names in a text; None: every picture has exactly one class.
 
@@ -371,8 +291,10 @@ def number_labels(
         The labels as `ImageSet` has them, and the classes.
 
     Raises:
-        DataError: a picture has no class, or several where it should have one.
+        DataError: a picture has no class, or several where it should have one; no picture has any.
     """
+    if values is None:
+        return np.zeros(len(names), dtype=int), []
     if separator is None:
         for name, value in zip(names, values, strict=True):
             if isinstance(value, list | tuple):
@@ -387,6 +309,8 @@ def number_labels(
         return np.array([number[text] for text in texts], dtype=int), classes
     lists = [_listed(value, separator) for value in values]
     classes = sorted({each for listed in lists for each in listed})
+    if not classes:
+        raise DataError(f"None of {len(names):,} pictures has a label, from {names[0]} on.")
     number = {each: index for index, each in enumerate(classes)}
     labels = np.zeros((len(lists), len(classes)), dtype=np.float32)
     for row, listed in zip(labels, lists, strict=True):
@@ -441,7 +365,7 @@ def _listing_hash(paths: Sequence[Path], folder: Path) -> str:
 
 
 def read_unlabelled(folder: Path) -> ImageSet:
-    """Read all pictures in a folder, at any depth, as one class.
+    """Read all pictures in a folder, at any depth, without classes.
 
     Raises:
         DataError: there are none.
@@ -449,10 +373,12 @@ def read_unlabelled(folder: Path) -> ImageSet:
     paths = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SUFFIXES]
     if not paths:
         raise DataError(f"{folder} has no pictures ({', '.join(sorted(SUFFIXES))}).")
+    names = [str(path) for path in paths]
+    labels, classes = number_labels(None, names, None)
     return ImageSet(
-        labels=np.zeros(len(paths), dtype=int),
-        classes=["picture"],
-        names=[str(path) for path in paths],
+        labels=labels,
+        classes=classes,
+        names=names,
         read=lambda index: open_content(paths[index].read_bytes()),
         origin=str(folder),
         hashes=(_listing_hash(paths, folder),),
@@ -460,11 +386,11 @@ def read_unlabelled(folder: Path) -> ImageSet:
 
 
 def read_parquet(
-    paths: Sequence[Path], image: str, label: str, separator: str | None = None
+    paths: Sequence[Path], image: str, label: str | None, separator: str | None = None
 ) -> ImageSet:
     """Read parquet files with a column of encoded pictures and a column of class names.
 
-    The picture column holds bytes, or the struct with a field `bytes` that Hugging Face writes.
+    The picture column holds bytes, paths, or the struct of both that Hugging Face writes.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -475,34 +401,34 @@ def read_parquet(
         import pyarrow.parquet as pq
     except ImportError:
         raise MissingExtraError(package="pyarrow", extra="images") from None
-    contents: list[bytes] = []
+    cells: list[tuple[object, Path]] = []  # each with the folder of its table
     values: list[object] = []
     names: list[str] = []
+    columns = [image] if label is None else [image, label]
     for path in paths:
         try:
             with pq.ParquetFile(path) as file:
                 known = file.schema_arrow.names
-                missing = {image, label} - set(known)
+                missing = set(columns) - set(known)
                 if missing:
                     raise DataError(
                         f"{path} has no column {' or '.join(sorted(missing))}; "
                         f"it has {', '.join(known)}. Name them with data.image and data.label."
                     )
-                table = file.read(columns=[image, label])
+                table = file.read(columns=columns)
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{path} cannot be read as parquet: {error}.") from error
-        cells = table[image].to_pylist()
-        contents += [cell["bytes"] if isinstance(cell, dict) else cell for cell in cells]
-        values += table[label].to_pylist()
-        names += [f"{path}, row {row}" for row in range(len(cells))]
-    if not contents:
+        cells += [(cell, path.parent) for cell in table[image].to_pylist()]
+        values += [] if label is None else table[label].to_pylist()
+        names += [f"{path}, row {row}" for row in range(table.num_rows)]
+    if not cells:
         raise DataError(f"{', '.join(map(str, paths))}: no rows.")
-    labels, classes = number_labels(values, names, separator)
+    labels, classes = number_labels(None if label is None else values, names, separator)
     return ImageSet(
         labels=labels,
         classes=classes,
         names=names,
-        read=lambda index: open_content(contents[index] or b""),
+        read=lambda index: open_cell(*cells[index]),
         origin=", ".join(map(str, paths)),
         hashes=tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths),
     )

@@ -1,26 +1,27 @@
 """Pictures listed in a table: a .csv, .tsv or .jsonl file of paths and labels."""
 
-import csv
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from manyheads.data.images import ImageSet, number_labels, open_content
+from manyheads.data.images import ImageSet, number_labels
+from manyheads.data.pictures import open_content
+from manyheads.data.tables import csv_rows, json_rows, tsv_rows
 from manyheads.errors import DataError, nearest
 
 LISTINGS = (".csv", ".tsv", ".jsonl")
 
 
-def read_listing(path: Path, image: str, label: str, separator: str | None = None) -> ImageSet:
+def read_listing(
+    path: Path, image: str, label: str | None, separator: str | None = None
+) -> ImageSet:
     """Read a table with a column of paths, relative to its own folder, and a column of labels.
 
     Args:
         path: a .csv or .tsv with a header, or a .jsonl with an object a line.
         image: the column, or key, of the paths.
-        label: the column, or key, of the labels.
+        label: the column, or key, of the labels; None: labels are not wanted.
         separator: between several labels of a picture; None: each has one.
 
     Raises:
@@ -30,21 +31,20 @@ def read_listing(path: Path, image: str, label: str, separator: str | None = Non
     values: list[object] = []
     names: list[str] = []
     for line, row in _rows(path):
-        missing = [name for name in (image, label) if name not in row]
+        missing = [name for name in (image, label) if name is not None and name not in row]
         if missing:
-            hint = nearest(missing[0], row)
             raise DataError(
-                f"{path}, line {line} has no {' or '.join(missing)}; it has {', '.join(row)}. "
-                f"{hint.capitalize()}Name them with data.image and data.label."
+                f"{path}, line {line} has no {' or '.join(missing)} ({nearest(missing[0], row)}"
+                f"it has {', '.join(row)}). Name them with data.image and data.label."
             )
         if not isinstance(row[image], str) or not row[image]:
             raise DataError(f"{path}, line {line}: {image} is {row[image]!r}, not a path.")
         places.append(path.parent / Path(row[image]).expanduser())
-        values.append(row[label])
+        values.append(None if label is None else row[label])
         names.append(str(places[-1]))
     if not places:
         raise DataError(f"{path}: no rows.")
-    labels, classes = number_labels(values, names, separator)
+    labels, classes = number_labels(None if label is None else values, names, separator)
     # As for folders, names and sizes stand for the content.
     sizes = [place.stat().st_size if place.exists() else -1 for place in places]
     digest = hashlib.sha256(path.read_bytes())
@@ -60,50 +60,20 @@ def read_listing(path: Path, image: str, label: str, separator: str | None = Non
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the rows with their line numbers."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: byte {error.start + 1} is not valid UTF-8.") from None
+    """Yield the rows by the names of their cells, with their line numbers."""
     if path.suffix == ".jsonl":
-        yield from _objects(path, text)
+        for line, row in json_rows(path):
+            if not isinstance(row, dict):
+                raise DataError(f"{path}, line {line} is not an object with keys and values.")
+            yield line, row
         return
-    reader = csv.reader(
-        StringIO(text, newline=""), delimiter="\t" if path.suffix == ".tsv" else ","
-    )
-    header: list[str] | None = None
-    for cells in _parsed(reader, path):
-        if not cells:
-            continue
-        if header is None:
-            header = cells
-        elif len(cells) != len(header):
+    read = tsv_rows if path.suffix == ".tsv" else csv_rows
+    filled = ((line, cells) for line, cells in read(path) if cells and cells != [""])
+    _, header = next(filled, (0, []))
+    for line, cells in filled:
+        if len(cells) != len(header):
             raise DataError(
-                f"{path}, line {reader.line_num} has {len(cells)} cells, the header has "
-                f"{len(header)}: {', '.join(header)}. Put quotes around cells with separators."
+                f"{path}, line {line} has {len(cells)} cells, the header has {len(header)}: "
+                f"{', '.join(header)}. Put quotes around cells of a .csv with separators."
             )
-        else:
-            yield reader.line_num, dict(zip(header, cells, strict=True))
-
-
-def _parsed(reader: Any, path: Path) -> Iterator[list[str]]:
-    """Yield the rows of a csv reader, and say where it gives up."""
-    try:
-        yield from reader
-    except csv.Error as error:
-        raise DataError(
-            f"{path}, line {reader.line_num}: {error}. Look for a quotation mark without a second."
-        ) from None
-
-
-def _objects(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise DataError(f"{path}, line {number} is not JSON: {error}.") from None
-        if not isinstance(row, dict):
-            raise DataError(f"{path}, line {number} is not an object with keys and values.")
-        yield number, row
+        yield line, dict(zip(header, cells, strict=True))

@@ -4,6 +4,8 @@ A picture's partner is the next one in its batch, and the batches are a pure fun
 epoch; how much of it is taken is drawn for every picture by itself.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -15,23 +17,33 @@ class Mixing:
     """One epoch's draws of mixup and CutMix: a row for every example."""
 
     def __init__(
-        self, random: np.random.Generator, examples: int, *, mixup: float, cutmix: float, mix: float
+        self,
+        stream: Callable[[str], np.random.Generator],
+        examples: int,
+        *,
+        mixup: float,
+        cutmix: float,
+        mix: float,
     ) -> None:
         """Draw.
 
         Args:
-            random: of this epoch.
+            stream: begins one of "mixup", "cutmix", and "mix" in this epoch: without the one the
+                other's shares and places are what they were.
             examples: how many there are.
             mixup: alpha of the Beta distribution of the shares; 0 leaves mixup out.
             cutmix: the same for CutMix; with both each gets half of the pictures.
             mix: share of the pictures that are mixed at all.
         """
-        self.cut = random.random(examples) < (0.5 if mixup and cutmix else float(cutmix > 0))
-        alphas = np.where(self.cut, cutmix, mixup)
+        chosen, whole = stream("mix").random((2, examples))
+        self.cut = chosen < (0.5 if mixup and cutmix else float(cutmix > 0))
+        boxes = stream("cutmix")
+        self.places = boxes.random((examples, 2))
         # The share that stays of the picture itself.
-        self.own = random.beta(alphas, alphas) if examples else np.zeros(0)
-        self.own[random.random(examples) >= mix] = 1.0
-        self.places = random.random((examples, 2))
+        self.own = np.where(
+            self.cut, _beta(boxes, cutmix, examples), _beta(stream("mixup"), mixup, examples)
+        )
+        self.own[whole >= mix] = 1.0
 
     def __call__(
         self, pixels: Tensor, targets: Tensor, indices: np.ndarray
@@ -61,8 +73,18 @@ class Mixing:
         return mixed, partner + shares[:, None].to(targets.device) * (targets - partner)
 
 
+def _beta(random: np.random.Generator, alpha: float, examples: int) -> np.ndarray:
+    """Draw from Beta(alpha, alpha); of alpha 0, which is switched off, ones."""
+    return random.beta(alpha, alpha, examples) if alpha else np.ones(examples)
+
+
 class Erasing:
-    """One epoch's draws of random erasing (Zhong et al. 2020): a box of noise in some pictures."""
+    """One epoch's draws of random erasing (Zhong et al. 2020): a box of noise in some pictures.
+
+    The noise is the paper's, 0 to 255 a value. Up to a third of the area, and an aspect ratio whose
+    logarithm is uniform, are timm's, which the recipes of ViTs go by; the paper's experiments erase
+    up to 0.4, with a uniform ratio.
+    """
 
     def __init__(self, random: np.random.Generator, examples: int, probability: float) -> None:
         self.erased = random.random(examples) < probability

@@ -30,7 +30,7 @@ class Space(NamedTuple):
     """What level 1 means."""
 
     shear: float  # pixels sideways a pixel
-    translate: float  # share of the side
+    translate: tuple[float, float]  # pixels to the side, pixels up or down
     rotate: float  # degrees
     enhance: float  # brightness, colour, contrast, sharpness: a factor of 1 +- this
     bits: int  # that posterize takes away, of 8
@@ -43,15 +43,19 @@ class Draws(NamedTuple):
     levels: np.ndarray  # (example, layer), -1 .. 1
 
 
-def space(policy: Policy, width: int) -> Space:
-    """Say how far a policy goes.
+def space(policy: Policy, size: tuple[int, int]) -> Space:
+    """Say how far a policy goes with pictures of (height, width).
 
-    RandAugment's translation is a share (150 of 331 pixels); TrivialAugment's wide space (Müller &
-    Hutter 2021, table 1) names 32 pixels, whatever the picture's size.
+    RandAugment's translation is a share of the side along which it goes (150 of 331 pixels);
+    TrivialAugment's wide space (Müller & Hutter 2021, table 1) names 32 pixels, whatever the
+    picture's size: here no more than the side, after which nothing of it is left.
     """
+    height, width = size
     if policy == "trivial":
-        return Space(shear=0.99, translate=min(1.0, 32 / width), rotate=135, enhance=0.99, bits=6)
-    return Space(shear=0.3, translate=150 / 331, rotate=30, enhance=0.9, bits=4)
+        translate = (float(min(width, 32)), float(min(height, 32)))
+        return Space(shear=0.99, translate=translate, rotate=135, enhance=0.99, bits=6)
+    translate = (150 / 331 * width, 150 / 331 * height)
+    return Space(shear=0.3, translate=translate, rotate=30, enhance=0.9, bits=4)
 
 
 def draw_rand(

@@ -7,11 +7,12 @@ once for where everything lies; pictures are then read in any order.
 import hashlib
 import json
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from manyheads.data.images import SUFFIXES, ImageSet, number_labels, open_content
+from manyheads.data.images import ImageSet, number_labels
+from manyheads.data.pictures import SUFFIXES, open_content
 from manyheads.errors import DataError
 
 LABELS = (".cls", ".txt", ".json")
@@ -32,12 +33,15 @@ class Member(NamedTuple):
             return file.read(self.size)
 
 
-def read_shards(shards: Sequence[Path], label: str, separator: str | None = None) -> ImageSet:
+def read_shards(
+    shards: Sequence[Path], label: str | None, separator: str | None = None
+) -> ImageSet:
     """Read archives of pictures.
 
     Args:
         shards: uncompressed .tar files.
-        label: the key of the label in a .json member; .cls and .txt members are labels.
+        label: the key of the label in a .json member; .cls and .txt members are labels. None:
+            labels are not wanted.
         separator: between several labels of a picture; None: each has one.
 
     Raises:
@@ -51,21 +55,16 @@ def read_shards(shards: Sequence[Path], label: str, separator: str | None = None
             picture = next((parts[each] for each in parts if each in SUFFIXES), None)
             if picture is None:
                 continue
-            known = next((each for each in LABELS if each in parts), None)
-            if known is None:
-                raise DataError(
-                    f"{shard}: {picture.name} has no label: expected {key}.cls, {key}.txt or "
-                    f"{key}.json beside it."
-                )
-            values.append(_label(parts[known], known, label))
+            value = None if label is None else _label(shard, key, parts, label)
+            values.append(value)
             pictures.append(picture)
-            digest.update(f"{picture.name}\t{picture.size}\t{values[-1]}\n".encode())
+            digest.update(f"{picture.name}\t{picture.size}\t{value}\n".encode())
     if not pictures:
         raise DataError(
             f"{', '.join(map(str, shards))}: no pictures ({', '.join(sorted(SUFFIXES))})."
         )
     names = [f"{picture.shard}: {picture.name}" for picture in pictures]
-    labels, classes = number_labels(values, names, separator)
+    labels, classes = number_labels(None if label is None else values, names, separator)
     return ImageSet(
         labels=labels,
         classes=classes,
@@ -96,7 +95,15 @@ def _index(shard: Path) -> dict[str, dict[str, Member]]:
     return found
 
 
-def _label(member: Member, ending: str, key: str) -> object:
+def _label(shard: Path, stem: str, parts: Mapping[str, Member], key: str) -> object:
+    """Read the label that lies beside a picture."""
+    ending = next((each for each in LABELS if each in parts), None)
+    if ending is None:
+        raise DataError(
+            f"{shard}: {stem} has no label: expected {stem}.cls, {stem}.txt or {stem}.json beside "
+            "the picture."
+        )
+    member = parts[ending]
     try:
         text = member.content().decode("utf-8").strip()
         if ending != ".json":

@@ -43,17 +43,17 @@ def crops(
     return maps
 
 
-def operations(draws: Draws, space: Space, size: tuple[int, int]) -> np.ndarray:
+def operations(draws: Draws, space: Space) -> np.ndarray:
     """Multiply the maps of the geometric operations that were drawn: (picture, 3, 3)."""
-    height, width = size
+    across, down = space.translate
     maps = identity(len(draws.kinds))
     for kinds, levels in zip(draws.kinds.T, draws.levels.T, strict=True):
         step = identity(len(kinds))
         for (row, column), name, scale in (
             ((0, 1), "shear_x", space.shear),
             ((1, 0), "shear_y", space.shear),
-            ((0, 2), "translate_x", -space.translate * width),
-            ((1, 2), "translate_y", -space.translate * height),
+            ((0, 2), "translate_x", -across),
+            ((1, 2), "translate_y", -down),
         ):
             chosen = kinds == KINDS.index(name)
             step[chosen, row, column] = scale * levels[chosen]

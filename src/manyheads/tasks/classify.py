@@ -1,7 +1,6 @@
 """Classification of pictures: cross-entropy over classes and accuracy; or several classes each."""
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 from manyheads.data.augment import Augmentation, Augmenter
 from manyheads.data.batches import ImageBatch
 from manyheads.data.buckets import shuffled
-from manyheads.data.images import ImageSet, Preprocessing
+from manyheads.data.images import ImageSet, Preprocessing, spread
 from manyheads.tasks.class_metrics import mean_average_precision, micro_f1
 from manyheads.tasks.distil import Distil, Teacher
 from manyheads.train.class_losses import (
@@ -43,6 +42,11 @@ class ClassifyTrainConfig(TrainConfig):
     class_weights: Literal["balanced"] | None = None
     channels_last: bool = False  # how pictures lie in memory: faster convolutions in bf16
 
+    @property
+    def memory_format(self) -> torch.memory_format:
+        """As `channels_last` says."""
+        return torch.channels_last if self.channels_last else torch.contiguous_format
+
 
 class Pixels:
     """The pixels of a set after cropping and resizing, remembered where memory allows."""
@@ -70,16 +74,15 @@ class Pixels:
         return torch.from_numpy(self._pixels[indices])
 
     def _read(self, indices: np.ndarray) -> list[np.ndarray]:
-        """Decode pictures, on all threads: Pillow lets others work meanwhile."""
-
-        def read(index: int) -> np.ndarray:
-            return self.images.pixels(int(index), self.preprocessing)
-
+        """Decode pictures, on all threads."""
         threads = min(torch.get_num_threads(), len(indices))
-        if threads < 2:
-            return [read(index) for index in indices]
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(read, indices))
+        return list(
+            spread(
+                lambda index: self.images.pixels(index, self.preprocessing),
+                indices.tolist(),
+                threads,
+            )
+        )
 
 
 class ClassifyTask:
@@ -148,10 +151,7 @@ class ClassifyTask:
     def loss(self, model: nn.Module, batch: ImageBatch) -> Loss:
         """Sum the loss over the pictures: towards the labels, and towards the teacher."""
         batch = batch.to(next(model.parameters()).device)
-        images = batch.images
-        if self.config.channels_last:
-            images = images.contiguous(memory_format=torch.channels_last)
-        output = model(images)
+        output = model(batch.images.contiguous(memory_format=self.config.memory_format))
         # A model with a head for distillation gives two answers in training (DeiT, equation 3).
         logits, taught = output if isinstance(output, tuple) else (output, output)
         if isinstance(output, tuple) and self.teacher is None:  # both learn from the labels

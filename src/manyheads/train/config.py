@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+import torch
 from annotated_types import Ge, Gt, Le, Lt
 
 Precision = Literal["fp32", "bf16", "auto"]
@@ -71,6 +72,11 @@ class TrainConfig:
     save_every: Count = 500
     early_stop: EarlyStop | None = None
     store: Literal["float32", "float16"] = "float32"  # of model.safetensors
+
+    @property
+    def memory_format(self) -> torch.memory_format:
+        """How pictures, and the weights of convolutions, lie in memory."""
+        return torch.contiguous_format
 
     def __post_init__(self) -> None:
         """Refuse two averages at once, and a restart when all is over."""

@@ -30,6 +30,28 @@ from manyheads.models.convert.names import (
     Words,
 )
 
+# Every converter, by "library kind"; of Hugging Face the kind is the `model_type` of config.json.
+CONVERTERS: dict[str, Converter] = {
+    "timm vit": timm.vit,
+    "timm deit": deit.from_timm,
+    "timm swin": swin.from_timm,
+    "timm coatnet": coatnet.from_timm,
+    "timm resnet": resnet.from_timm,
+    "timm bit": resnet_v2.from_timm,
+    "timm vgg": vgg.from_timm,
+    "hf bit": resnet_v2.from_hf,
+    "hf cvt": cvt.from_hf,
+    "hf deit": deit.from_hf,
+    "hf resnet": resnet.from_hf,
+    "hf swin": swin.from_hf,
+    "hf vit": hf.vit,
+    "torchvision vit": torchvision.vit,
+    "torchvision swin": swin.from_torchvision,
+    "torchvision resnet": resnet.from_torchvision,
+    "torchvision vgg": vgg.from_torchvision,
+    "google": google.from_google,
+}
+
 HALF = (0.5, 0.5, 0.5)
 AUGREG = Picture(mean=HALF, std=HALF, interpolation="bicubic", crop=0.9)
 
@@ -75,7 +97,7 @@ TIMM: tuple[Family, ...] = (
         head="vit",
         words=VIT_WORDS,
         examples=("vit_base_patch16_224", "vit_small_patch32_384", "vit_base_r50_s16_224"),
-        convert=timm.vit,
+        convert=CONVERTERS["timm vit"],
         picture=AUGREG,
     ),
     Family(
@@ -83,7 +105,7 @@ TIMM: tuple[Family, ...] = (
         head=r"deit(?=_[a-z]+_distilled)",
         words={**VIT_WORDS, "distilled": dict},
         examples=("deit_base_distilled_patch16_224",),
-        convert=deit.from_timm,
+        convert=CONVERTERS["timm deit"],
         picture=DEIT,
     ),
     Family(
@@ -91,7 +113,7 @@ TIMM: tuple[Family, ...] = (
         head="deit",
         words=VIT_WORDS,
         examples=("deit_small_patch16_224",),
-        convert=timm.vit,
+        convert=CONVERTERS["timm vit"],
         picture=DEIT,
     ),
     Family(
@@ -104,21 +126,21 @@ TIMM: tuple[Family, ...] = (
             **PIXELS,
         },
         examples=("swin_tiny_patch4_window7_224", "swin_base_patch4_window12_384"),
-        convert=swin.from_timm,
+        convert=CONVERTERS["timm swin"],
         picture=DEIT,
     ),
     Family(
         name="ResNet",
         head=r"(?:wide_)?resnet\d+(?:_2)?|resnext\d+_\d+x\d+d",
         examples=("resnet50", "resnet152", "wide_resnet50_2", "resnext50_32x4d"),
-        convert=resnet.from_timm,
+        convert=CONVERTERS["timm resnet"],
     ),
     Family(
         name="BiT",
         head=r"resnetv2_\d+x\d+",
         words={"bit": dict, "bitm": dict},
         examples=("resnetv2_50x1_bit", "resnetv2_101x3_bit"),
-        convert=resnet_v2.from_timm,
+        convert=CONVERTERS["timm bit"],
         picture=Picture(mean=HALF, std=HALF),
     ),
     Family(
@@ -127,14 +149,14 @@ TIMM: tuple[Family, ...] = (
         says=lambda head: dict(coatnet.ARCHITECTURES[head]),
         words=PIXELS,
         examples=("coatnet_0_rw_224", "coatnet_2_224"),
-        convert=coatnet.from_timm,
+        convert=CONVERTERS["timm coatnet"],
         picture=Picture(mean=HALF, std=HALF, interpolation="bicubic", crop=0.95),
     ),
     Family(
         name="VGG",
         head=r"vgg\d+(?:_bn)?",
         examples=("vgg16", "vgg16_bn"),
-        convert=vgg.from_timm,
+        convert=CONVERTERS["timm vgg"],
     ),
 )
 
@@ -147,7 +169,7 @@ TORCHVISION: tuple[Family, ...] = (
             r"(\d+)": lambda size: {"patch_size": int(size)},
         },
         examples=("vit_b_16", "vit_l_32", "vit_h_14"),
-        convert=torchvision.vit,
+        convert=CONVERTERS["torchvision vit"],
     ),
     Family(
         name="Swin",
@@ -159,31 +181,25 @@ TORCHVISION: tuple[Family, ...] = (
             }
         },
         examples=("swin_t", "swin_b"),
-        convert=swin.from_torchvision,
+        convert=CONVERTERS["torchvision swin"],
         picture=Picture(interpolation="bicubic", crop=224 / 232),
     ),
     Family(
         name="ResNet",
         head=r"(?:wide_)?resnet\d+(?:_2)?|resnext\d+_\d+x\d+d",
         examples=("resnet18", "resnet50", "wide_resnet50_2", "resnext50_32x4d"),
-        convert=resnet.from_torchvision,
+        convert=CONVERTERS["torchvision resnet"],
     ),
     Family(
         name="VGG",
         head=r"vgg\d+(?:_bn)?",
         examples=("vgg16", "vgg16_bn"),
-        convert=vgg.from_torchvision,
+        convert=CONVERTERS["torchvision vgg"],
     ),
 )
 
-# By the `model_type` of config.json.
 HF: dict[str, Converter] = {
-    "bit": resnet_v2.from_hf,
-    "cvt": cvt.from_hf,
-    "deit": deit.from_hf,
-    "resnet": resnet.from_hf,
-    "swin": swin.from_hf,
-    "vit": hf.vit,
+    name.removeprefix("hf "): each for name, each in CONVERTERS.items() if name.startswith("hf ")
 }
 
-GOOGLE: Converter = google.from_google
+GOOGLE = CONVERTERS["google"]
