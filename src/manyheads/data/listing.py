@@ -32,10 +32,9 @@ def read_listing(path: Path, image: str, label: str, separator: str | None = Non
     for line, row in _rows(path):
         missing = [name for name in (image, label) if name not in row]
         if missing:
-            hint = nearest(missing[0], row)
             raise DataError(
-                f"{path}, line {line} has no {' or '.join(missing)}; it has {', '.join(row)}. "
-                f"{hint.capitalize()}Name them with data.image and data.label."
+                f"{path}, line {line} has no {' or '.join(missing)}{nearest(missing[0], row)}"
+                f"It has {', '.join(row)}. Name them with data.image and data.label."
             )
         if not isinstance(row[image], str) or not row[image]:
             raise DataError(f"{path}, line {line}: {image} is {row[image]!r}, not a path.")

@@ -54,7 +54,7 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
     for prefix in prefixes:
         if not any(_begins(name, prefix.removeprefix("!")) for name in names):
             raise TrainingError(
-                f"train.freeze: nothing in the model begins with {prefix.removeprefix('!')!r}: "
+                f"train.freeze: nothing in the model begins with {prefix.removeprefix('!')!r}"
                 f"{nearest(prefix.removeprefix('!'), tops)}It has {', '.join(tops)}."
             )
     kept = [prefix.removeprefix("!") for prefix in prefixes if prefix.startswith("!")]
