@@ -100,7 +100,7 @@ UNKNOWN = [
     ("train.early_stop={metrik='val_bleu'}", "'train.early_stop.metrik': did you mean 'metric'?"),
     ("decode.beam=1", "'decode.beam': did you mean 'beams'?"),
     ("evaluate.metric='bleu'", "'evaluate.metric': did you mean 'metrics'?"),
-    ("quantum.leap=1", "'quantum': Allowed: seed, model, task, data"),
+    ("quantum.leap=1", "'quantum'. Allowed: seed, model, task, data"),
 ]
 
 
