@@ -1,6 +1,8 @@
 """What every test shares."""
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,3 +15,34 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def translator() -> Path:
+    """A translator's folder: look, don't touch."""
+    return _trained("translator")
+
+
+@pytest.fixture(scope="session")
+def classifier() -> Path:
+    """A classifier's folder: look, don't touch."""
+    return _trained("classifier")
+
+
+def _trained(kind: str) -> Path:
+    # Not at the top: this file is read before the hook that lets shapes be checked is in place.
+    from tests.made import trained
+
+    return trained(kind)
+
+
+@pytest.fixture
+def own_translator(translator: Path, tmp_path: Path) -> Path:
+    """A copy to write to, or to damage."""
+    return shutil.copytree(translator, tmp_path / "own-translator")
+
+
+@pytest.fixture
+def own_classifier(classifier: Path, tmp_path: Path) -> Path:
+    """A copy to write to, or to damage."""
+    return shutil.copytree(classifier, tmp_path / "own-classifier")

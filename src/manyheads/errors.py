@@ -117,24 +117,24 @@ class InterruptedRunError(ManyheadsError):
 def nearest(name: str, allowed: Iterable[str]) -> str:
     """A phrase that suggests the allowed name closest to a mistyped one.
 
-    The phrase ends with a space, so that it can be put before the rest of a message as it is;
-    it is empty when nothing comes close.
+    It goes on where a message has named what was given, and leads to the rest of it: a question
+    behind a colon, or a full stop when nothing comes close, and a space.
 
     Args:
         name: What was given.
         allowed: What would have been accepted.
 
     Returns:
-        The suggestion, or an empty string.
+        The suggestion, or the end of the sentence.
 
     Examples:
         >>> nearest("stesp", ["steps", "warmup"])
-        "did you mean 'steps'? "
+        ": did you mean 'steps'? "
         >>> nearest("colour", ["steps", "warmup"])
-        ''
+        '. '
     """
     matches = get_close_matches(name, list(allowed), n=1)
-    return f"did you mean {matches[0]!r}? " if matches else ""
+    return f": did you mean {matches[0]!r}? " if matches else ". "
 
 
 def _missing_extra(package: str, extra: str) -> MissingExtraError:

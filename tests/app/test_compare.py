@@ -9,12 +9,12 @@ import pytest
 from manyheads import load
 from manyheads.app.compare import compare
 from manyheads.app.evaluate import evaluate
-from manyheads.app.folder import sha256
 from manyheads.app.predict import Translator
 from manyheads.data import splits
 from manyheads.data.splits import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.tasks.metrics import TextMetric
+from manyheads.train.checkpoint import sha256
 from tests.made import numbers, read_jsonl, write_lines, write_numbers
 
 SOURCE, TARGET = numbers(8, seed=1)  # what write_numbers wrote as validation

@@ -9,7 +9,6 @@ import pytest
 
 from manyheads import load
 from manyheads.app.evaluate import evaluate
-from manyheads.app.folder import sha256
 from manyheads.app.info import describe
 from manyheads.app.predict import Classifier, Translator
 from manyheads.app.recipe import TranslateData, TranslateRecipe
@@ -19,6 +18,7 @@ from manyheads.data import splits
 from manyheads.data.splits import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.tasks.metrics import TEXT_METRICS, bleu
+from manyheads.train.checkpoint import sha256
 from tests.made import CLASSES, half, numbers, read_jsonl, write_lines
 
 
@@ -131,10 +131,11 @@ def test_by_length(translate: Translator, tmp_path: Path) -> None:
 
 def test_outputs_and_time(translate: Translator, tmp_path: Path) -> None:
     """What was scored, line by line; how long it took together and one at a time."""
-    report = Report(outputs=tmp_path / "outputs.txt", timing=True)
+    report = Report(outputs=tmp_path / "new" / "outputs.txt", timing=True)
     line = evaluate(translate, report=report)
     source, _ = numbers(8, seed=1)
-    assert (tmp_path / "outputs.txt").read_text(encoding="utf-8").splitlines() == translate(source)
+    assert report.outputs is not None
+    assert report.outputs.read_text(encoding="utf-8").splitlines() == translate(source)
     timing = line["timing"]
     assert timing["alone"] == 8
     assert 0 < timing["median_milliseconds"] <= timing["p95_milliseconds"]
@@ -153,8 +154,8 @@ def test_line_n_belongs_to_pair_n(tmp_path: Path) -> None:
 def test_outputs_to_nowhere(translate: Translator, tmp_path: Path) -> None:
     """Found before anything is translated or logged."""
     before = log(translate.folder.path)
-    with pytest.raises(UsageError, match=r"no folder .*missing to write out\.txt"):
-        evaluate(translate, report=Report(outputs=tmp_path / "missing" / "out.txt"))
+    with pytest.raises(UsageError, match=r"is a folder: name a file to write"):
+        evaluate(translate, report=Report(outputs=tmp_path))
     assert log(translate.folder.path) == before
 
 

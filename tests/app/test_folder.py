@@ -12,11 +12,12 @@ from safetensors.torch import load_file
 
 from manyheads import __version__, load
 from manyheads.app.evaluate import evaluate
-from manyheads.app.folder import FORMAT_VERSION, ModelFolder, sha256, write_atomically
+from manyheads.app.folder import FORMAT_VERSION, ModelFolder, write_atomically
 from manyheads.app.info import describe
 from manyheads.app.recipe import read_recipe
 from manyheads.data.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError
+from manyheads.train.checkpoint import sha256
 from tests.made import CLASSIFY, run, write_halves, write_recipe
 
 

@@ -4,8 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.paths import endings, find_data, find_model, find_recipe, here, shipped
-from manyheads.errors import NotFoundError
+from manyheads.app.paths import (
+    endings,
+    find_data,
+    find_model,
+    find_recipe,
+    here,
+    make_room,
+    shipped,
+)
+from manyheads.errors import NotFoundError, UsageError
 from tests.made import write_lines
 
 SUFFIXES = (".en", ".de")
@@ -143,6 +151,20 @@ def test_an_unknown_recipe() -> None:
     assert "no recipe 'digit': did you mean 'digits'?" in message
     assert "date-en-ko" in message
     assert "path" in message
+
+
+def test_a_name_like_no_other() -> None:
+    """With nothing to suggest, a sentence ends where a question would have begun."""
+    with pytest.raises(NotFoundError, match=r"no model 'qqqq'\. Shipped: "):
+        find_model("qqqq")
+
+
+def test_room_for_a_file(tmp_path: Path) -> None:
+    """Its folder is made; a folder is no file."""
+    make_room(tmp_path / "a" / "b" / "c.txt")
+    assert (tmp_path / "a" / "b").is_dir()
+    with pytest.raises(UsageError, match=r"b is a folder"):
+        make_room(tmp_path / "a" / "b")
 
 
 def test_models_by_path(tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ import pytest
 from safetensors.torch import load_file
 
 from manyheads import load
-from manyheads.app.folder import CACHE, ModelFolder, sha256, write_manifest
+from manyheads.app.folder import CACHE, ModelFolder, write_manifest
 from manyheads.app.predict import Translator
 from manyheads.app.recipe import read_recipe
 from manyheads.app.run import train
 from manyheads.data import streamed, token_store
 from manyheads.data.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError, InterruptedRunError, RecipeError, UsageError
+from manyheads.train.checkpoint import sha256
 from tests.made import TRANSLATE, Silent, run, write_lines, write_numbers, write_recipe
 
 SHORT = ("train.steps=6", "train.save_every=2", "train.validate_every=6")

@@ -100,7 +100,7 @@ UNKNOWN = [
     ("train.early_stop={metrik='val_bleu'}", "'train.early_stop.metrik': did you mean 'metric'?"),
     ("decode.beam=1", "'decode.beam': did you mean 'beams'?"),
     ("evaluate.metric='bleu'", "'evaluate.metric': did you mean 'metrics'?"),
-    ("quantum.leap=1", "'quantum': Allowed: seed, model, task, data"),
+    ("quantum.leap=1", "'quantum'. Allowed: seed, model, task, data"),
 ]
 
 
@@ -291,6 +291,18 @@ def test_overrides(translate: Path) -> None:
     assert isinstance(config, TransformerConfig)
     assert config.norm == "pre"
     assert recipe.data.source == "has=equals"
+
+
+def test_nothing_behind_the_equals_sign_takes_a_key_out(tmp_path: Path, translate: Path) -> None:
+    """A table, a key, what is not there: TOML has no other word for it."""
+    path = tmp_path / "restarts.toml"
+    path.write_text(translate.read_text().replace("[train]", "[train]\nrestart = { step = 50 }"))
+    assert "restart.step is 50 and steps 9" in complaint(path, "train.steps=9")
+    changes = ["train.steps=9", "train.restart=", "train.warmup=", "start.encoder=", "decode="]
+    recipe = read_recipe(path, changes)
+    assert isinstance(recipe, TranslateRecipe)
+    assert (recipe.train.restart, recipe.train.warmup, recipe.start) == (None, 100, None)
+    assert "data.train is missing" in complaint(path, "data.train=")
 
 
 def test_an_override_can_make_a_table(translate: Path) -> None:

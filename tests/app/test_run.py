@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from manyheads import load
-from manyheads.app.folder import sha256
 from manyheads.app.recipe import read_recipe
 from manyheads.app.run import train
 from manyheads.data import splits
@@ -20,8 +19,10 @@ from manyheads.errors import (
     InterruptedRunError,
     NonFiniteLossError,
     RecipeError,
+    TrainingError,
     UsageError,
 )
+from manyheads.train.checkpoint import sha256
 from tests.made import (
     CLASSIFY,
     TRANSLATE,
@@ -83,7 +84,7 @@ def test_the_observer_hears_what_happens(sentences: Path, tmp_path: Path) -> Non
     assert "reading numbers/train" in everything
     assert "vocabulary from 40 pairs" in everything
     assert "of 40 pairs, longer than train.max_length = 6 tokens" in everything
-    assert "parameters, 1 threads" in everything
+    assert "parameters, threads: 1" in everything
 
 
 def test_the_same_recipe_gives_the_same_model(pictures: Path, tmp_path: Path) -> None:
@@ -134,6 +135,18 @@ def test_data_that_cannot_be_used_leave_no_folder(sentences: Path, tmp_path: Pat
     assert not (tmp_path / "out").exists()
     train_de.write_bytes(whole)
     run(sentences, tmp_path / "out", *SHORT)
+
+
+@pytest.mark.parametrize("asked", ["model.preset=seq2seq-gru", "train.freeze=['roof']"])
+def test_what_cannot_be_trained_leaves_no_folder(
+    asked: str, sentences: Path, tmp_path: Path
+) -> None:
+    """Found before anything is written, so that the next try meets no folder in use."""
+    small = ["model.heads=", "model.encoder_layers=", "model.decoder_layers="]
+    changes = (*(small if "preset" in asked else []), asked, "train.muon=true")
+    with pytest.raises(TrainingError, match=r"train\.(muon|freeze)"):
+        run(sentences, tmp_path / "out", *changes)
+    assert not (tmp_path / "out").exists()
 
 
 def test_no_validation_data(pictures: Path, tmp_path: Path) -> None:
@@ -235,8 +248,7 @@ def test_another_recipe_is_not_gone_on_with(pictures: Path, tmp_path: Path) -> N
     with pytest.raises(RecipeError) as caught:
         run(pictures, tmp_path / "out", *SHORT, "train.learning_rate=0.5", resume=True)
     message = str(caught.value)
-    assert "- learning_rate = 0.01" in message
-    assert "+ learning_rate = 0.5" in message
+    assert "\n- train.learning_rate = 0.01\n+ train.learning_rate = 0.5\n" in message
     assert "clip" not in message
     assert sha256(tmp_path / "out" / "model.safetensors") == before
 

@@ -8,14 +8,14 @@ import torch
 from safetensors.torch import load_file
 
 import manyheads
-from manyheads.app.folder import ModelFolder, sha256
+from manyheads.app.folder import ModelFolder
 from manyheads.app.predict import Translator
 from manyheads.app.recipe import Start, TranslateRecipe, read_recipe
 from manyheads.app.start import pretrained, start
 from manyheads.errors import NotFoundError, RecipeError
 from manyheads.models.build import build
 from manyheads.models.transformer import Transformer
-from manyheads.train.checkpoint import tensors
+from manyheads.train.checkpoint import sha256, tensors
 from tests import language
 from tests.made import run
 

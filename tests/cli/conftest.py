@@ -2,7 +2,6 @@
 
 import io
 import os
-import shutil
 import sys
 import warnings
 from collections.abc import Callable
@@ -12,7 +11,6 @@ from typing import NamedTuple
 import pytest
 
 from manyheads.cli.main import main
-from tests.made import trained
 
 
 class Answer(NamedTuple):
@@ -46,27 +44,3 @@ def call(
         return Answer(int(caught.value.code or 0), out, err)
 
     return run
-
-
-@pytest.fixture(scope="session")
-def translator() -> Path:
-    """A translator's folder: look, don't touch."""
-    return trained("translator")
-
-
-@pytest.fixture(scope="session")
-def classifier() -> Path:
-    """A classifier's folder: look, don't touch."""
-    return trained("classifier")
-
-
-@pytest.fixture
-def own_translator(translator: Path, tmp_path: Path) -> Path:
-    """A copy to write to, or to damage."""
-    return shutil.copytree(translator, tmp_path / "own-translator")
-
-
-@pytest.fixture
-def own_classifier(classifier: Path, tmp_path: Path) -> Path:
-    """A copy to write to, or to damage."""
-    return shutil.copytree(classifier, tmp_path / "own-classifier")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.folder import sha256
+from manyheads.train.checkpoint import sha256
 from tests.cli.conftest import Answer, Call
 from tests.made import (
     CLASSIFY,

@@ -47,6 +47,18 @@ def test_stdin_and_out(call: Call, translator: Path, document: Path, tmp_path: P
     assert (tmp_path / "out.md").read_bytes() == expected.encode()
 
 
+def test_out_is_made_room_for_before_the_work(
+    call: Call, translator: Path, document: Path, tmp_path: Path
+) -> None:
+    """A folder that is not there is made; a folder is no file to write."""
+    words = ("translate", "--model", translator, "--file", document, "--out")
+    assert call(*words, tmp_path / "new" / "out.md").code == 0
+    assert (tmp_path / "new" / "out.md").exists()
+    refused = call(*words, tmp_path / "new")
+    assert (refused.code, refused.out) == (2, "")
+    assert "is a folder: name a file" in refused.err
+
+
 def test_json(call: Call, translator: Path, document: Path) -> None:
     """A line, its sentences, and how each came about."""
     found = call("translate", "--model", translator, "--file", document, "--json")

@@ -50,6 +50,8 @@ def test_fill(call: Call, models: dict[str, Path]) -> None:
     assert found["text"] == "<mask> zwei"
     assert len(found["blanks"][0]) == 5
     assert found["blanks"][0][0].keys() == {"token", "probability", "text"}
+    two = call("fill", "--model", models["fill"], "<mask> zwei <mask>", "--top", "1").out
+    assert [line for line in two.splitlines() if "%" not in line] == ["blank 1", "blank 2"]
     code, out, err = call("fill", "--model", models["fill"], "eins")
     assert (code, out) == (2, "")
     assert "<mask>" in err
@@ -86,6 +88,9 @@ def test_look(call: Call, models: dict[str, Path], tmp_path: Path) -> None:
     assert code == 0
     assert "encoder layer 1" in out
     assert (tmp_path / "a.png").stat().st_size > 1000
+    code, out, err = call("look", models["fill"], "eins <mask>", "--out", tmp_path)
+    assert (code, out) == (2, "")
+    assert "is a folder" in err
     found = json.loads(call("look", models["generate"], "eins", "--json").out)
     assert found["text"] == "eins"
     assert found["maps"]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.app.predict import Translator, load
+from manyheads.data.tokenizer import Tokenizer
 from tests.cli.conftest import Call
 
 SHORT = ["nine", "three four"]
@@ -31,6 +32,16 @@ def test_sampling(call: Call, translator: Path) -> None:
     greedy = call("translate", "--model", translator, "--beam", "1", *SHORT)
     assert safe == greedy
     assert call("translate", "--model", translator, "--top-p", "0.01", *SHORT) == greedy
+
+
+def test_an_answer_is_one_line(
+    call: Call, translator: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a model puts out: back-translations belong to their lines."""
+    monkeypatch.setattr(Tokenizer, "decode", lambda _, each: ["a\nb\r"] * len(each))
+    assert call("translate", "--model", translator, *SHORT).out == "a b \na b \n"
+    best = call("translate", "--model", translator, "--n-best", "2", "nine").out
+    assert [line.split("\t")[1] for line in best.splitlines()] == ["a b ", "a b "]
 
 
 def test_diverse_translations(call: Call, translator: Path) -> None:

@@ -21,6 +21,7 @@ from manyheads.decode.constraints import (
     Rule,
 )
 from manyheads.decode.greedy import greedy_search
+from manyheads.decode.sample import sample
 from manyheads.decode.step import Hypothesis
 from tests.decode.tree import END, START, Prefix, Tree, changed, from_table, random_tree
 
@@ -241,3 +242,19 @@ def test_rules_apply_in_order() -> None:
         )
         totals.append(found.log_probability)
     assert totals == pytest.approx([math.log(0.5), 0.0], abs=1e-6)
+
+
+@pytest.mark.parametrize(("size", "said"), [(1, [A, B, A]), (2, [A, B, A, A])])
+def test_where_every_token_is_banned_the_output_ends(size: int, said: list[int]) -> None:
+    """In every search, behind a forced prefix: no word is made up, and nothing is nan."""
+    rules: list[Rule] = [
+        ForcedPrefix([[A, B, A]], [NoRepeatNgram(size), Banned([START, C, END]), Renormalise()])
+    ]
+    tree, source = Tree(lambda source, prefix: [math.log(0.2)] * 5), torch.zeros(1, 1).long()
+    given: dict[str, Any] = {"start": START, "end": END, "rules": rules}
+    (greedy,) = greedy_search(tree, source, [9], **given)
+    (beams,) = beam_search(tree, source, [9], beams=2, **given)
+    (drawn,) = sample(tree, source, [9], [1], samples=3, **given)
+    for found in (greedy, *beams, *drawn):
+        assert (found.tokens, found.finished) == (said, True)
+        assert math.isfinite(found.log_probability)

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import matplotlib as mpl
 import numpy as np
@@ -11,6 +12,7 @@ from PIL import Image
 
 from manyheads.errors import MissingExtraError, UsageError
 from manyheads.lens import fonts
+from manyheads.lens.canvas import Canvas
 from manyheads.lens.plot import plot_image, plot_text
 from manyheads.lens.view import TextView
 from manyheads.models.vit import Pool
@@ -52,6 +54,17 @@ def test_any_length(tmp_path: Path, tokens: int) -> None:
     view = TextView(source, source, [0.5] * tokens, [found])
     plot_text(view, tmp_path / "map.png")
     opened(tmp_path / "map.png")
+
+
+@pytest.mark.parametrize(("heads", "matrices"), [(1, 4), (2, 6)])
+def test_one_head_is_its_own_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heads: int, matrices: int
+) -> None:
+    """Large, as a thumbnail, and two scales; several heads have a thumbnail each besides."""
+    drawn = Mock(wraps=Canvas.matrix)
+    monkeypatch.setattr(Canvas, "matrix", lambda *given: drawn(*given))
+    plot_text(examples.date_view(layers=1, heads=heads), tmp_path / "map.png")
+    assert drawn.call_count == matrices
 
 
 def test_no_token_is_read_as_mathematics_and_no_glyph_is_missing(tmp_path: Path) -> None:

@@ -230,6 +230,19 @@ def test_a_learned_text_is_continued(tmp_path: Path) -> None:
     assert len({each.text for both in drawn[0] for each in both}) > 1
 
 
+def test_a_draw_depends_on_seed_and_prompt_alone() -> None:
+    """Not on the place among other prompts; the same prompt twice is drawn the same."""
+    warm = Sampling(temperature=3.0)
+
+    def drawn(*prompts: str) -> list[list[str]]:
+        found = complete(causal(), tokenizer(), prompts, tokens=6, sampling=warm, n_best=3)
+        return [[each.text for each in best] for best in found]
+
+    (alone,) = drawn("two")
+    assert len(set(alone)) > 1
+    assert drawn("one", "two", "two three", "two")[1::2] == [alone, alone]
+
+
 @pytest.mark.parametrize("options", [{"tokens": 0}, {"n_best": 0}, {"beams": -1}])
 def test_impossible_numbers(options: dict[str, int]) -> None:
     """Said before anything is computed."""

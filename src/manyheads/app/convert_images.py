@@ -199,7 +199,7 @@ def _plan_hf(given: _Source, architecture: str | None) -> _Plan:
         )
     if kind not in families.HF:
         raise UsageError(
-            f"The model_type {kind!r} is none that can be converted: {nearest(kind, families.HF)}"
+            f"The model_type {kind!r} is none that can be converted{nearest(kind, families.HF)}"
             f"Understood are {', '.join(families.HF)}."
         )
     remarks = [] if given.processor else [_assumed(kind)]

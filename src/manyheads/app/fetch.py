@@ -1,7 +1,6 @@
 """Bring the public corpora of the recipes under the data root, with checksums."""
 
 import gzip
-import hashlib
 import shutil
 import urllib.error
 import urllib.request
@@ -13,6 +12,7 @@ from typing import IO, NamedTuple, cast
 
 from manyheads.data.corpora import CorpusFile, PublicCorpus, public_corpora
 from manyheads.errors import DataError, NotFoundError, UsageError, nearest
+from manyheads.train.checkpoint import sha256
 
 Say = Callable[[str], object]
 
@@ -37,7 +37,7 @@ def find_public(name: str) -> PublicCorpus:
     known = public_corpora()
     if name not in known:
         raise NotFoundError(
-            f"There is no public corpus {name!r}: {nearest(name, known)}Known: {', '.join(known)}."
+            f"There is no public corpus {name!r}{nearest(name, known)}Known: {', '.join(known)}."
         )
     return known[name]
 
@@ -169,8 +169,7 @@ def _blocks(url: str, download: Path) -> Iterator[bytes]:
 
 
 def _verify(path: Path, file: CorpusFile, source: Path) -> None:
-    with path.open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    digest = sha256(path)
     if digest != file.sha256:
         raise DataError(
             f"{source} is not the {file.path} of the recipes: its sha256 is {digest}, expected "

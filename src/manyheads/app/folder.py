@@ -1,6 +1,5 @@
 """A run folder is a model folder: written piece by piece atomically, checked when it is read."""
 
-import hashlib
 import json
 import os
 import platform
@@ -36,7 +35,7 @@ from manyheads.errors import FolderError, UsageError
 from manyheads.models.resize import resize
 from manyheads.models.transformer import TransformerConfig
 from manyheads.nn.linear import pack
-from manyheads.train.checkpoint import restore, tensors
+from manyheads.train.checkpoint import restore, sha256, tensors
 from manyheads.train.config import Precision
 
 FORMAT_VERSION = 1
@@ -322,12 +321,6 @@ def versions() -> dict[str, str]:
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
-
-
-def sha256(path: Path) -> str:
-    """Hash a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_json(path: Path) -> Any:

@@ -1,10 +1,11 @@
 """Predictors of language models: continue a prompt, score a text, fill a blank."""
 
 from collections.abc import Sequence
-from typing import cast, overload
+from typing import cast
 
 from manyheads.app.folder import ModelFolder
 from manyheads.app.recipe import FillRecipe, GenerateRecipe
+from manyheads.app.texts import OneOrMany
 from manyheads.decode.sample import Sampling
 from manyheads.models.causal_lm import CausalLanguageModel
 from manyheads.models.masked_lm import MaskedLanguageModel
@@ -19,7 +20,7 @@ from manyheads.tasks.language import (
 from manyheads.train.device import best_device
 
 
-class Generator:
+class Generator(OneOrMany):
     """Call it with a prompt or a list of prompts. `model` is the torch module."""
 
     def __init__(self, folder: ModelFolder) -> None:
@@ -28,15 +29,9 @@ class Generator:
         self.tokenizer = folder.tokenizers().target
         self.model = cast(CausalLanguageModel, folder.model().to(best_device()))
 
-    @overload
-    def __call__(self, prompt: str) -> str: ...
-    @overload
-    def __call__(self, prompt: list[str]) -> list[str]: ...
-    def __call__(self, prompt: str | list[str]) -> str | list[str]:
-        """Continue one prompt, or several, greedily; the prompt is part of the answer."""
-        if isinstance(prompt, str):
-            return self.complete([prompt])[0][0].text
-        return [best.text for best, *_ in self.complete(prompt)]
+    def answers(self, texts: Sequence[str]) -> list[str]:
+        """Continue each prompt greedily; the prompt is part of the answer."""
+        return [best.text for best, *_ in self.complete(texts)]
 
     def complete(
         self,
@@ -56,7 +51,7 @@ class Generator:
             beams: of a search for the likeliest continuation, 1 is greedy; at least n_best.
             sampling: draw from this distribution instead of searching.
             n_best: continuations a prompt: so many draws, or the best of the beams.
-            seed: of the draws.
+            seed: of the draws; what is drawn for a prompt depends on this and the prompt alone.
         """
         return complete(
             self.model,

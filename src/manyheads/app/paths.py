@@ -7,7 +7,7 @@ from pathlib import Path
 
 from manyheads.data.corpora import public_corpora
 from manyheads.data.formats import is_one_file
-from manyheads.errors import NotFoundError, nearest
+from manyheads.errors import NotFoundError, UsageError, nearest
 
 
 def data_root(root: str | None) -> Path:
@@ -71,6 +71,17 @@ def _exists(path: Path, suffix: str) -> bool:
     return any(Path(f"{path}{suffix}{packed}").exists() for packed in ("", ".gz"))
 
 
+def make_room(path: Path) -> None:
+    """Make the folder of a file that is to be written, before the work whose result it takes.
+
+    Raises:
+        UsageError: the name is that of a folder.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder: name a file to write.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+
 def shipped(kind: str) -> dict[str, Path]:
     """List what the package carries: kind is "recipes" or "pretrained"."""
     folder = Path(str(files("manyheads"))) / kind
@@ -109,6 +120,6 @@ def find_model(name: str) -> Path:
 def _not_found(what: str, name: str, known: Iterable[str]) -> NotFoundError:
     known = list(known)
     return NotFoundError(
-        f"There is no {what} {name!r}: {nearest(name, known)}"
+        f"There is no {what} {name!r}{nearest(name, known)}"
         f"Shipped: {', '.join(known) or 'none'}; or give the path of your own."
     )

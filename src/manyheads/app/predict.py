@@ -21,6 +21,7 @@ from manyheads.app.recipe import (
     TranslateRecipe,
 )
 from manyheads.app.tagging import Spacer
+from manyheads.app.texts import OneOrMany
 from manyheads.data.pictures import Picture as Content
 from manyheads.data.pictures import naming, open_picture
 from manyheads.errors import ManyheadsError, UsageError, nearest
@@ -39,7 +40,7 @@ class Guess(NamedTuple):
     probability: float
 
 
-class Translator:
+class Translator(OneOrMany):
     """Call it with a text or a list of texts. `model` is the torch module."""
 
     def __init__(self, folder: ModelFolder) -> None:
@@ -49,15 +50,9 @@ class Translator:
         self.tokenizers = folder.tokenizers()
         self.model = folder.model().to(best_device())
 
-    @overload
-    def __call__(self, text: str) -> str: ...
-    @overload
-    def __call__(self, text: list[str]) -> list[str]: ...
-    def __call__(self, text: str | list[str]) -> str | list[str]:
-        """Translate one text, or several: the same number, in the same order."""
-        if isinstance(text, str):
-            return self.translate([text])[0][0].text
-        return [best.text for best, *_ in self.translate(text)]
+    def answers(self, texts: Sequence[str]) -> list[str]:
+        """Translate each text."""
+        return [best.text for best, *_ in self.translate(texts)]
 
     def options(self, **changes: Any) -> DecodeConfig:
         """Return the recipe's [decode] table with changes, for `translate`.
@@ -71,7 +66,7 @@ class Translator:
         for key in changes:
             if key not in allowed:
                 raise UsageError(
-                    f"there is no option {key!r}: {nearest(key, allowed)}"
+                    f"there is no option {key!r}{nearest(key, allowed)}"
                     f"Allowed: {', '.join(allowed)}."
                 )
         try:

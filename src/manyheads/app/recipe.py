@@ -1,8 +1,9 @@
 """Recipes: typed TOML, every default in one place, every unknown key answered."""
 
+import json
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
@@ -342,6 +343,8 @@ _MEASURED = {
 def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe file and apply key=value overrides, such as "train.steps=200".
 
+    "train.restart=", without a value, takes a key out of the file.
+
     Raises:
         RecipeError: not TOML, unknown keys, values of the wrong kind; all of them listed.
     """
@@ -375,6 +378,27 @@ def write_recipe(recipe: Recipe, config: Config) -> str:
     return tomli_w.dumps(table)
 
 
+def differences(before: str, now: str) -> list[str]:
+    """List the keys in which two written recipes differ, each with both values."""
+    first, second = (dict(_flat(tomllib.loads(text))) for text in (before, now))
+    return [
+        f"{sign} {key} = {json.dumps(table[key], ensure_ascii=False)}"
+        for key in {**first, **second}
+        if first.get(key) != second.get(key)
+        for sign, table in (("-", first), ("+", second))
+        if key in table
+    ]
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Write every key as on the command line: train.steps."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
 def _apply(table: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     if not equals:
@@ -387,9 +411,14 @@ def _apply(table: dict[str, Any], override: str) -> None:
         value = text  # a word needs no quotes on the command line
     *tables, last = key.split(".")
     for name in tables:
+        if not text and name not in table:
+            return  # there is nothing to take out
         table = table.setdefault(name, {})
         if not isinstance(table, dict):
             raise RecipeError(f"{override!r}: {name} is a value, not a table.")
+    if not text:
+        table.pop(last, None)
+        return
     if override.startswith(PATHS) and isinstance(value, str):
         value = here(value, endings(value, table.get("source"), table.get("target")))
     table[last] = value
@@ -414,7 +443,7 @@ def _check_early_stop(recipe: Recipe) -> None:
     measured = [f"val_{name}" for name in names]
     if stop is not None and stop.metric not in measured:
         raise RecipeError(
-            f"train.early_stop.metric is {stop.metric!r}: {nearest(stop.metric, measured)}"
+            f"train.early_stop.metric is {stop.metric!r}{nearest(stop.metric, measured)}"
             f"Validation measures {', '.join(measured)}."
         )
 
@@ -444,7 +473,7 @@ def _line(detail: ErrorDetails, table: Mapping[str, Any], prefix: Iterable[str])
 
 
 def _unknown(key: str, name: str, allowed: Sequence[str]) -> str:
-    return f"there is no key {key!r}: {nearest(name, allowed)}Allowed: {', '.join(allowed)}."
+    return f"there is no key {key!r}{nearest(name, allowed)}Allowed: {', '.join(allowed)}."
 
 
 def _allowed(table: Any, location: Sequence[str]) -> list[str]:

@@ -20,14 +20,16 @@ from manyheads.app.folder import (
 from manyheads.app.model import build_model
 from manyheads.app.predict import load
 from manyheads.app.prepare import prepare
-from manyheads.app.recipe import Recipe, write_recipe
+from manyheads.app.recipe import Recipe, differences, write_recipe
 from manyheads.app.start import begin
 from manyheads.errors import InterruptedRunError, RecipeError, UsageError
 from manyheads.streams import stream
 from manyheads.train import checkpoint
 from manyheads.train.config import Precision
+from manyheads.train.depth import freeze
 from manyheads.train.device import best_device, set_threads
 from manyheads.train.loop import Observer, fit
+from manyheads.train.optim import optimizer
 from manyheads.train.precision import CANDIDATES, fastest, measure
 from manyheads.train.task import Task
 
@@ -66,15 +68,16 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
     threads = set_threads(recipe.train.threads)
     task, config, inputs, found = prepare(recipe, out, observer.say)
     torch.manual_seed(stream(recipe.seed, "init"))
-    model = build_model(
-        recipe, config
-    )  # before anything is written: a Config may still be impossible
+    # Before anything is written: what a recipe asks for may still be impossible.
+    model = build_model(recipe, config)
+    freeze(model, recipe.train.freeze)
+    optimizer(model, recipe.train)
     out.mkdir(parents=True, exist_ok=True)
     remove_unfinished(out)
     _write_recipe(out, write_recipe(recipe, config))
     inputs(out)
     begin(model, recipe, out, observer.say)
-    observer.say(f"{sum(p.numel() for p in model.parameters()):,} parameters, {threads} threads")
+    observer.say(f"{sum(p.numel() for p in model.parameters()):,} parameters, threads: {threads}")
     device = best_device()
 
     def keep(model: nn.Module) -> None:
@@ -135,9 +138,8 @@ def _write_recipe(out: Path, text: str) -> None:
         return
     stored = path.read_text(encoding="utf-8")
     if stored != text:
-        changed = [f"- {line}" for line in stored.splitlines() if line not in text.splitlines()]
-        changed += [f"+ {line}" for line in text.splitlines() if line not in stored.splitlines()]
+        changed = "\n".join(differences(stored, text))
         raise RecipeError(
-            f"The run in {out} was started with another recipe:\n" + "\n".join(changed) + "\n"
+            f"The run in {out} was started with another recipe:\n{changed}\n"
             "Resume it with the same recipe, or start another run with --out."
         )

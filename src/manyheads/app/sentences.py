@@ -36,7 +36,7 @@ def sentence_split(split: str, data: SentenceData) -> Sentences:
     if name is None:
         known = [key for key, value in names.items() if value]
         raise UsageError(
-            f"The model's recipe names no split {split!r}: {nearest(split, known)}"
+            f"The model's recipe names no split {split!r}{nearest(split, known)}"
             f"It names {', '.join(known)}; or give a file with --data."
         )
     return sentences(name, data)

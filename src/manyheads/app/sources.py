@@ -89,7 +89,7 @@ def _refuse_converted(name: str) -> None:
 def _dates(split: str) -> Corpus:
     if split not in SPLITS:
         raise RecipeError(
-            f"There is no data 'dates:{split}': {nearest(split, SPLITS)}"
+            f"There is no data 'dates:{split}'{nearest(split, SPLITS)}"
             f"Generated splits: {', '.join(f'dates:{name}' for name in SPLITS)}."
         )
     pairs = generate(split, size=DATES[split])
@@ -187,7 +187,7 @@ def _named(split: str, data: TranslateData | PictureData) -> str:
     if name is None:
         known = [key for key, value in names.items() if value]
         raise UsageError(
-            f"The model's recipe names no split {split!r}: {nearest(split, known)}"
+            f"The model's recipe names no split {split!r}{nearest(split, known)}"
             f"It names {', '.join(known)}; or give files with --data."
         )
     return name

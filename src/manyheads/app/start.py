@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from manyheads.app.folder import ModelFolder, read_json, sha256, write_json
+from manyheads.app.folder import ModelFolder, read_json, write_json
 from manyheads.app.paths import find_model
 from manyheads.app.recipe import (
     ClassifyRecipe,
@@ -27,7 +27,7 @@ from manyheads.data.tokenizer import Tokenizer
 from manyheads.errors import RecipeError
 from manyheads.models.language_model import LanguageModelConfig
 from manyheads.models.transformer import TransformerConfig
-from manyheads.train.checkpoint import checkpoints, tensors
+from manyheads.train.checkpoint import checkpoints, sha256, tensors
 
 # What has to be equal for a layer's weights to mean the same.
 SAME = ("dim", "heads", "hidden", "norm", "activation", "positions", "norm_eps")

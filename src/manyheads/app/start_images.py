@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from manyheads.app.folder import ModelFolder, sha256
+from manyheads.app.folder import ModelFolder
 from manyheads.app.paths import find_model
 from manyheads.app.recipe import ClassifyRecipe, ReconstructRecipe
 from manyheads.errors import RecipeError
 from manyheads.models.resize import refit
 from manyheads.nn.head import heads
 from manyheads.tasks.reconstruct import ENCODER
-from manyheads.train.checkpoint import tensors
+from manyheads.train.checkpoint import sha256, tensors
 
 SHOWN = 8
 

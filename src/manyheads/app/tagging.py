@@ -1,16 +1,16 @@
 """The predictor of a tagger: Korean text without spaces in, the same text with them out."""
 
 from collections.abc import Sequence
-from typing import overload
 
 from manyheads.app.folder import ModelFolder
 from manyheads.app.recipe import TagRecipe
+from manyheads.app.texts import OneOrMany
 from manyheads.data.spacing import with_spaces
 from manyheads.tasks.tag import SpacedCharacter, tag
 from manyheads.train.device import best_device
 
 
-class Spacer:
+class Spacer(OneOrMany):
     """Call it with a text or a list of texts. `model` is the torch module."""
 
     def __init__(self, folder: ModelFolder) -> None:
@@ -19,15 +19,9 @@ class Spacer:
         self.characters = folder.characters()
         self.model = folder.model().to(best_device())
 
-    @overload
-    def __call__(self, text: str) -> str: ...
-    @overload
-    def __call__(self, text: list[str]) -> list[str]: ...
-    def __call__(self, text: str | list[str]) -> str | list[str]:
-        """Space one text, or several, anew: spaces that are there already are not looked at."""
-        if isinstance(text, str):
-            return spaced(self.tag([text])[0])
-        return [spaced(found) for found in self.tag(text)]
+    def answers(self, texts: Sequence[str]) -> list[str]:
+        """Space each text anew: spaces that are there already are not looked at."""
+        return [spaced(found) for found in self.tag(texts)]
 
     def tag(self, texts: Sequence[str]) -> list[list[SpacedCharacter]]:
         """Say for every character of each text how likely a space follows it."""

@@ -10,8 +10,10 @@ import numpy as np
 import torch
 
 from manyheads.app.folder import write_atomically
+from manyheads.app.paths import make_room
 from manyheads.app.predict import Translator
 from manyheads.app.recipe import TranslateRecipe
+from manyheads.app.texts import one_line
 from manyheads.data.text import Corpus
 from manyheads.errors import UsageError, nearest
 from manyheads.tasks.lengths import length_bins
@@ -40,7 +42,7 @@ def metrics(names: Iterable[str]) -> tuple[TextMetric, ...]:
     for name in names:
         if name not in TEXT_METRICS:
             raise UsageError(
-                f"There is no metric {name!r}: {nearest(name, TEXT_METRICS)}"
+                f"There is no metric {name!r}{nearest(name, TEXT_METRICS)}"
                 f"Metrics: {', '.join(TEXT_METRICS)}."
             )
     return tuple(known for name in names for known in TEXT_METRICS if known == name)
@@ -56,10 +58,8 @@ def measure(
     names = dict.fromkeys([*recipe.evaluate.metrics, *report.metrics])
     for name in names:
         TEXT_METRICS[name](["text"], ["text"], target)  # a missing package is found at once
-    if report.outputs is not None and not report.outputs.absolute().parent.is_dir():
-        raise UsageError(
-            f"There is no folder {report.outputs.parent} to write {report.outputs.name} in."
-        )
+    if report.outputs is not None:
+        make_room(report.outputs)
     if report.timing:
         translator.translate(corpus.source[:1])  # the first call sets things up
     began = time.perf_counter()
@@ -141,8 +141,7 @@ def latency(translator: Translator, sources: Sequence[str]) -> dict[str, float]:
 
 def write_outputs(path: Path, outputs: Iterable[str]) -> None:
     """Write translations so that line N belongs to pair N, whatever a model may put out."""
-    lines = (output.replace("\r", " ").replace("\n", " ") for output in outputs)
-    write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
+    write_atomically(path, "".join(f"{one_line(output)}\n" for output in outputs).encode())
 
 
 def _score(

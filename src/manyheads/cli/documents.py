@@ -27,11 +27,14 @@ def document(
     """Translate a document; "-" is the standard input. The answer goes to stdout or to a file."""
     from manyheads.app.documents import read_document, translate_document
     from manyheads.app.folder import write_atomically
+    from manyheads.app.paths import make_room
     from manyheads.data.glossary import Glossary
     from manyheads.errors import UsageError
 
     if out is not None and out.exists() and file.exists() and out.samefile(file):
         raise UsageError(f"--out {out} is the file to translate: choose another name.")
+    if out is not None:
+        make_room(out)
     terms = None if glossary is None else Glossary.read(glossary)
     text = read_document(None if str(file) == "-" else file)
     translated = translate_document(translator, text, glossary=terms, options=options, seed=seed)

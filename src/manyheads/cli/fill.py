@@ -19,6 +19,7 @@ def run(
     """Fill the blanks of texts: the likeliest tokens for each, with probabilities."""
     from manyheads.app.language import Filler
     from manyheads.app.predict import load
+    from manyheads.app.texts import one_line
     from manyheads.cli.show import other_use, print_json
     from manyheads.cli.texts import texts
     from manyheads.errors import UsageError
@@ -32,6 +33,8 @@ def run(
             proposals = [[proposal._asdict() for proposal in blank] for blank in blanks]
             print_json({"text": text, "blanks": proposals})
         else:
-            for blank in blanks:
+            for number, blank in enumerate(blanks, 1):
+                if len(blanks) > 1:
+                    print(f"blank {number}")
                 for proposal in blank:
-                    print(f"{proposal.probability:6.1%}  {proposal.text}", flush=True)
+                    print(f"{proposal.probability:6.1%}  {one_line(proposal.text)}", flush=True)

@@ -36,6 +36,7 @@ def run(
     """Continue texts with a language model: greedily, by beam search, or by drawing."""
     from manyheads.app.language import Generator
     from manyheads.app.predict import load
+    from manyheads.app.texts import one_line
     from manyheads.cli.show import other_use, print_json
     from manyheads.cli.texts import texts
     from manyheads.decode.sample import Sampling
@@ -62,4 +63,4 @@ def run(
             print_json({"prompt": prompt, "texts": written})
         else:
             for each in found:
-                print(each.text, flush=True)
+                print(one_line(each.text), flush=True)

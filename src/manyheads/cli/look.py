@@ -25,10 +25,13 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
 ) -> None:
     """Show what a model attends to: a PNG, and for text a map in the terminal."""
+    from manyheads.app.paths import make_room
     from manyheads.app.predict import Classifier, Reconstruction, Translator, load
     from manyheads.cli.show import other_use
     from manyheads.errors import UsageError
 
+    if out is not None:
+        make_room(out)
     predictor = load(model)
     if isinstance(predictor, Reconstruction):
         raise UsageError(f"{model} is not looked at: {other_use(predictor)}")

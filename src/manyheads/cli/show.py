@@ -25,10 +25,11 @@ def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) ->
     counted = next(what for what in ("pairs", "pictures", "lines") if what in line)
     count = f"{line[counted]:,} {counted}"
     print(f"{folder}: {line['data']}, {count}")
+    width = max(10, *map(len, line["all"]))
     for name, score in line["all"].items():
         low, high = line.get("intervals", {}).get(name, (None, None))
         between = "" if low is None else f" 95% within {low:.2f}-{high:.2f}"
-        print(f"  {name:<10} {score['value']:6.2f}{between}   ({score['signature']})")
+        print(f"  {name:<{width}} {score['value']:6.2f}{between}   ({score['signature']})")
     groups = line.get("groups") or {}
     for name, value in sorted(groups.items(), key=lambda entry: entry[1]):
         print(f"  {value:6.2f}   {name}")

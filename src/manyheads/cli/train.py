@@ -13,7 +13,9 @@ def run(
     ],
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Changes, such as train.steps=200."),
+        typer.Argument(
+            metavar="KEY=VALUE", help="Changes: train.steps=200; train.muon= takes one out."
+        ),
     ] = None,
     out: Annotated[
         Path | None,

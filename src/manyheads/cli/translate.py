@@ -119,6 +119,7 @@ def run(
     """Translate texts: one answer a line, in order; or a document."""
     from manyheads.app.documents import longest_source, source_length
     from manyheads.app.predict import LINES, Translator, load
+    from manyheads.app.texts import one_line
     from manyheads.cli import documents
     from manyheads.cli.show import other_use, print_json, warn
     from manyheads.cli.texts import texts as read
@@ -199,7 +200,8 @@ def run(
             print_json({"source": text, "translation": best[0].text, "n_best": found})
         else:
             for each in best:
-                print(each.text if n_best == 1 else f"{each.score:.4f}\t{each.text}", flush=True)
+                answer = one_line(each.text)
+                print(answer if n_best == 1 else f"{each.score:.4f}\t{answer}", flush=True)
         if len(best) < n_best and text.strip():
             warn(
                 f"text {number}: the search found {len(best)} different translations, not "

@@ -136,8 +136,8 @@ def generate(split: str, *, size: int, seed: int = 0) -> list[DateExample]:
         MissingExtraError: Babel is not installed.
     """
     if split not in SPLITS:
-        hint = f"{nearest(split, SPLITS)}choose one of {', '.join(SPLITS)}"
-        raise DataError(f"the dates have no split {split!r}: {hint}")
+        hint = f"{nearest(split, SPLITS)}Choose one of {', '.join(SPLITS)}."
+        raise DataError(f"the dates have no split {split!r}{hint}")
     if size < 0:
         raise DataError(f"a size of {size} dates is not possible: ask for 0 or more")
     rng = Random(stream(seed, f"dates-{split}"))

@@ -34,8 +34,8 @@ def read_listing(
         missing = [name for name in (image, label) if name is not None and name not in row]
         if missing:
             raise DataError(
-                f"{path}, line {line} has no {' or '.join(missing)} ({nearest(missing[0], row)}"
-                f"it has {', '.join(row)}). Name them with data.image and data.label."
+                f"{path}, line {line} has no {' or '.join(missing)}{nearest(missing[0], row)}"
+                f"It has {', '.join(row)}. Name them with data.image and data.label."
             )
         if not isinstance(row[image], str) or not row[image]:
             raise DataError(f"{path}, line {line}: {image} is {row[image]!r}, not a path.")

@@ -53,7 +53,7 @@ class MarianTokenizer:
         if prefix and prefix not in self.codes:
             known = ", ".join(self.codes[:20]) + (", ..." if len(self.codes) > 20 else "")
             raise UsageError(
-                f"The vocabulary has no language code {prefix!r}: {nearest(prefix, self.codes)}"
+                f"The vocabulary has no language code {prefix!r}{nearest(prefix, self.codes)}"
                 f"It has {known or 'none'}."
             )
         self.prefix = prefix

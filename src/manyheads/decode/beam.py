@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from manyheads.decode.choice import LIKELIEST, Chooser
-from manyheads.decode.constraints import Rule
+from manyheads.decode.constraints import Rule, applied
 from manyheads.decode.step import Hypothesis, State, Step
 
 
@@ -64,8 +64,7 @@ def beam_search(
     scores[:, ::size] = 0.0
     for length in range(1, max(max_lengths) + 1):
         log_probabilities, state = model.step(tokens, state)
-        for rule in rules:
-            log_probabilities = rule(log_probabilities, prefixes, alive)
+        log_probabilities = applied(rules, log_probabilities, prefixes, alive, end=end)
         totals = scores[..., None] + log_probabilities
         choice = choose(totals, prefixes, alive, end=end)
         extra = torch.zeros_like(scores) if bonus is None else bonus(state)

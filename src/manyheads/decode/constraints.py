@@ -29,6 +29,19 @@ class Rule(Protocol):
         """
 
 
+def applied(
+    rules: Sequence[Rule], scores: Scores, prefixes: Prefixes, sentences: Sequence[int], *, end: int
+) -> Scores:
+    """Apply rules in their order; an output that they leave no token ends there, at no cost."""
+    for rule in rules:
+        scores = rule(scores, prefixes, sentences)
+    if rules:
+        stuck = ~(scores > -torch.inf).any(dim=-1)  # also true of nan
+        scores[stuck] = -torch.inf
+        scores[..., end] = scores[..., end].masked_fill(stuck, 0.0)
+    return scores
+
+
 class Banned:
     """These tokens never occur, such as the padding token of Marian's models."""
 

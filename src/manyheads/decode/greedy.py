@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from manyheads.decode.constraints import Rule
+from manyheads.decode.constraints import Rule, applied
 from manyheads.decode.step import Hypothesis, State, Step
 
 # Finished sentences stay in the batch, unread, until the living ones are at most this share of it:
@@ -44,8 +44,7 @@ def greedy_search(
         if rules:
             said = [[outputs[sentence]] for sentence in alive]
             prefixes = torch.tensor(said, dtype=torch.long, device=source.device)
-            for rule in rules:
-                log_probabilities = rule(log_probabilities, prefixes, alive)
+            log_probabilities = applied(rules, log_probabilities, prefixes, alive, end=end)
         best, tokens = log_probabilities.max(dim=-1)
         stay = []
         for row, (sentence, token, value) in enumerate(

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from manyheads.decode.constraints import Rule
+from manyheads.decode.constraints import Rule, applied
 from manyheads.decode.step import Hypothesis, State, Step
 from manyheads.streams import generator
 
@@ -91,8 +91,7 @@ def sample(
     prefixes = torch.empty((count, samples, 0), dtype=torch.long, device=device)
     while alive:
         log_probabilities, state = model.step(tokens, state)
-        for rule in rules:
-            log_probabilities = rule(log_probabilities, prefixes, alive)
+        log_probabilities = applied(rules, log_probabilities, prefixes, alive, end=end)
         drawn = torch.tensor(
             [[each.random() for each in streams[n]] for n in alive],
             dtype=torch.double,  # in fp32 the largest of them would be 1

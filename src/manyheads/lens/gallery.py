@@ -15,7 +15,8 @@ GAP = 0.09
 class Gallery:
     """Thumbnails of matrices[layer][0 = mean, then heads], as large as `width` inches allow.
 
-    With one `peak` all thumbnails share a scale; without, each has its own, from 0 to its peak.
+    A layer with a single head has one. With one `peak` all thumbnails share a scale; without, each
+    has its own, from 0 to its peak.
     """
 
     fonts: Fonts
@@ -54,7 +55,8 @@ class Gallery:
             for across, matrix in enumerate(matrices):
                 left = x + self.left + across * (width + GAP)
                 if not down:
-                    heading = f"head {across}" if across else "mean"
+                    whole = "mean" if max(map(len, self.matrices)) > 1 else "head 1"
+                    heading = f"head {across}" if across else whole
                     heading = heading if width > 0.5 else heading.removeprefix("head ")
                     canvas.write(left + width / 2, y + 0.22, heading, ha="center")
                 peak = self.peak or peak_of([matrix])

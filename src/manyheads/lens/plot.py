@@ -68,7 +68,7 @@ def plot_text(
     width = max(right + aside, MARGIN + headline, 6.0) + MARGIN
     top = MARGIN + (0.4 if title else 0.0) + 0.3 + above
     bottom = top + line * len(rows)
-    matrices = [[found.mean, *found.weights] for found in maps]
+    matrices = [_thumbnails(found) for found in maps]
     gallery = Gallery(
         fonts,
         [found.layer for found in maps],
@@ -137,7 +137,7 @@ def plot_image(
     gallery = Gallery(
         fonts,
         [found.layer for found in maps],
-        [[view.over_patches(m) for m in (found.mean, *found.weights)] for found in maps],
+        [[view.over_patches(each) for each in _thumbnails(found)] for found in maps],
         large.layer,
         width - 2 * MARGIN,
         (view.boxes[-1][2] - view.boxes[0][0], view.boxes[-1][3] - view.boxes[0][1]),
@@ -164,6 +164,11 @@ def plot_image(
     canvas.scale(second, bottom + 0.1, peak)
     gallery.draw(canvas, MARGIN, bottom + 0.4)
     canvas.save(path)
+
+
+def _thumbnails(found: MapView) -> list[Matrix]:
+    """The mean over heads, then the heads; of a single head, that one."""
+    return [found.mean, *(found.weights if len(found.weights) > 1 else [])]
 
 
 def _checked(pixels: "Tensor | np.ndarray") -> Tensor:
@@ -279,7 +284,8 @@ def _numbers(
 
 
 def _image_legend(view: ImageView, found: MapView) -> str:
-    place = f"encoder layer {found.layer}, mean of {len(found.weights)} heads"
+    heads = len(found.weights)
+    place = f"encoder layer {found.layer}" + (f", mean of {heads} heads" if heads > 1 else "")
     if view.class_token:
         rest = found.mean[0][0]
         return f"{place}, attention from the class token to each patch, {rest:.2f} of it to itself"

@@ -188,7 +188,7 @@ def preset(name: str) -> Config:
     has_patches = isinstance(config, VitConfig) and not isinstance(config, HybridConfig)
     if config is None or (patch and not (patch.isdigit() and has_patches)):
         raise UsageError(
-            f"There is no preset {name!r}. {nearest(base, PRESETS)}Presets: {', '.join(PRESETS)}; "
+            f"There is no preset {name!r}{nearest(base, PRESETS)}Presets: {', '.join(PRESETS)}; "
             'the ViTs with any patch size, as in "vit-b/32".'
         )
     return replace(config, patch=int(patch)) if isinstance(config, VitConfig) and patch else config

@@ -111,20 +111,7 @@ class Seq2Seq(nn.Module):
         scored: Bool[Tensor, "batch target"] | None = None,
         readout: Readout = logits,
     ) -> Float[Tensor, "..."]:
-        """Score every next token of a target that starts with the start token (teacher forcing).
-
-        Args:
-            source: token ids, padded.
-            target: token ids, padded.
-            scored: positions to score; the output layer, the largest product of a small model,
-                is spared the others. All if None.
-            readout: what to make of the decoder's answer and the output layer: the logits, or
-                a loss that need not hold them all.
-
-        Returns:
-            Logits (batch, target, vocabulary), or (scored positions, vocabulary); else whatever
-            readout returns.
-        """
+        """Score every next token of a target; arguments and result are those of `Transformer`."""
         memory, states = self.encode(source)
         given = self.decoder.attention.project(memory, padding_mask(source, self.config.pad))
         x = self.dropout(self._embed(self.target_embedding, target))

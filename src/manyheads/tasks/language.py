@@ -143,7 +143,7 @@ def complete(
         beams: of a search for the likeliest continuation, 1 is greedy; at least n_best.
         sampling: draw from this distribution instead of searching.
         n_best: continuations a prompt: so many draws, or the best of the beams.
-        seed: of the draws; a prompt's also depend on its place among the prompts.
+        seed: of the draws; what is drawn for a prompt depends on this and the prompt alone.
 
     Raises:
         UsageError: a number is too small, or a prompt is longer than the positions learned.
@@ -151,28 +151,28 @@ def complete(
     for name, number in (("tokens", tokens), ("beams", beams), ("n_best", n_best)):
         if number < 1:
             raise UsageError(f"{name} is {number}: it must be at least 1.")
-    device = next(model.parameters()).device
-    encoded = [[START, *ids] for ids in tokenizer.encode(prompts)]
+    device, config = next(model.parameters()).device, model.config
+    encoded = [[config.start, *ids] for ids in tokenizer.encode(prompts)]
     order = sorted(range(len(prompts)), key=lambda i: len(encoded[i]))
+    # What is no text: a model knows, but a draw may hit anything.
+    rules = [Banned([config.pad, config.start, UNKNOWN])]
     found: dict[int, list[Completion]] = {}
     for length, group in groupby(order, key=lambda i: len(encoded[i])):
         alike = list(group)
-        limit = min(tokens, room(model.config, length))
+        limit = min(tokens, room(config, length))
         for first in range(0, len(alike), ROWS):
             chosen = alike[first : first + ROWS]
             batch = torch.tensor([encoded[i] for i in chosen], device=device)
             limits = [limit] * len(chosen)
-            # What is no text: a model knows, but a draw may hit anything.
-            rules = [Banned([PAD, START, MASK])]
             if sampling is not None:
-                seeds = [stream(seed, "prompt", i) for i in chosen]
+                seeds = [stream(seed, "prompt", *encoded[i]) for i in chosen]
                 hypotheses = sample(
                     model,
                     batch,
                     limits,
                     seeds,
-                    start=START,
-                    end=END,
+                    start=config.start,
+                    end=config.end,
                     sampling=sampling,
                     samples=n_best,
                     rules=rules,
@@ -183,8 +183,8 @@ def complete(
                     batch,
                     limits,
                     beams=max(beams, n_best),
-                    start=START,
-                    end=END,
+                    start=config.start,
+                    end=config.end,
                     n_best=n_best,
                     rules=rules,
                 )
@@ -218,16 +218,16 @@ def token_scores(
     model: CausalLanguageModel, tokenizer: TextTokenizer, texts: Sequence[str]
 ) -> list[list[ScoredToken]]:
     """Say how likely a model finds every token of each text, its end included."""
-    device = next(model.parameters()).device
+    device, config = next(model.parameters()).device, model.config
     encoded = tokenizer.encode(texts)
     found: list[list[ScoredToken]] = [[] for _ in texts]
     order = sorted(range(len(texts)), key=lambda i: len(encoded[i]))
     for first in range(0, len(order), ROWS):
         chosen = order[first : first + ROWS]
-        tokens = pad([[START, *encoded[i]] for i in chosen], PAD).to(device)
+        tokens = pad([[config.start, *encoded[i]] for i in chosen], config.pad).to(device)
         log_probabilities = F.log_softmax(model(tokens).float(), dim=-1)
         for row, i in enumerate(chosen):
-            wanted = torch.tensor([*encoded[i], END], device=device)
+            wanted = torch.tensor([*encoded[i], config.end], device=device)
             values = log_probabilities[row, : len(wanted)].gather(1, wanted[:, None])[:, 0]
             found[i] = [
                 ScoredToken(tokenizer.piece(token), value)
@@ -250,16 +250,18 @@ def fill(
     """
     if top < 1:
         raise UsageError(f"top is {top}: it must be at least 1.")
-    tokens = blanked(tokenizer, text)
-    places = [place for place, token in enumerate(tokens) if token == MASK]
+    config = model.config
+    tokens = blanked(tokenizer, text, mask=config.mask)
+    places = [place for place, token in enumerate(tokens) if token == config.mask]
     if not places:
         raise UsageError(
             f"There is nothing to fill in {text!r}: write {BLANK} for the token to be proposed."
         )
     device = next(model.parameters()).device
-    logits = model(torch.tensor([[*tokens, END]], device=device))[0, places]
-    logits[:, : UNKNOWN + 1] = -torch.inf  # padding, start, end and the mask are no text
-    proposed = min(top, logits.shape[1] - UNKNOWN - 1)
+    logits = model(torch.tensor([[*tokens, config.end]], device=device))[0, places]
+    no_text = [config.pad, config.start, config.end, config.mask]
+    logits[:, no_text] = -torch.inf
+    proposed = min(top, logits.shape[1] - len(no_text))
     values, candidates = F.log_softmax(logits.float(), dim=-1).topk(proposed)
     best = list(tokens)
     for place, choice in zip(places, candidates[:, 0].tolist(), strict=True):
@@ -283,8 +285,8 @@ def fill(
     return found
 
 
-def blanked(tokenizer: TextTokenizer, text: str) -> list[int]:
-    """Encode a text with MASK where it has a <mask>.
+def blanked(tokenizer: TextTokenizer, text: str, *, mask: int = MASK) -> list[int]:
+    """Encode a text with the token `mask` where it has a <mask>.
 
     The text is encoded as one, with a character from the private use area in the blanks: encoded
     in parts, what follows a blank would begin a new word. The mask stands for a whole token, the
@@ -301,7 +303,7 @@ def blanked(tokenizer: TextTokenizer, text: str) -> list[int]:
             del tokens[-len(sign) :]
             if tokens and tokens[-1] == space:
                 tokens.pop()
-            tokens.append(MASK)
+            tokens.append(mask)
     return tokens
 
 

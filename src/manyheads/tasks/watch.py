@@ -111,7 +111,9 @@ class Watch:
     """Looks at the outputs of one validation set again and again, and warns once of each sign.
 
     Every model begins with outputs that repeat and collapse. So a sign is worth a warning only if
-    it does not go away from one validation to the next.
+    it does not go away from one validation to the next. A resumed run looks anew: whoever resumes
+    it may not have seen the first warning, and weights that stay as bad show it at the second
+    validation again.
     """
 
     def __init__(self, sources: Sequence[str], references: Sequence[str]) -> None:

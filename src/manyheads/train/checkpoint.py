@@ -89,7 +89,7 @@ def save(
         # Channels-last weights lie in memory in another order than files have.
         plain = {k: t.contiguous() if torch.is_tensor(t) else t for k, t in state.items()}
         save_file(plain, partial / f"{name}.safetensors")
-    hashes = {path.name: _sha256(path) for path in sorted(partial.glob("*.safetensors"))}
+    hashes = {path.name: sha256(path) for path in sorted(partial.glob("*.safetensors"))}
     document = {"progress": asdict(progress), "sha256": hashes}
     (partial / "progress.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
     for path in partial.iterdir():
@@ -131,7 +131,7 @@ def load(folder: Path, model: nn.Module, optimizer: Optimizer, average: Average)
         document = json.loads((newest / "progress.json").read_text(encoding="utf-8"))
         progress = Progress(**document["progress"])
         for name, expected in document["sha256"].items():
-            if _sha256(newest / name) != expected:
+            if sha256(newest / name) != expected:
                 raise FolderError(f"{newest / name} is not what was written (its sha256 differs)")
         model_tensors = load_file(newest / "model.safetensors")
         optimizer_tensors = load_file(newest / "optimizer.safetensors")
@@ -175,7 +175,8 @@ def _restore_optimizer(
         optimizer.state[parameter][key] = value
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """Hash a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -59,7 +59,7 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
     for prefix in prefixes:
         if not any(_begins(name, _meant(model, prefix)) for name in names):
             raise TrainingError(
-                f"train.freeze: nothing in the model begins with {prefix.removeprefix('!')!r}: "
+                f"train.freeze: nothing in the model begins with {prefix.removeprefix('!')!r}"
                 f"{nearest(prefix.removeprefix('!'), tops)}It has {', '.join(tops)}."
             )
     kept = [each for p in prefixes if p.startswith("!") for each in _meant(model, p)]

@@ -89,7 +89,7 @@ def muon(
     if not matrices:
         raise TrainingError(
             "train.muon = true asks for Muon, which trains the matrices of Transformer blocks; "
-            f"{type(model).__name__} has none to train. Leave train.muon out to use AdamW."
+            f"{type(model).__name__} has none to train. AdamW trains it: train.muon=false."
         )
     others = {name: p for name, p in parameters.items() if name not in matrices}
     return Together(

@@ -264,7 +264,7 @@ def _check(about: Mapping[str, Any]) -> None:
     activation = about["activation_function"]
     if activation not in ACTIVATIONS:
         raise UsageError(
-            f"This Hugging Face Marian model has activation_function {activation!r}: "
+            f"This Hugging Face Marian model has activation_function {activation!r}"
             f"{nearest(activation, ACTIVATIONS)}Ours knows {', '.join(ACTIVATIONS)}."
         )
     strange = [key for key, value in FIXED.items() if about.get(key, value) != value]

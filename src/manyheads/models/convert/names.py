@@ -72,7 +72,7 @@ def understand(name: str, families: Iterable[Family]) -> tuple[Family, Settings]
         return family, settings
     examples = [example for family in families for example in family.examples]
     raise UsageError(
-        f"The architecture {name!r} is of no family that can be converted: "
+        f"The architecture {name!r} is of no family that can be converted"
         f"{nearest(base, examples)}{_forms(families)}"
     )
 
