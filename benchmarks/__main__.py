@@ -34,7 +34,7 @@ def _run(arguments: argparse.Namespace) -> None:
     for name in arguments.names:
         if name not in BENCHMARKS:
             raise UsageError(
-                f"There is no benchmark {name!r}. {nearest(name, BENCHMARKS)}"
+                f"There is no benchmark {name!r}{nearest(name, BENCHMARKS)}"
                 f"Benchmarks: {', '.join(BENCHMARKS)}."
             )
     names = arguments.names or BENCHMARKS
