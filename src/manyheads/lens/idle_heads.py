@@ -93,7 +93,7 @@ class HeadWatch:
 
     def heads(self, model: nn.Module) -> list[Head]:
         """Describe every head that was seen, in the order of the sites."""
-        writes = {site: shares for site, shares in write_shares(model)}
+        writes = dict(write_shares(model))
         return [
             Head(
                 site,

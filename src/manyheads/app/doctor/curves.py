@@ -22,23 +22,18 @@ LOST = 0.25
 # Jumps and losses this many times as large as the usual step between two lines are no noise; of
 # normal noise, a difference of two lines exceeds six times its median once in 20,000.
 NOISE = 6.0
-# Of the fall, in the last quarter of the way: a straight line has 25%, shipped models 11% or less.
+# Of the fall, in the last quarter: a straight line has 25%, shipped models 2% of their steps and
+# up to 11% of their way in learning rates.
 STILL = 0.18
-# The fall in the last third of the way against that in the first third after warm-up: 1 is a
-# straight line, a loss that halves again and again each tenth of the way has 0.01.
+LEFT = 0.5  # of the loss: who has lost half of it learns at a useful rate. Shipped models: 28%
+# The fall in the last third of the way against that in the first: 1 is a straight line; below this
+# the curve flattens, above its inverse a plateau came first.
 STRAIGHT = 0.5
 # Of the best value. Two neighbouring validations of a converged run differ by less than 2%.
 WORSE = 0.05
 SCORE_POINTS = 1.0  # of a percentage or BLEU, below which nothing is said however small the best is
 # At or above this a score on real data is rare, and a leak common.
-TOO_GOOD = {
-    "accuracy": 99.95,
-    "exact": 99.95,
-    "f1": 99.95,
-    "bleu": 95.0,
-    "chrf": 97.0,
-    "map": 99.95,
-}
+TOO_GOOD = dict.fromkeys(("accuracy", "exact", "f1", "map"), 99.95) | {"bleu": 95.0, "chrf": 97.0}
 MANY = 200  # validation examples; of fewer, all right is no miracle
 
 
@@ -126,55 +121,62 @@ def spikes(history: History, recipe: Recipe) -> list[Finding]:
     ]
 
 
-def still_falling(history: History, recipe: Recipe, *, finished: bool) -> list[Finding]:
-    """Say if the loss was still falling at the end: too slowly all along, or stopped too early.
+def too_slow(history: History, recipe: Recipe) -> list[Finding]:
+    """Say if the loss falls along a straight line and is far from its end: a rate that is too low.
 
     The way is measured in learning rates rather than in steps, so that a schedule that ends at 0
     does not look like a loss that has come to rest.
     """
-    losses, way = history.losses, _way(history, recipe)
+    way = _way(history)
     if way is None:
         return []
-    smooth = _smooth(losses)
+    losses, smooth = history.losses, _smooth(history.losses)
     fall = smooth[0] - smooth[-1]
     last_quarter = np.interp(0.75, way, smooth) - smooth[-1]
-    if fall <= 0 or last_quarter < max(STILL * fall, NOISE * _noise(losses) / 2):
+    if smooth[-1] < LEFT * smooth[0] or last_quarter < max(STILL * fall, _noticeable(losses)):
         return []
-    first = np.interp(0, way, smooth) - np.interp(1 / 3, way, smooth)
+    first = smooth[0] - np.interp(1 / 3, way, smooth)
     last = np.interp(2 / 3, way, smooth) - smooth[-1]
-    share = (
-        f"{100 * last_quarter / fall:.0f}% of its whole fall came in the last quarter of the way"
-    )
-    rate = recipe.train.learning_rate
-    if first > 0 and last > STRAIGHT * first:
-        return [
-            Finding(
-                kind="learning-rate-low",
-                severity="warning",
-                what="The loss falls along a straight line to the end: the learning rate is too "
-                "low.",
-                evidence=(
-                    f"loss {losses[0]:.4g} at step {history.steps[0]:,}, {losses[-1]:.4g} at step "
-                    f"{history.steps[-1]:,}; {share}",
-                    f"it fell by {first:.3g} in the first third after warm-up, by {last:.3g} in "
-                    "the last",
-                ),
-                remedy="Learn faster; a good rate makes the curve steep first and flat later.",
-                settings={"train.learning_rate": rounded(5 * rate)},
-                step=int(history.steps[-1]),
-            )
-        ]
-    if not finished:
+    if not STRAIGHT * first < last < first / STRAIGHT:
+        return []
+    return [
+        Finding(
+            kind="learning-rate-low",
+            severity="warning",
+            what="The loss falls along a straight line to the end: the learning rate is too low.",
+            evidence=(
+                f"loss {losses[0]:.4g} at step {history.steps[0]:,}, {losses[-1]:.4g} at step "
+                f"{history.steps[-1]:,}",
+                f"it fell by {first:.3g} in the first third of the way, by {last:.3g} in the last",
+            ),
+            remedy="Learn faster; a good rate makes the curve steep first and flat later.",
+            settings={"train.learning_rate": rounded(5 * recipe.train.learning_rate)},
+            step=int(history.steps[-1]),
+        )
+    ]
+
+
+def too_short(history: History, recipe: Recipe) -> list[Finding]:
+    """Say if the loss of a finished run was still falling steeply."""
+    if len(history) < LINES:
+        return []
+    losses, steps, smooth = history.losses, history.steps, _smooth(history.losses)
+    last_quarter = np.interp(0.75 * steps[-1], steps, smooth) - smooth[-1]
+    fall = smooth[0] - smooth[-1]
+    if last_quarter < max(STILL * fall, _noticeable(losses)):
         return []
     return [
         Finding(
             kind="too-short",
             severity="warning",
             what="The loss was still falling steeply when training ended.",
-            evidence=(f"loss {losses[-1]:.4g} at step {history.steps[-1]:,}; {share}",),
+            evidence=(
+                f"loss {losses[-1]:.4g} at step {steps[-1]:,}: {100 * last_quarter / fall:.0f}% of "
+                "its fall came in the last quarter of the steps",
+            ),
             remedy="Train longer.",
             settings={"train.steps": 2 * recipe.train.steps},
-            step=int(history.steps[-1]),
+            step=int(steps[-1]),
         )
     ]
 
@@ -272,15 +274,17 @@ def _noise(losses: np.ndarray) -> float:
     return float(np.median(np.abs(np.diff(losses)))) if len(losses) > 1 else 0.0
 
 
-def _way(history: History, recipe: Recipe) -> np.ndarray | None:
-    """Return how far each line is on the way after warm-up, 0..1; None if that is no way."""
-    if len(history) < LINES or not (history.distance > 0).any():
-        return None
+def _noticeable(losses: np.ndarray) -> float:
+    """Return a difference that is no noise, of losses whose noise smoothing has halved."""
+    return NOISE * _noise(losses) / 2
+
+
+def _way(history: History) -> np.ndarray | None:
+    """Return how far each line is on the way from the first, 0..1; None if that is no way."""
     distance = history.distance
-    after = np.flatnonzero(history.steps >= recipe.train.warmup)
-    if len(after) < LINES or distance[-1] <= distance[after[0]]:
+    if len(history) < LINES or distance[-1] <= distance[0]:
         return None
-    return (distance - distance[after[0]]) / (distance[-1] - distance[after[0]])
+    return (distance - distance[0]) / (distance[-1] - distance[0])
 
 
 def _measured(history: History) -> list[str]:

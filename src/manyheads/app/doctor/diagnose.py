@@ -1,4 +1,4 @@
-"""Everything together: look at what is there of a run, say what is wrong, and what was looked at."""
+"""All of it: look at what is there of a run, say what is wrong, and what was looked at."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,8 @@ from typing import Any, cast
 from torch import nn
 
 from manyheads.app.doctor import curves, heads, leaks, learning, outputs, picture_leaks, weights
-from manyheads.app.doctor.finding import Finding, sort
+from manyheads.app.doctor.causes import by_cause
+from manyheads.app.doctor.finding import Finding
 from manyheads.app.doctor.patient import Patient
 from manyheads.app.doctor.samples import (
     LineSamples,
@@ -100,8 +101,11 @@ def examine(patient: Patient) -> Diagnosis:
         found.looked_at.append(f"weights: {parameters:,} parameters{known}")
         if samples is not None and not broken:
             _behaviour(patient, model, samples, moved, found)
+            found.findings += learning.collapsed_by_rate(
+                found.findings, recipe, moved, history.last_step
+            )
             _heads(patient, model, samples, found)
-    found.findings = sort(_most_telling(found.findings))
+    found.findings = by_cause(found.findings)
     return found
 
 
@@ -122,7 +126,9 @@ def _metrics(patient: Patient, found: Diagnosis) -> None:
     found.findings += curves.diverged(history, recipe)
     found.findings += curves.spikes(history, recipe)
     if not patient.started:
-        found.findings += curves.still_falling(history, recipe, finished=patient.finished)
+        found.findings += curves.too_slow(history, recipe)
+        if patient.finished:
+            found.findings += curves.too_short(history, recipe)
     found.findings += curves.overfitting(history, recipe)
 
 
@@ -225,18 +231,3 @@ def _overlooking(what: str, found: Diagnosis) -> Iterator[None]:
         yield
     except ManyheadsError as error:
         found.not_looked_at.append(f"{what}: {error}")
-
-
-def _most_telling(findings: list[Finding]) -> list[Finding]:
-    """Leave out what only says once more, and less exactly, what another finding says."""
-    kinds = {finding.kind for finding in findings}
-    weaker = {
-        "learning-rate-high": {"nothing-learned", "spikes", "idle-heads", "flat-features", "same"},
-        "non-finite": {"spikes", "diverged"},
-        "diverged": {"spikes"},
-        "same-output": {"same"},
-    }
-    dropped = {other for kind in kinds for other in weaker.get(kind, set())}
-    kept = [finding for finding in findings if finding.kind not in dropped]
-    # Two ways to see the same, such as a straight curve and weights that hardly moved: the first.
-    return list({(each.kind, each.severity): each for each in reversed(kept)}.values())[::-1]

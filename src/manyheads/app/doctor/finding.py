@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from manyheads.data.damage import SEVERITIES, Severity
+from manyheads.data.damage import Severity
 
 SHOWN = 3  # examples that a finding shows
 
@@ -24,11 +24,6 @@ class Finding:
     remedy: str
     settings: Mapping[str, Any] = field(default_factory=dict)  # recipe keys with the values to try
     step: int | None = None  # where it shows
-
-
-def sort(findings: list[Finding]) -> list[Finding]:
-    """Put the worst first; what is equally bad stays in the order in which it was found."""
-    return sorted(findings, key=lambda each: SEVERITIES.index(each.severity))
 
 
 def rounded(value: float) -> float:

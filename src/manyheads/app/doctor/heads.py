@@ -44,8 +44,13 @@ def idle(heads: list[Head], recipe: Recipe) -> list[Finding]:
                 kind="dead-heads",
                 severity="warning",
                 what=f"{_count(silent, heads)} dead: what they write is nothing.",
-                evidence=_shown([f"{h}: writes {100 * h.writes:.2g}%" for h in silent])
-                + ("of what the median head of their layer can write",),
+                evidence=_shown(
+                    [
+                        f"{head}: can write {100 * head.writes:.2g}% of what the median head of "
+                        "its layer can"
+                        for head in silent
+                    ]
+                ),
                 remedy="They were never trained, or cut out. Train longer, start anew, or do "
                 "with fewer.",
                 settings=_fewer(recipe, len(silent) / len(heads)),

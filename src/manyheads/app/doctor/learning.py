@@ -4,7 +4,6 @@ A loss is compared with that of the best answer that knows nothing of the input:
 is asked about. A translator is compared with itself reading the wrong sentences.
 """
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -19,7 +18,7 @@ from manyheads.app.doctor.samples import (
     mean_loss,
     predictions,
 )
-from manyheads.app.doctor.weights import LARGE_STEP, Weights
+from manyheads.app.doctor.weights import HARDLY, LARGE_STEP, Weights
 from manyheads.app.recipe import Recipe, TranslateRecipe
 
 # Of the loss of the best answer that knows nothing of the input: what is closer has learned
@@ -35,6 +34,7 @@ ONE_ANSWER = 0.95
 RARER = 0.8
 # Standard deviation over examples, as a share of the features' size. Shipped models: 0.5 and more.
 FLAT = 1e-3
+COLLAPSE = {"one-answer", "flat-features", "same-output"}
 
 
 class Learned(NamedTuple):
@@ -84,45 +84,75 @@ def nothing_learned(
         ignored = 0 < NOTHING * learned.blind_train <= learned.train
     if not ignored:
         return []
-    evidence = [_compared(learned, samples)]
+    compared = _compared(learned, samples)
     if weights is not None and weights.step > LARGE_STEP:
-        evidence.append(
-            f"a step of the optimizer moves a weight by up to {100 * weights.step:.0f}% of its "
-            "initial size: it forgets faster than it learns"
-        )
-        return [
-            Finding(
-                kind="learning-rate-high",
-                severity="error",
-                what="Nothing was learned: the learning rate is far too high.",
-                evidence=tuple(evidence),
-                remedy="Learn more slowly. Weights that large do not recover: train anew with "
-                "another --out.",
-                settings={
-                    "train.learning_rate": rounded(
-                        recipe.train.learning_rate * LARGE_STEP / (10 * weights.step)
-                    ),
-                    "train.warmup": max(2 * recipe.train.warmup, recipe.train.steps // 20),
-                },
-                step=step,
-            )
-        ]
-    evidence += [f"training example: {each}" for each in _examples(samples)]
+        return [too_fast(compared, recipe, weights, step)]
+    if weights is not None and weights.moved < HARDLY:
+        return [_too_slow(compared, recipe, weights, step)]
     return [
         Finding(
             kind="nothing-learned",
             severity="error",
             what="The model does not look at its input: its answers are as good without it.",
-            evidence=tuple(evidence),
+            evidence=(compared, *(f"training example: {each}" for each in _examples(samples))),
             remedy="Do these belong together? If labels or sides were mixed up, repair the data "
-            "(`manyheads check-data`). If they are right, train longer, and try other rates.",
-            settings={
-                "train.learning_rate": rounded(recipe.train.learning_rate / 3),
-                "train.warmup": max(2 * recipe.train.warmup, recipe.train.steps // 20),
-            },
+            "(`manyheads check-data`). If they are right, train longer, and try a third and three "
+            "times of train.learning_rate.",
             step=step,
         )
     ]
+
+
+def collapsed_by_rate(
+    found: list[Finding], recipe: Recipe, weights: Weights | None, step: int
+) -> list[Finding]:
+    """Say if the learning rate is why a model has one answer for all."""
+    collapsed = [each for each in found if each.kind in COLLAPSE]
+    if not collapsed or weights is None or weights.step <= LARGE_STEP:
+        return []
+    return [too_fast(collapsed[0].evidence[0], recipe, weights, step)]
+
+
+def too_fast(evidence: str, recipe: Recipe, weights: Weights, step: int) -> Finding:
+    """Say that steps were too large, and which would not be."""
+    rate = recipe.train.learning_rate * LARGE_STEP / (10 * weights.step)
+    return Finding(
+        kind="learning-rate-high",
+        severity="error",
+        what="The learning rate is far too high: nothing was learned, or nothing is left of it.",
+        evidence=(
+            evidence,
+            f"a step of the optimizer moves a weight by up to {100 * weights.step:.0f}% of its "
+            "initial size: it forgets faster than it learns",
+        ),
+        remedy="Weights that large do not recover: train anew with another --out.",
+        settings=gentler(recipe) | {"train.learning_rate": rounded(rate)},
+        step=step,
+    )
+
+
+def _too_slow(compared: str, recipe: Recipe, weights: Weights, step: int) -> Finding:
+    return Finding(
+        kind="learning-rate-low",
+        severity="error",
+        what="Nothing was learned: the learning rate is far too low, or training too short.",
+        evidence=(
+            compared,
+            f"the median matrix differs from its initial values by {100 * weights.moved:.2g}% of "
+            "their norm",
+        ),
+        remedy="Learn faster.",
+        settings={"train.learning_rate": rounded(10 * recipe.train.learning_rate)},
+        step=step,
+    )
+
+
+def gentler(recipe: Recipe) -> dict[str, object]:
+    """Settings with which a run that collapsed may not."""
+    return {
+        "train.learning_rate": rounded(recipe.train.learning_rate / 3),
+        "train.warmup": max(2 * recipe.train.warmup, recipe.train.steps // 20),
+    }
 
 
 def by_heart(learned: Learned, samples: Samples, recipe: Recipe, step: int) -> list[Finding]:
@@ -137,8 +167,9 @@ def by_heart(learned: Learned, samples: Samples, recipe: Recipe, step: int) -> l
     if not known:
         return []
     settings: dict[str, object] = {}
-    if hasattr(recipe.config(), "dropout"):
-        settings["model.dropout"] = rounded(min(recipe.config().dropout + 0.2, 0.5))
+    dropout = getattr(recipe.config(), "dropout", None)
+    if dropout is not None:
+        settings["model.dropout"] = rounded(min(dropout + 0.2, 0.5))
     if isinstance(recipe, TranslateRecipe):
         settings["tokenizer.sampling"] = max(recipe.tokenizer.sampling, 0.1)
     return [
@@ -186,10 +217,7 @@ def one_answer(
                 if isinstance(samples, PictureSamples)
                 else "."
             ),
-            settings={
-                "train.learning_rate": rounded(recipe.train.learning_rate / 3),
-                "train.warmup": max(2 * recipe.train.warmup, recipe.train.steps // 20),
-            }
+            settings=gentler(recipe)
             | ({"train.class_weights": "balanced"} if isinstance(samples, PictureSamples) else {}),
             step=step,
         )
@@ -270,8 +298,3 @@ def _class_name(samples: Samples, number: int) -> str:
     if isinstance(samples, LineSamples) and samples.classes:
         return repr(samples.classes[number])
     return f"token {number}"
-
-
-def is_number(value: float) -> bool:
-    """Say whether a loss can be compared at all."""
-    return math.isfinite(value)

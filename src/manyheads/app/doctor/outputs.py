@@ -1,12 +1,13 @@
 """What a run's model writes: copies, loops, one sentence for all, too short or too long."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import torch
 from torch import nn
 
 from manyheads.app.doctor.finding import SHOWN, Finding, cut, rounded
+from manyheads.app.doctor.learning import gentler
 from manyheads.app.doctor.samples import PairSamples
 from manyheads.app.recipe import Recipe, TranslateRecipe
 from manyheads.data.monolingual import Sentences
@@ -16,7 +17,6 @@ from manyheads.models.causal_lm import CausalLanguageModel
 from manyheads.tasks.decoding import translate
 from manyheads.tasks.language import complete
 from manyheads.tasks.watch import PAIRS, SIGNS, Watch, marked, signs
-from manyheads.train.task import Task
 
 # Characters of the outputs against those of the references. BLEU's brevity penalty (Papineni et al.
 # 2002, section 2.2.2) takes 16% at 0.85. Shipped translators: 0.93 to 1.00.
@@ -36,8 +36,8 @@ class Outputs(NamedTuple):
 
 def translations(model: nn.Module, samples: PairSamples, recipe: TranslateRecipe) -> Outputs:
     """Translate the sample of the validation data, as the recipe searches."""
-    few, task = samples.few[1], cast("Task[object]", samples.valid)
-    found = translate(model, task.tokenizers, few.source, recipe.decode)
+    few = samples.few[1]
+    found = translate(model, samples.tokenizers, few.source, recipe.decode)
     return Outputs(few.source, [best[0].text for best in found], few.target)
 
 
@@ -67,10 +67,7 @@ def one_sentence(found: Outputs, recipe: Recipe, step: int) -> list[Finding]:
             evidence=(f"{len(found.outputs)} times: {cut(found.outputs[0])!r}",),
             remedy="Train longer, learn more slowly, and warm up for longer; if the sides of the "
             "data do not belong together, `manyheads check-data` shows it.",
-            settings={
-                "train.learning_rate": rounded(recipe.train.learning_rate / 3),
-                "train.warmup": max(2 * recipe.train.warmup, recipe.train.steps // 20),
-            },
+            settings=gentler(recipe),
             step=step,
         )
     ]

@@ -29,6 +29,7 @@ from manyheads.data.images import ImageSet
 from manyheads.data.monolingual import Sentences
 from manyheads.data.streamed import StreamedCorpus
 from manyheads.data.text import Corpus
+from manyheads.data.tokenizer import Tokenizers
 from manyheads.models.vit import VitConfig
 from manyheads.streams import generator
 from manyheads.tasks.classify import ClassifyTask, all_answers
@@ -59,6 +60,7 @@ class PairSamples(Samples):
 
     corpora: tuple[Corpus | StreamedCorpus, Corpus]
     few: tuple[Corpus, Corpus]
+    tokenizers: Tokenizers
     mismatched: tuple[Task[Any], Task[Any]]  # every target with the source of another
 
 
@@ -89,7 +91,7 @@ def read_samples(patient: Patient) -> Samples:
     if isinstance(recipe, TranslateRecipe):
         return _pairs(patient, recipe)
     if isinstance(recipe, ClassifyRecipe | ReconstructRecipe):
-        return _pictures(patient, recipe)
+        return _pictures(recipe)
     return _lines(patient, recipe)
 
 
@@ -145,6 +147,7 @@ def _pairs(patient: Patient, recipe: TranslateRecipe) -> PairSamples:
         validation=len(valid),
         corpora=(corpus, valid),
         few=few,
+        tokenizers=tokenizers,
         mismatched=(task(_mismatched(few[0])), task(_mismatched(few[1]))),
     )
 
@@ -199,7 +202,7 @@ def _some_lines(sentences: Sentences) -> Sentences:
     return Sentences([sentences.lines[index] for index in chosen], sentences.origin)
 
 
-def _pictures(patient: Patient, recipe: ClassifyRecipe | ReconstructRecipe) -> PictureSamples:
+def _pictures(recipe: ClassifyRecipe | ReconstructRecipe) -> PictureSamples:
     images = image_splits(recipe.data)
     few = (
         images[0].select(spread(len(images[0]), PICTURES)),

@@ -11,9 +11,9 @@ from manyheads.train.checkpoint import tensors
 
 # Of the norm of the initial weights. Shipped models moved by 1.4 to 6 times it, tiny ones that
 # learned something by at least a quarter.
-HARDLY = 0.05
-# A step of Adam is about the learning rate for every weight (Kingma & Ba 2015, section 2.1). If that
-# is this share of a typical weight, a few steps forget everything; recipes here are below 0.1.
+HARDLY = 0.1
+# A step of Adam is about the learning rate for every weight (Kingma & Ba 2015, section 2.1). If
+# that is this share of a typical weight, a few steps forget all; recipes here are below 0.1.
 LARGE_STEP = 0.3
 
 
