@@ -25,6 +25,9 @@ TRANSLATOR = (
     .replace("log_every = 10", "log_every = 5")
     .replace("validate_every = 30", "validate_every = 120")
     .replace("dropout = 0.1", "dropout = 0.0")
+    .replace("dim = 16", "dim = 32")
+    .replace("hidden = 32", "hidden = 64")
+    .replace("learning_rate = 1e-2", "learning_rate = 8e-3")
 )
 CLASSIFIER = (
     CLASSIFY.replace("steps = 40", "steps = 120")

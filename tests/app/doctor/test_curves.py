@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from manyheads.app.doctor import curves
+from manyheads.app.doctor.finding import Finding
 from manyheads.app.paths import shipped
 from manyheads.app.recipe import Recipe, read_recipe
 from manyheads.train.history import History, Line, read_history
@@ -40,7 +41,7 @@ def history(
 
 X = np.linspace(0, 1, STEPS)
 HEALTHY = 1 + 5 * np.exp(-8 * X) + NOISE
-EVERY: list[Callable[[History, Recipe], list[curves.Finding]]] = [
+EVERY: list[Callable[[History, Recipe], list[Finding]]] = [
     curves.non_finite,
     curves.diverged,
     curves.spikes,
