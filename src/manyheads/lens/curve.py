@@ -54,22 +54,27 @@ def draw_curve(
     if validations:
         at, values = zip(*validations, strict=True)
         axes.plot(at, values, "o--", color="#4477aa", markersize=3, linewidth=1, label="validation")
-    top = axes.get_ylim()[1]
-    for number, mark in enumerate(sorted(set(marks))):
+    low, high = axes.get_ylim()
+    chosen = sorted(set(marks))
+    line = 0.06 * (high - low)  # room above the curve for a name each
+    axes.set_ylim(low, high + line * len(chosen))
+    for number, mark in enumerate(chosen):
         colour, dashes = LOOKS[mark.severity]
         axes.axvline(mark.step, color=colour, linestyle=dashes, linewidth=1.2)
         left = mark.step < 0.7 * max(steps)
-        axes.annotate(
+        axes.text(
+            mark.step,
+            high + line * (len(chosen) - number - 0.5),
             f" {mark.name} ",
-            (mark.step, top),
-            xytext=(0, -SIZE * 1.5 * (number + 1)),
-            textcoords="offset points",
             ha="left" if left else "right",
+            va="center",
             color=colour,
             fontsize=SIZE,
         )
     axes.set(xlabel="step", ylabel="loss")
-    axes.legend(fontsize=SIZE, frameon=False, loc="lower left" if marks else "best")
+    axes.legend(
+        fontsize=SIZE, frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1), borderpad=0
+    )
     text, font = Fonts([title]).choose(title, SIZE + 2)
     axes.set_title(text, fontproperties=font, loc="left")
     path.parent.mkdir(parents=True, exist_ok=True)

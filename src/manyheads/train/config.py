@@ -80,5 +80,6 @@ class TrainConfig:
             )
         if self.restart and self.restart.step >= self.steps:
             raise ValueError(
-                f"restart.step is {self.restart.step} and steps {self.steps}: restart before the end"
+                f"restart.step is {self.restart.step} and steps {self.steps}: restart before the "
+                "end"
             )

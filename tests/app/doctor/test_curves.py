@@ -81,7 +81,7 @@ def test_a_loss_that_is_no_number(recipe: Recipe) -> None:
     (found,) = curves.non_finite(History(history(HEALTHY).training, [], 401), recipe)
     assert (found.kind, found.severity, found.step) == ("non-finite", "error", 401)
     assert "at step 400, the loss was 1.032" in found.evidence[1]
-    assert found.settings == {"train.learning_rate": 1e-3, "train.warmup": 20, "train.clip": 1.0}
+    assert found.settings == {"train.learning_rate": 1e-3, "train.warmup": 15, "train.clip": 1.0}
 
 
 def test_divergence(recipe: Recipe) -> None:

@@ -22,6 +22,7 @@ SOUND = Weights(moved=1.0, step=0.05)
         (Learned(0.68, 0.70, 0.69, 0.69), SOUND, "nothing-learned"),
         (Learned(2.50, 2.40, 0.69, 0.69), Weights(30.0, 4.0), "learning-rate-high"),
         (Learned(0.69, 0.69, 0.69, 0.69), Weights(0.01, 0.0005), "learning-rate-low"),
+        (Learned(0.69, 0.69, 0.69, 0.69), Weights(0.01, 0.03), "too-short"),  # a few steps
         (Learned(0.01, 3.00, 0.69, 0.69), SOUND, "by-heart"),
         (Learned(0.01, 0.60, 0.69, 0.69), SOUND, ""),  # overfitting, if it was better before
     ],

@@ -10,12 +10,13 @@ ONE_FOR_ALL = {"same-output", "one-answer", "flat-features", "idle-heads"}
 # What follows from a finding follows from it, and needs no remedy of its own.
 FOLLOWS = {
     "non-finite": {"spikes", "diverged"},
-    "diverged": {"spikes"},
-    "learning-rate-high": {"spikes", *ONE_FOR_ALL, *OUTPUTS},
+    "learning-rate-high": {"diverged", "spikes", *ONE_FOR_ALL, *OUTPUTS},
     "learning-rate-low": {*ONE_FOR_ALL, *OUTPUTS},
+    "too-short": {*ONE_FOR_ALL, "repeated", "same", "empty", "length"},
     "nothing-learned": {"spikes", "overfitting", "overconfident", *ONE_FOR_ALL, *OUTPUTS},
     "by-heart": {"overfitting", "overconfident", *OUTPUTS},
     "same-output": OUTPUTS,
+    "diverged": {"spikes"},
 }
 # What a sick curve shows by chance, and what would be the wrong advice beside the first.
 CONTRADICTED = {

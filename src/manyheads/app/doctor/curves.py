@@ -1,7 +1,7 @@
 """What the curves of a run show: its learning rate, its length, and overfitting.
 
 Thresholds are shares of the fall: what the loss lost from its first line to its lowest. The curves
-of the five shipped models are far on the healthy side of each; tests/app/doctor has the figures.
+of the five shipped models are far on the healthy side of each; see docs/doctor.md.
 """
 
 import numpy as np
@@ -258,9 +258,15 @@ def slower(recipe: Recipe, times: float) -> dict[str, object]:
     train = recipe.train
     settings: dict[str, object] = {
         "train.learning_rate": rounded(train.learning_rate / times),
-        "train.warmup": max(2 * train.warmup, train.steps // 20),
+        "train.warmup": longer_warmup(recipe),
     }
     return settings if train.clip else settings | {"train.clip": 1.0}
+
+
+def longer_warmup(recipe: Recipe) -> int:
+    """Double the warm-up; at least a twentieth of the run, at most a quarter."""
+    train = recipe.train
+    return min(max(2 * train.warmup, train.steps // 20), max(train.steps // 4, 1))
 
 
 def _smooth(losses: np.ndarray) -> np.ndarray:
