@@ -1,7 +1,5 @@
 """manyheads check-data."""
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +10,6 @@ if TYPE_CHECKING:
     from manyheads.app.check import Checked, Cleaned
     from manyheads.app.check_images import CheckedImages
     from manyheads.data.image_checks import PictureFinding
-
-COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def run(
@@ -84,7 +80,7 @@ def _check_images(
 ) -> None:
     from manyheads.app.check import is_recipe
     from manyheads.app.check_images import check_image_recipe, check_images
-    from manyheads.cli.show import print_json
+    from manyheads.cli.show import print_findings, print_json
     from manyheads.errors import UsageError
 
     if any(each is not None for each in given):
@@ -102,7 +98,7 @@ def _check_images(
             heading = f"{each.name}: {len(each.images):,} pictures"
             if each.images.classes:
                 heading += f", {len(each.images.classes)} classes"
-            _show_findings(
+            print_findings(
                 heading,
                 [
                     (f.severity, f.count, "", f"{f.what} [{f.kind}]", f"{_examples(f)}\n{f.remedy}")
@@ -178,6 +174,8 @@ def _column(text: str | None) -> str | int | None:
 
 
 def _show(checked: "Checked") -> None:
+    from manyheads.cli.show import print_findings
+
     rows = []
     for finding in checked.findings:
         more = ", ..." if finding.count > len(finding.lines) else ""
@@ -185,36 +183,7 @@ def _show(checked: "Checked") -> None:
         lines = ", ".join(map(str, finding.lines)) + more
         words = f"{finding.what}{side} [{finding.kind}]"
         rows.append((finding.severity, finding.count, lines, words, finding.remedy))
-    _show_findings(f"{checked.place.origin}: {len(checked.checker):,} pairs", rows)
-
-
-def _show_findings(heading: str, rows: Sequence[tuple[str, int, str, str, str]]) -> None:
-    """Print a table of severity, count, lines, what it is, and more about it."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    if not rows:
-        print(f"{heading}, nothing to complain of")
-        return
-    counts = Counter(severity for severity, *_ in rows)
-    counted = [
-        f"{counts[name]} {name}{'s' * (counts[name] > 1)}" for name in COLOURS if counts[name]
-    ]
-    print(f"{heading}, {', '.join(counted)}")
-    table = Table(box=None, show_header=True, header_style="bold", pad_edge=False)
-    table.add_column("")
-    table.add_column("count", justify="right")
-    with_lines = any(lines for _, _, lines, _, _ in rows)
-    if with_lines:
-        table.add_column("lines", max_width=20)
-    table.add_column("what, and what to do")
-    for severity, count, lines, what, more in rows:
-        words = Text(f"{what}\n", style="bold")
-        words.append(more, style="not bold")
-        where = [lines] if with_lines else []
-        table.add_row(Text(severity, style=COLOURS[severity]), f"{count:,}", *where, words)
-    Console().print(table)
+    print_findings(f"{checked.place.origin}: {len(checked.checker):,} pairs", rows)
 
 
 def _as_json(checked: "Checked") -> dict[str, object]:

@@ -14,6 +14,7 @@ from manyheads.cli import (
     classify,
     compare,
     convert,
+    doctor,
     evaluate,
     fetch,
     fill,
@@ -49,6 +50,7 @@ for verb in (
     models,
     check_data,
     advise,
+    doctor,
     fetch,
 ):
     app.command(name=verb.__name__.rpartition(".")[2].replace("_", "-"))(verb.run)

@@ -2,13 +2,15 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manyheads.app.predict import Predictor
 
+COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}  # of severities
 WIDEST = 12  # classes of a confusion matrix that a terminal has room for
 
 
@@ -81,6 +83,43 @@ def _print_timing(timing: Mapping[str, Any]) -> None:
         f"95% within {timing['p95_milliseconds']:.0f} ms "
         f"({timing['device']}, threads: {timing['threads']})"
     )
+
+
+Row = tuple[str, int | None, str, str, str]  # severity, count, lines, what it is, more about it
+
+
+def print_findings(
+    heading: str, rows: Sequence[Row], *, none: str = "nothing to complain of"
+) -> None:
+    """Print a table of findings; its count and lines only if there are any."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        print(f"{heading}, {none}")
+        return
+    counts = Counter(severity for severity, *_ in rows)
+    counted = [
+        f"{counts[name]} {name}{'s' * (counts[name] > 1)}" for name in COLOURS if counts[name]
+    ]
+    print(f"{heading}, {', '.join(counted)}")
+    table = Table(box=None, show_header=True, header_style="bold", pad_edge=False)
+    table.add_column("")
+    with_counts = any(count is not None for _, count, *_ in rows)
+    if with_counts:
+        table.add_column("count", justify="right")
+    with_lines = any(lines for _, _, lines, _, _ in rows)
+    if with_lines:
+        table.add_column("lines", max_width=20)
+    table.add_column("what, and what to do")
+    for severity, count, lines, what, more in rows:
+        words = Text(f"{what}\n", style="bold")
+        words.append(more, style="not bold")
+        number = [f"{count or 0:,}"] if with_counts else []
+        where = [lines] if with_lines else []
+        table.add_row(Text(severity, style=COLOURS[severity]), *number, *where, words)
+    Console().print(table)
 
 
 def other_use(predictor: "Predictor") -> str:

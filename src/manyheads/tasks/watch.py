@@ -86,25 +86,34 @@ SIGNS = {
 }
 
 
-def signs(sources: Sequence[str], outputs: Sequence[str], references: Sequence[str]) -> Signs:
-    """Look for all signs in the outputs."""
+def marked(
+    sources: Sequence[str], outputs: Sequence[str], references: Sequence[str]
+) -> dict[str, list[int]]:
+    """Look for all signs in the outputs but their length; say by name which have them."""
     pairs = list(zip(sources, outputs, strict=True))
     meant = defaultdict(set)
     for source, output in pairs:
         meant[_normal(output)].add(_normal(source))
     script = _main_script("".join(references))
     found = {
-        "repeated": sum(map(_repeats, outputs)),
-        "copied": sum(_copies(source, output) for source, output in pairs),
-        "empty": sum(not output.strip() and bool(source.strip()) for source, output in pairs),
-        "same": sum(bool(_normal(o)) and len(meant[_normal(o)]) > 1 for o in outputs),
-        "wrong_script": sum(
+        "repeated": map(_repeats, outputs),
+        "copied": (_copies(source, output) for source, output in pairs),
+        "empty": (not output.strip() and bool(source.strip()) for source, output in pairs),
+        "same": (bool(_normal(o)) and len(meant[_normal(o)]) > 1 for o in outputs),
+        "wrong_script": (
             _share(reference, script) >= 0.5 and 0 <= _share(output, script) < 0.25
             for output, reference in zip(outputs, references, strict=True)
         ),
     }
+    return {name: [n for n, has in enumerate(each) if has] for name, each in found.items()}
+
+
+def signs(sources: Sequence[str], outputs: Sequence[str], references: Sequence[str]) -> Signs:
+    """Look for all signs in the outputs."""
+    found = marked(sources, outputs, references)
     length = sum(map(len, outputs)) / max(1, sum(map(len, references)))
-    return Signs(length, **{name: 100 * count / len(pairs) for name, count in found.items()})
+    shares = {name: 100 * len(which) / len(sources) for name, which in found.items()}
+    return Signs(length, **shares)
 
 
 class Watch:
@@ -136,14 +145,17 @@ class Watch:
 
     def remarks(self, found: Signs) -> dict[str, str]:
         """Say in plain words what is wrong, by the sign's name; nothing if nothing is."""
+        return {name: f"{what}. {SIGNS[name].advice}" for name, what in self.found(found).items()}
+
+    def found(self, found: Signs) -> dict[str, str]:
+        """Say the same without advice."""
         if len(self.sources) < PAIRS:
             return {}
         said = {}
         for name, sign in SIGNS.items():
             value, usual = getattr(found, name), getattr(self.usual, name)
             if value < usual - sign.low or value > usual + sign.high:
-                finding = sign.finding.format(value=value, usual=usual)
-                said[name] = f"{finding}. {sign.advice}"
+                said[name] = sign.finding.format(value=value, usual=usual)
         return said
 
 

@@ -19,6 +19,7 @@ from manyheads.train.checkpoint import Progress
 from manyheads.train.config import TrainConfig
 from manyheads.train.depth import freeze, rest
 from manyheads.train.device import autocast
+from manyheads.train.history import NON_FINITE
 from manyheads.train.interrupt import stop_signals
 from manyheads.train.log import MetricsLog
 from manyheads.train.meter import Meter
@@ -91,7 +92,11 @@ def fit(
                 step = progress.step + 1
                 # Reseeding by step makes dropout a pure function of (seed, step): nothing to store.
                 torch.manual_seed(stream(seed, "dropout", step))
-                loss, logs = update(model, task, window, config, optimizer, step, device)
+                try:
+                    loss, logs = update(model, task, window, config, optimizer, step, device)
+                except NonFiniteLossError:
+                    log.write({"step": step, "epoch": progress.epoch, NON_FINITE: 1})
+                    raise
                 average.after_step(model, step)
                 progress.step = step
                 progress.index += len(window)

@@ -1,0 +1,37 @@
+"""The page about the doctor: it lists every finding, and its thresholds are those of the code."""
+
+import re
+from pathlib import Path
+
+from manyheads.app.doctor import curves, heads, leaks, learning, outputs, picture_leaks, weights
+from manyheads.tasks.watch import SIGNS
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
+SOURCES = "".join(
+    path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "src" / "manyheads" / "app" / "doctor").glob("*.py"))
+)
+
+
+def test_every_finding_is_listed() -> None:
+    """And nothing else."""
+    code = set(re.findall(r'kind="([a-z-]+)"', SOURCES)) | {"learning-rate-low", "too-short"}
+    code |= {name.replace("_", "-") for name in SIGNS} - {"length-ratio"}
+    rows = [line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `")]
+    listed = {name for row in rows for name in re.findall(r"`([a-z][a-z -]+)`", row)}
+    assert {name for name in listed if not name.startswith("label-in-")} == code - {
+        "label-in-pixels"
+    }
+    assert "`label-in-pixels`" in PAGE
+
+
+def test_the_thresholds_of_the_page() -> None:
+    """As the rules have them."""
+    assert (curves.LOST, curves.JUMP, curves.NOISE, curves.STILL) == (0.25, 0.10, 6.0, 0.18)
+    assert (curves.LEFT, curves.WORSE, curves.MANY) == (0.5, 0.05, 200)
+    assert (weights.HARDLY, weights.SMALL_STEP, weights.LARGE_STEP) == (0.1, 0.005, 0.3)
+    assert (learning.SOURCE_GAIN, learning.HALF, learning.ONE_ANSWER) == (0.05, 0.5, 0.95)
+    assert (heads.SILENT, heads.UNIFORM, heads.ONE_TOKEN, heads.ALIKE) == (0.01, 0.99, 0.95, 0.02)
+    assert (outputs.SHORT, outputs.LONG) == (0.85, 1.15)
+    assert (leaks.SOME, leaks.MANY, leaks.GIVEN, picture_leaks.TOLD) == (0.01, 0.10, 0.10, 0.95)
