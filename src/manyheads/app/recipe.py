@@ -183,8 +183,9 @@ class _Recipe(Table, ABC):
                 raise RecipeError(
                     f"model.{key} is {value!r}, but the data make it {derived[key]}: leave it out."
                 )
-            if key not in derived and isinstance(value, int | float):
-                _check_range(key, value, whole=type(getattr(base, key)) is int)
+            usual = getattr(base, key)  # may be 0 where that stands for none
+            if key not in derived and isinstance(value, int | float) and value != usual:
+                _check_range(key, value, whole=type(usual) is int)
         try:
             config: Config = TypeAdapter(type(base)).validate_python(
                 asdict(base) | changes | derived
