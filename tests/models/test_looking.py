@@ -99,7 +99,9 @@ def test_recurrent_translators_show_alignment_and_gates(name: str) -> None:
     config = SEQ2SEQS[name]
     _, trace = traced(config, examples=1)
     sites = [str(found.site) for found in attention_maps(trace) if found.site.kind == "cross"]
-    expected = [] if config.attention == "none" else [f"decoder layer {config.decoder_layers} cross"]
+    expected = (
+        [] if config.attention == "none" else [f"decoder layer {config.decoder_layers} cross"]
+    )
     assert sites == expected
     kept = {str(entry.site) for entry in trace if isinstance(entry, RecurrentRecord)}
     directions = 1 + config.bidirectional

@@ -152,14 +152,12 @@ class Blocks(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         model = Coatnet(STAGED["coatnet-0"])  # type: ignore[arg-type]
-        self.stem, self.blocks = model.stem, model.stages[0]
+        self.stem, self.blocks = model.stem, nn.Sequential(*model.stages[0].children())
 
     def forward(self, images: Tensor) -> Tensor:
         see_through(self.stem)
         x = self.stem(images)
-        for block in self.blocks:  # type: ignore[union-attr]
-            x = block(x)
-        return x
+        return self.blocks(x)
 
 
 class PooledBlocks(Blocks):
@@ -168,7 +166,7 @@ class PooledBlocks(Blocks):
     def __init__(self) -> None:
         nn.Module.__init__(self)
         model = Coatnet(STAGED["coatnet as timm trains"])  # type: ignore[arg-type]
-        self.stem, self.blocks = model.stem, model.stages[0]
+        self.stem, self.blocks = model.stem, nn.Sequential(*model.stages[0].children())
 
 
 PARTS: dict[str, tuple[Callable[[], nn.Module], int]] = {

@@ -76,4 +76,3 @@ class Gallery:
 def peak_of(matrices: Sequence[Matrix]) -> float:
     """Find the largest weight, or 1 if there is none."""
     return max((value for matrix in matrices for row in matrix for value in row), default=0) or 1.0
-

@@ -191,13 +191,11 @@ def _map(found: Attention, layout: _Layout, crop: Crop) -> MapView:
             f"{queries} and {key_places.count} tokens stand in the picture: record the whole "
             "model, from pixels on."
         )
-    columns = layout.number(key_places)
     rows = None if pooled else layout.number(places)
+    columns = layout.number(key_places)
     return map_view(
         found.site,
-        found.merged(
-            Groups.of(1) if pooled else layout.groups(places), layout.groups(key_places)
-        ),
+        found.merged(Groups.of(1) if pooled else layout.groups(places), layout.groups(key_places)),
         rows=["learned query"] if rows is None else layout.views[rows].labels,
         columns=layout.views[columns].labels,
         what=_what(found, places, key_places),
@@ -217,6 +215,8 @@ def _what(found: Attention, places: Places, key_places: Places) -> str:
         what = f"{whose} to those in its window of {high} x {wide}"
         if any(found.windows.shift):
             what += ", shifted by {} and {}".format(*found.windows.shift)
+        elif "shifted" in found.site.kind:
+            what += ", not shifted: it covers the grid"
     elif not found.square:
         what = "{} to {} x {} keys, convolved with a stride".format(whose, *key_places.grid)
     else:
@@ -230,8 +230,9 @@ def _rollout(layers: Sequence[Attention], pool: Attention | None, layout: _Layou
     start, whence = _start(places, pool)
     groups = layout.groups(places)
     shares = torch.zeros(groups.count).index_add_(0, groups.index, rollout(layers, start))
+    rest = f" with the {' and the '.join(places.extra)}" if places.extra else ""
     return RolloutView(
-        f"attention rollout through {len(layers)} layers, {whence}; sums to 1",
+        f"attention rollout through {len(layers)} layers, {whence}; sums to 1{rest}",
         layout.number(places),
         shares.double().round(decimals=DECIMALS).tolist(),
     )

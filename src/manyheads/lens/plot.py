@@ -175,7 +175,10 @@ def plot_image(
         scale = across / view.width, down / view.height
         if min(min(box[2] * scale[1], box[3] * scale[0]) for box in laid.boxes) >= 0.4:
             for box, weight in zip(laid.boxes, [w for row in weights for w in row], strict=True):
-                x, y = left + (box[1] + box[3] / 2) * scale[0], top + (box[0] + box[2] / 2) * scale[1]
+                x, y = (
+                    left + (box[1] + box[3] / 2) * scale[0],
+                    top + (box[0] + box[2] / 2) * scale[1],
+                )
                 _number(canvas, x, y, weight, peak)
         canvas.scale(left, bottom + 0.1, peak)
         canvas.write(left + across, bottom + 0.16, name, ha="right", va="center_baseline")
@@ -199,8 +202,10 @@ def _counted(view: ImageView, found: MapView) -> str:
     assert found.column_grid is not None
     grid = view.grids[found.column_grid]
     what = "patches" if found.row_grid in (None, found.column_grid) else "keys"
-    windows = f", {len(found.windows)} windows" if found.windows is not None else ""
-    return f"{grid.rows} x {grid.columns} {what}{windows}"
+    if found.windows is not None:
+        count = len(found.windows)
+        what += f", {count} window" + ("s" if count > 1 else "")
+    return f"{grid.rows} x {grid.columns} {what}"
 
 
 def _extent(grid: GridView) -> tuple[float, float]:
@@ -240,9 +245,7 @@ def _attention(axes: "Axes", view: ImageView, grid: GridView, weights: Matrix) -
     """Draw the weight of each token below the picture."""
     peak = peak_of([weights])
     colours = [shade(weight / peak) for row in weights for weight in row]
-    _boxes(
-        axes, view, grid.boxes, facecolors=colours, linewidths=0, antialiaseds=False, zorder=-1
-    )
+    _boxes(axes, view, grid.boxes, facecolors=colours, linewidths=0, antialiaseds=False, zorder=-1)
 
 
 def _boxes(axes: "Axes", view: ImageView, boxes: Sequence[Box], **look: Any) -> None:

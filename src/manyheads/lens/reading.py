@@ -164,7 +164,9 @@ def side_limit(found: Sequence[Attention], budget: int = BUDGET) -> int:
     """Say how many tokens a side may have so that all maps together have `budget` weights."""
 
     def weights(side: int) -> int:
-        return sum(each.heads * min(each.shape[0], side) * min(each.shape[1], side) for each in found)
+        return sum(
+            each.heads * min(each.shape[0], side) * min(each.shape[1], side) for each in found
+        )
 
     low, high = 1, max((max(each.shape) for each in found), default=1)
     while low < high:

@@ -24,8 +24,8 @@ from manyheads.nn.cache import KeyValueCache, rows_of_beams, rows_of_sentences
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.feedforward import FeedForward, GatedFeedForward
 from manyheads.nn.linear import Linear
-from manyheads.nn.places import leave
 from manyheads.nn.masks import padding_mask
+from manyheads.nn.places import leave
 from manyheads.nn.readout import Readout, logits
 from manyheads.nn.residual import PostNorm, PreNorm
 from manyheads.nn.stack import Decoder, Encoder

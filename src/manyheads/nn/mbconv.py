@@ -57,7 +57,9 @@ class MBConv(nn.Module):
     What lies between norm and sum is `layers`, built by `mbconv`; `shortcut` fits x to the sum.
     """
 
-    def __init__(self, layers: nn.Sequential, shortcut: nn.Module, *, drop_path: float = 0.0) -> None:
+    def __init__(
+        self, layers: nn.Sequential, shortcut: nn.Module, *, drop_path: float = 0.0
+    ) -> None:
         super().__init__()
         self.layers = layers
         self.shortcut = shortcut

@@ -10,6 +10,7 @@ arithmetic"; Araujo et al. 2019, "Computing Receptive Fields", equations 1 to 4.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -17,6 +18,14 @@ from torch import Tensor, nn
 from manyheads.nn.trace import active
 
 Grid = tuple[int, int]
+
+
+@runtime_checkable
+class _Padding(Protocol):
+    """What stands in front of a convolution that is padded by the size of its input."""
+
+    def zeros(self, length: int) -> Grid:
+        """Count the zeros in front of a side of this length, and behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +76,7 @@ class Places:
         """How many tokens there are in all."""
         return len(self.extra) + self.rows.count * self.columns.count
 
-    def through(
-        self, size: int, stride: int = 1, zeros: Grid = (0, 0), *, grid: Grid
-    ) -> "Places":
+    def through(self, size: int, stride: int = 1, zeros: Grid = (0, 0), *, grid: Grid) -> "Places":
         """Say where the tokens of a convolution or a pool stand; extra tokens pass by."""
         return replace(
             self,
@@ -143,9 +150,9 @@ def put_in_front(names: tuple[str, ...]) -> None:
 
 def _zeros(part: nn.Module, length: int, padding: int) -> Grid:
     pad = getattr(part, "pad", None)
-    return pad.zeros(length) if hasattr(pad, "zeros") else (padding, padding)
+    return pad.zeros(length) if isinstance(pad, _Padding) else (padding, padding)
 
 
-def _one(number: object) -> int:
+def _one(number: int | tuple[int, ...]) -> int:
     """Read what torch writes as one number or as two."""
-    return int(number[0] if isinstance(number, tuple) else number)  # type: ignore[call-overload]
+    return number[0] if isinstance(number, tuple) else number

@@ -105,6 +105,7 @@ class Windows:
         rows, columns = self.shift
         return x.roll((direction * rows, direction * columns), dims=(1, 2))
 
+
 def _bands(length: int, size: int, shift: int) -> Int[Tensor, "{length}"]:
     """Whole windows, what is left of the last, and what the shift brought round, along one axis."""
     if not shift:
