@@ -202,6 +202,8 @@ def _counted(view: ImageView, found: MapView) -> str:
     assert found.column_grid is not None
     grid = view.grids[found.column_grid]
     what = "patches" if found.row_grid in (None, found.column_grid) else "keys"
+    if grid.merged > 1:
+        what = f"groups of {grid.merged} x {grid.merged} {what}"
     if found.windows is not None:
         count = len(found.windows)
         what += f", {count} window" + ("s" if count > 1 else "")
@@ -372,4 +374,6 @@ def _image_legend(view: ImageView, found: MapView) -> str:
         rest = sum(sum(found.mean[row][: len(extra)]) for row in readers) / len(readers)
         own = "to itself" if len(readers) == 1 else "among themselves"
         return f"{place}, attention from the {whose} to each patch, {rest:.2f} of it {own}"
-    return f"{place}, attention that each patch receives, mean over all patches; sums to 1"
+    total = sum(sum(row) for row in view.received(found, found.mean))
+    sums = "sums to 1" if abs(total - 1) < 0.01 else f"{total:.2f} in all, the rest to padding"
+    return f"{place}, attention that each patch receives, mean over all patches; {sums}"
