@@ -19,7 +19,7 @@ from manyheads.models.resnet import ResNetConfig
 from manyheads.models.resnet_v2 import ResNetV2Config
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.swin import SwinConfig
-from manyheads.models.tagger import EncoderTaggerConfig
+from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vgg import VggConfig
 from manyheads.models.vit import VitConfig
@@ -182,8 +182,14 @@ def shrink_convolutional(config: Convolutional) -> Convolutional:
     )
 
 
+OTHERS: dict[str, RecurrentTaggerConfig | MlpConfig] = {}
+
 for _name, _config in PRESETS.items():
-    if isinstance(_config, TransformerConfig):
+    if isinstance(_config, RecurrentTaggerConfig):
+        OTHERS[_name] = replace(_config, vocabulary=11, dim=6, hidden=8)
+    elif isinstance(_config, MlpConfig):
+        OTHERS[_name] = replace(_config, height=4, width=6, hidden=(8,), classes=5)
+    elif isinstance(_config, TransformerConfig):
         TRANSFORMERS[_name] = shrink_transformer(_config)
     elif isinstance(_config, Seq2SeqConfig):
         SEQ2SEQS[_name] = shrink_seq2seq(_config)
@@ -201,6 +207,20 @@ for _name, _config in PRESETS.items():
         CONVOLUTIONAL[_name] = shrink_convolutional(_config)
     elif isinstance(_config, VitConfig):
         VITS[_name] = shrink_vit(_config)
+
+# Every preset by its name.
+ALL: dict[str, Config] = {
+    **TRANSFORMERS,
+    **SEQ2SEQS,
+    **READERS,
+    **VITS,
+    **DEITS,
+    **CCTS,
+    **STAGED,
+    **HYBRIDS,
+    **CONVOLUTIONAL,
+    **OTHERS,
+}
 
 # What no preset has selected, but a recipe may.
 _base, _vit = TRANSFORMERS["transformer-base"], VITS["vit-b"]

@@ -138,6 +138,9 @@ def test_what_a_generator_looks_at(generator: Generator) -> None:
     assert answer == generator("eins zwei")
     assert view.source[0] == "<s>"
     (found,) = view.maps
+    assert found.row_spans is not None
+    assert found.row_spans[0] is None
+    assert "".join("eins zwei"[b:e] for b, e in filter(None, found.row_spans)) == "einszwei"
     for row, weights in enumerate(found.mean):
         assert sum(weights[row + 1 :]) == 0
     scores = [p for _, p in generator.score(["eins zwei"])[0]]
@@ -150,6 +153,7 @@ def test_what_a_filler_looks_at(filler: Filler) -> None:
     answer, view = explain_tokens(filler, "eins <mask>")
     assert answer == filler("eins <mask>")
     assert "<mask>" in view.source
+    assert [5, 11] in (view.maps[0].row_spans or [])
     assert len(view.source) == len(view.output) == len(view.maps[0].rows)
 
 

@@ -289,7 +289,13 @@ def test_look_json(call: Call, translator: Path, classifier: Path, pictures: lis
     assert found["text"] == "three four"
     assert found["source"][-1] == "</s>"
     assert found["translation"] == expected(translator)[1]
-    assert found["maps"]
+    maps = {each["kind"]: each for each in found["maps"]}
+    for text, spans in (
+        ("three four", maps["decoder cross"]["column_spans"]),
+        (found["translation"], maps["decoder cross"]["row_spans"]),
+    ):
+        assert spans[-1] is None  # the end is no text
+        assert "".join(text[b:e] for b, e in filter(None, spans)) == text.replace(" ", "")
     found = json.loads(call("look", classifier, pictures[0], "--json").out)
     assert found["path"] == str(pictures[0])
     assert not (pictures[0].parent / "look.png").exists()

@@ -4,11 +4,15 @@ import torch
 from torch import Tensor
 
 from manyheads.lens.maps import AttentionMap
-from manyheads.lens.view import ImageView, MapView, TextView, image_view, text_view
+from manyheads.lens.picture import ImageView, image_view
+from manyheads.lens.view import MapView, TextView, text_view
+from manyheads.models.build import build
+from manyheads.models.presets import Config
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vit import Pool, Vit, VitConfig
 from manyheads.nn.attention import AttentionRecord
 from manyheads.nn.trace import Site, Trace, record
+from tests.small import inputs, randomise
 
 TRANSFORMER = TransformerConfig(
     vocabulary=13, dim=8, heads=2, hidden=16, encoder_layers=2, decoder_layers=2, dropout=0.0
@@ -50,16 +54,15 @@ def small_image_view(pool: Pool) -> ImageView:
     model = Vit(VitConfig(**{**vars(VIT), "pool": pool})).eval()
     with record() as trace, torch.no_grad():
         model(torch.randn(1, 1, 4, 6))
-    boxes = [[x, y, x + 2, y + 2] for y in (0, 2) for x in (0, 2, 4)]
-    return image_view(
-        trace,
-        width=6,
-        height=4,
-        boxes=boxes,
-        grid=(2, 3),
-        classes=[("three", 0.75), ("이", 0.25)],
-        class_token=pool == "class",
-    )
+    return image_view(trace, width=6, height=4, classes=[("three", 0.75), ("이", 0.25)])
+
+
+def recorded(config: Config) -> Trace:
+    """One picture through a small model with random weights."""
+    model = randomise(build(config)).eval()
+    with record() as trace, torch.no_grad():
+        model(inputs(config)[0][:1])
+    return trace
 
 
 def record_of(site: Site, weights: Tensor) -> AttentionRecord:

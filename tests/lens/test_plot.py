@@ -13,10 +13,12 @@ from PIL import Image
 from manyheads.errors import MissingExtraError, UsageError
 from manyheads.lens import fonts
 from manyheads.lens.canvas import Canvas
+from manyheads.lens.picture import image_view
 from manyheads.lens.plot import plot_image, plot_text
 from manyheads.lens.view import TextView
 from manyheads.models.vit import Pool
 from tests.lens import examples
+from tests.small import IMAGES
 
 HEADLINE = "Friday, 20 November 2026 → 2026년 11월 20일 금요일"
 
@@ -87,6 +89,29 @@ def test_a_picture(tmp_path: Path, pool: Pool, shape: tuple[int, ...]) -> None:
     pixels.flags.writeable = False  # as from a file
     plot_image(examples.small_image_view(pool), pixels, tmp_path / "picture.png", title="삼")
     opened(tmp_path / "picture.png")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "deit: deit-b",
+        "cct: cct-7/3x1",
+        "vit: compact-vit-7",
+        "vit: 2-D sinusoids, attention pool",
+        "swin-t",
+        "swin as timm pads",
+        "cvt-13",
+        "coatnet-0",
+    ],
+)
+def test_every_kind_of_model(tmp_path: Path, name: str) -> None:
+    """Stages with different numbers of heads, windows, strided keys, pools, extra tokens."""
+    view = image_view(examples.recorded(IMAGES[name]), width=30, height=20, classes=[("a", 1.0)])
+    plot_image(view, np.zeros((20, 30, 3), dtype=np.uint8), tmp_path / "all.png", title=name)
+    assert darkest_blue(opened(tmp_path / "all.png")) > 100
+    plot_image(view, np.zeros((20, 30, 3), dtype=np.uint8), tmp_path / "first.png", layer=1)
+    with pytest.raises(UsageError, match=r"There is no layer 0\. Layers of this picture: 1 \("):
+        plot_image(view, np.zeros((20, 30, 3), dtype=np.uint8), tmp_path / "x.png", layer=0)
 
 
 def test_tiny_pictures_are_enlarged_without_blur(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.lens.view import MapView, clearest, image_view, text_view
+from manyheads.lens.view import MapView, clearest, text_view
 from manyheads.nn.trace import Site, Trace
 from tests.lens import examples
 
@@ -18,15 +18,15 @@ def by_site(maps: list[MapView]) -> dict[str, MapView]:
 def test_a_text_view_survives_json() -> None:
     view = examples.small_text_view().to_json()
     assert view["kind"] == "text"
-    assert list(view) == ["kind", "source", "output", "probabilities", "maps", "gates"]
-    assert json.loads(json.dumps(view)) == view
-
-
-def test_an_image_view_survives_json() -> None:
-    view = examples.small_image_view("class").to_json()
-    assert view["kind"] == "image"
-    assert view["classes"][0] == {"label": "three", "probability": 0.75}
-    assert (view["grid_rows"], view["grid_columns"], view["class_token"]) == (2, 3, True)
+    assert list(view) == [
+        "kind",
+        "source",
+        "output",
+        "probabilities",
+        "maps",
+        "gates",
+        "notes",
+    ]
     assert json.loads(json.dumps(view)) == view
 
 
@@ -69,16 +69,8 @@ def test_labels_that_do_not_fit_the_trace_are_refused() -> None:
         text_view(examples.text_trace(), source=["a", "b"], output=["x"], probabilities=[1.0])
     with pytest.raises(UsageError, match="3 output tokens have 1 probabilities"):
         text_view(Trace(), source=[], output=["x", "y", "z"], probabilities=[1.0])
-    with pytest.raises(UsageError, match="A grid of 2 x 2 patches has 1 boxes"):
-        image_view(
-            Trace(),
-            width=2,
-            height=2,
-            boxes=[[0, 0, 1, 1]],
-            grid=(2, 2),
-            classes=[],
-            class_token=False,
-        )
+    with pytest.raises(UsageError, match="1 source tokens have 2 spans"):
+        text_view(Trace(), source=["a"], output=[], probabilities=[], source_spans=[None, None])
 
 
 def test_a_kind_without_words_is_refused() -> None:
@@ -87,24 +79,48 @@ def test_a_kind_without_words_is_refused() -> None:
         text_view(trace, source=["a"], output=[], probabilities=[])
 
 
-def test_the_class_token_stands_before_the_patches() -> None:
-    found = examples.small_image_view("class").maps[0]
-    assert found.rows[:3] == ["class token", "patch 1,1", "patch 1,2"]
-    assert len(found.rows) == len(found.columns) == 7
-    assert "from each patch and the class token to all of them" in found.legend
-    assert examples.small_image_view("mean").maps[0].rows[-1] == "patch 2,3"
+def test_spans_say_which_characters_are_meant() -> None:
+    """Rows of the decoder are what it wrote, columns what it had read: one token less."""
+    view = text_view(
+        examples.text_trace(),
+        source=["▁ab", "c", "d", "</s>"],
+        output=["x", "y", "</s>"],
+        probabilities=[0.5, 0.25, 1.0],
+        source_spans=[[0, 2], [2, 3], [3, 4], None],
+        output_spans=[[0, 1], [1, 2], None],
+    )
+    found = by_site(view.maps)
+    cross, own = found["decoder layer 1 cross"], found["decoder layer 1 self"]
+    assert (cross.row_spans, cross.column_spans) == (
+        [[0, 1], [1, 2], None],
+        [[0, 2], [2, 3], [3, 4], None],
+    )
+    assert own.column_spans == [None, [0, 1], [1, 2]]
+    assert by_site(examples.small_text_view().maps)["encoder layer 1 self"].row_spans is None
 
 
-def test_over_patches_shows_where_the_class_token_looks() -> None:
-    view = examples.small_image_view("class")
-    weights = [[0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1], *[[0.0] * 7] * 6]
-    assert view.over_patches(weights) == [[0.1, 0.1, 0.1], [0.1, 0.1, 0.1]]
-
-
-def test_over_patches_averages_over_all_queries_without_a_class_token() -> None:
-    view = examples.small_image_view("mean")
-    weights = [[1.0, 0, 0, 0, 0, 0]] * 3 + [[0, 0, 0, 0, 0, 1.0]] * 3
-    assert view.over_patches(weights) == [[0.5, 0, 0], [0, 0, 0.5]]
+def test_a_long_text_is_shown_in_groups() -> None:
+    """A budget of 40 weights: of 4 tokens 2 groups, named by their ends; rows still sum to 1."""
+    whole = examples.small_text_view()
+    view = text_view(
+        examples.text_trace(),
+        source=["a", "b", "c", "</s>"],
+        output=["x", "y", "</s>"],
+        probabilities=[0.5, 0.25, 1.0],
+        source_spans=[[0, 1], [2, 3], [4, 5], None],
+        budget=50,
+    )
+    cross, expected = (by_site(each.maps)["decoder layer 2 cross"] for each in (view, whole))
+    assert (cross.rows, cross.columns) == (["x…y", "</s>"], ["a…b", "c…</s>"])
+    assert cross.column_spans == [[0, 3], [4, 5]]
+    rows = torch.tensor(expected.mean)
+    by_hand = torch.stack([rows[:2].mean(0), rows[2]]).view(2, 2, 2).sum(-1)
+    torch.testing.assert_close(torch.tensor(cross.mean), by_hand, atol=2e-4, rtol=0)
+    assert view.notes == [
+        "The text has 4 tokens: rows and columns of the maps are 2 tokens in a row each, rows "
+        "their mean, columns their sum."
+    ]
+    assert len(view.source) == 4  # the text itself stays as it is
 
 
 def test_the_clearest_layer_tells_words_apart() -> None:

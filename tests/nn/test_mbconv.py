@@ -37,6 +37,6 @@ def test_a_shortcut_widens_only_where_needed() -> None:
 def test_the_branch_is_added_to_the_shortcut() -> None:
     torch.manual_seed(0)
     x = torch.ones(64, 2, 1, 1)
-    block = MBConv(nn.Identity(), nn.Identity(), drop_path=0.5)
+    block = MBConv(nn.Sequential(), nn.Identity(), drop_path=0.5)
     assert block.eval()(x).eq(2).all()
     assert set(block.train()(x).unique().tolist()) == {1.0, 3.0}

@@ -19,6 +19,7 @@ from manyheads.tasks.language import (
     MaskedToken,
     NextToken,
     blanked,
+    blanked_pieces,
     complete,
     fill,
     room,
@@ -300,6 +301,16 @@ def test_blanks_in_a_text(text: str, around: tuple[str, str]) -> None:
     behind = "".join(tokenizer().piece(token) for token in tokens[place + 1 :])
     assert behind == around[1]
     assert tokens.count(MASK) == 1
+
+
+@pytest.mark.parametrize("text", ["one <mask> two", "<mask> two <mask>", "one<mask>", "one  two"])
+def test_tokens_know_their_characters(text: str) -> None:
+    """Blanks too, which were written with another sign on the way; all but spaces is covered."""
+    pieces = blanked_pieces(tokenizer(), text)
+    for piece in pieces:
+        assert (text[piece.begin : piece.end] == "<mask>") == (piece.id == MASK)
+    covered = "".join(text[piece.begin : piece.end] for piece in pieces)
+    assert covered == text.replace(" ", "")
 
 
 def test_several_blanks_and_none() -> None:

@@ -2,17 +2,24 @@
 
 from pathlib import Path
 
+import numpy as np
 import torch
+from PIL import Image
 
 from manyheads.app.predict import Classifier, Translator
 from manyheads.data.batches import pad
-from manyheads.data.pictures import open_image
+from manyheads.data.images import Preprocessing
+from manyheads.data.pictures import Picture, open_picture
+from manyheads.data.tokenizer import TextTokenizer
 from manyheads.errors import UsageError
+from manyheads.lens.grids import Crop
+from manyheads.lens.picture import ImageView, image_view
+from manyheads.lens.reading import is_attention
 from manyheads.lens.shapes import ShapeLine, walk
-from manyheads.lens.view import ImageView, TextView, image_view, text_view
-from manyheads.models.vit import Vit
+from manyheads.lens.view import Span, TextView, text_view
 from manyheads.nn.trace import record
-from manyheads.tasks.decoding import special_ids
+from manyheads.tasks.decoding import Translation, special_ids
+from manyheads.tasks.details import behind_space
 
 
 def explain_text(translator: Translator, text: str) -> tuple[str, TextView]:
@@ -24,7 +31,7 @@ def explain_text(translator: Translator, text: str) -> tuple[str, TextView]:
     Raises:
         UsageError: the text is empty.
     """
-    source, target, output = _translated(translator, text)
+    source, target, best = _translated(translator, text)
     with record() as trace, torch.inference_mode():
         logits = translator.model(source, target[:, :-1])
     wanted = target[:, 1:]
@@ -37,8 +44,18 @@ def explain_text(translator: Translator, text: str) -> tuple[str, TextView]:
         output=[targets.piece(token) for token in wanted[0].tolist()],
         probabilities=probabilities[0, :, 0].tolist(),
         start=targets.piece(ids.start),
+        source_spans=[*spans(sources, text), None],
+        output_spans=[*_spans_of_output(best), None],
     )
-    return output, view
+    return best.text, view
+
+
+def spans(tokenizer: TextTokenizer, text: str) -> list[Span | None]:
+    """Say which characters of a text each of its tokens stands for; None: a byte, a language."""
+    found = [
+        (behind_space(text, piece.begin, piece.end), piece.end) for piece in tokenizer.pieces(text)
+    ]
+    return [[begin, end] if begin < end else None for begin, end in found]
 
 
 def explain_image(
@@ -48,42 +65,42 @@ def explain_image(
 
     Returns:
         What there is to see, and the picture itself: (height, width) or (height, width, 3), 0..255.
+
+    Raises:
+        UsageError: the model has no attention.
     """
-    model = classifier.model
-    if not isinstance(model, Vit):
-        raise UsageError(
-            f"{classifier.folder.name} is a {type(model).__name__}, which has no attention to look "
-            "at. Give a model of the ViT kind."
-        )
-    picture = open_image(path)
-    preprocessing = classifier.preprocessing
+    picture = open_picture(path)
     with record() as trace:
         (guesses,) = classifier.classify([picture], top=top)
-    shown = preprocessing.upright(picture)
-    left, upper, right, lower = preprocessing.box(*shown.size)
-    rows, columns = model.config.grid
-    high, wide = (lower - upper) / rows, (right - left) / columns
-    boxes = [
-        (
-            left + column * wide,
-            upper + row * high,
-            left + (column + 1) * wide,
-            upper + (row + 1) * high,
+    if not any(map(is_attention, trace)):
+        raise UsageError(
+            f"{classifier.folder.name} is a {type(classifier.model).__name__}, which has no "
+            "attention to look at. Give a model that attends, such as a ViT, CCT, Swin, CvT or "
+            "CoAtNet; --shapes shows what walks through any model."
         )
-        for row in range(rows)
-        for column in range(columns)
-    ]
+    shown = _shown(classifier.preprocessing, picture)
+    height, width = shown.shape[:2]
     view = image_view(
         trace,
-        width=shown.width,
-        height=shown.height,
-        boxes=boxes,
-        grid=(rows, columns),
+        width=width,
+        height=height,
         classes=[(guess.label, guess.probability) for guess in guesses],
-        class_token=model.pool.extra == 1,
+        crop=Crop(*classifier.preprocessing.box(width, height)),
     )
-    values = torch.frombuffer(bytearray(shown.tobytes()), dtype=torch.uint8)
-    return view, values.view(shown.height, shown.width, -1)
+    return view, torch.from_numpy(shown)
+
+
+def _shown(preprocessing: Preprocessing, picture: Picture) -> np.ndarray:
+    """Turn a picture as the model saw it, uncropped, in colours that a screen has."""
+    if isinstance(picture, np.ndarray):  # of more bands than eyes have: their mean
+        values = picture.reshape(*picture.shape[:2], -1).astype(np.float64).mean(axis=2)
+        return np.rint(255 * values / max(values.max(), 1e-9)).clip(0, 255).astype(np.uint8)
+    shown = preprocessing.upright(picture)
+    if shown.mode == "RGBA":
+        shown = Image.alpha_composite(Image.new("RGBA", shown.size, "white"), shown)
+    if shown.mode not in ("L", "RGB"):
+        shown = shown.convert("RGB")
+    return np.array(shown, dtype=np.uint8)
 
 
 def shapes_of_text(translator: Translator, text: str) -> list[ShapeLine]:
@@ -98,12 +115,19 @@ def shapes_of_image(classifier: Classifier, path: Path) -> list[ShapeLine]:
     return walk(classifier.model, lambda: classifier.classify([path]))
 
 
-def _translated(translator: Translator, text: str) -> tuple[torch.Tensor, torch.Tensor, str]:
+def _translated(
+    translator: Translator, text: str
+) -> tuple[torch.Tensor, torch.Tensor, Translation]:
     if not text.strip():
         raise UsageError("The text is empty: give a sentence to look at.")
-    ((best, *_),) = translator.translate([text])
+    ((best, *_),) = translator.translate([text], details=True)
     (source,) = translator.tokenizers.source.encode([text])
     device = next(translator.model.parameters()).device
     ids = special_ids(translator.model)
     sources = pad([[*source, ids.end]], ids.pad).to(device)
-    return sources, pad([[ids.start, *best.tokens, ids.end]], ids.pad).to(device), best.text
+    return sources, pad([[ids.start, *best.tokens, ids.end]], ids.pad).to(device), best
+
+
+def _spans_of_output(best: Translation) -> list[Span | None]:
+    assert best.details is not None
+    return [[token.begin, token.end] if token.begin < token.end else None for token in best.details]

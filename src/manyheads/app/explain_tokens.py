@@ -2,15 +2,16 @@
 
 import torch
 
+from manyheads.app.explain import spans
 from manyheads.app.language import Filler, Generator
 from manyheads.app.tagging import Spacer
 from manyheads.data.spacing import TAGS, without_spaces
 from manyheads.data.tokenizer import END, START
 from manyheads.errors import UsageError
 from manyheads.lens.shapes import ShapeLine, walk
-from manyheads.lens.view import TextView, text_view
+from manyheads.lens.view import Span, TextView, text_view
 from manyheads.nn.trace import record
-from manyheads.tasks.language import BLANK, MASK, blanked
+from manyheads.tasks.language import BLANK, MASK, blanked, blanked_pieces
 
 Reader = Generator | Filler | Spacer
 
@@ -45,6 +46,7 @@ def explain_tokens(reader: Reader, text: str) -> tuple[str, TextView]:
         source=_pieces(reader, tokens[0].tolist(), text),
         output=_said(reader, output),
         probabilities=chances,
+        source_spans=_spans(reader, text),
     )
     if not view.maps and not view.gates:
         raise UsageError(
@@ -78,6 +80,16 @@ def _pieces(reader: Reader, ids: list[int], text: str) -> list[str]:
         return list(without_spaces(text)[0])
     pieces = [reader.tokenizer.piece(token) for token in ids]
     return [BLANK if token == MASK else piece for token, piece in zip(ids, pieces, strict=True)]
+
+
+def _spans(reader: Reader, text: str) -> list[Span | None]:
+    """Say which characters of the text each token stands for."""
+    if isinstance(reader, Spacer):
+        return [[place, place + 1] for place, sign in enumerate(text) if not sign.isspace()]
+    if isinstance(reader, Filler):
+        pieces = blanked_pieces(reader.tokenizer, text)
+        return [*([piece.begin, piece.end] for piece in pieces), None]
+    return [None, *spans(reader.tokenizer, text)]
 
 
 def _said(reader: Reader, output: list[int]) -> list[str]:

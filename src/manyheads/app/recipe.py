@@ -184,10 +184,9 @@ class _Recipe(Table, ABC):
                 raise RecipeError(
                     f"model.{key} is {value!r}, but the data make it {derived[key]}: leave it out."
                 )
-            # A preset's own value is right: where 0 stands for none, there is 0.
-            own = key in derived or value == getattr(base, key)
-            if not own and isinstance(value, int | float):
-                _check_range(key, value, whole=type(getattr(base, key)) is int)
+            usual = getattr(base, key)  # may be 0 where that stands for none
+            if key not in derived and isinstance(value, int | float) and value != usual:
+                _check_range(key, value, whole=type(usual) is int)
         try:
             config: Config = TypeAdapter(type(base)).validate_python(
                 asdict(base) | changes | derived

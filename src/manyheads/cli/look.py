@@ -24,7 +24,7 @@ def run(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
 ) -> None:
-    """Show what a model attends to: a PNG, and for text a map in the terminal."""
+    """Show what a model attends to, text or picture: a PNG, and for text a map in the terminal."""
     from manyheads.app.paths import make_room
     from manyheads.app.predict import Classifier, Reconstruction, Translator, load
     from manyheads.cli.show import other_use
@@ -100,6 +100,8 @@ def _look_at_text(translator: "Translator", text: str, out: Path | None, *, as_j
         target = out or Path("look.png")
         plot_text(view, target, title=f"{text}  →  {output}")
         warn(f"wrote {target}")
+    for note in view.notes:
+        warn(note)
 
 
 def _look_at_tokens(reader: "Reader", text: str, out: Path | None, *, as_json: bool) -> None:
@@ -128,6 +130,8 @@ def _look_at_tokens(reader: "Reader", text: str, out: Path | None, *, as_json: b
         target = out or Path("look.png")
         plot_text(view, target, title=answer, kind="encoder self")
         warn(f"wrote {target}")
+    for note in view.notes:
+        warn(note)
 
 
 def _look_at_image(
@@ -147,3 +151,5 @@ def _look_at_image(
         target = out or Path("look.png")
         plot_image(view, pixels, target, title=path.name)
         warn(f"wrote {target}")
+    for note in view.notes:
+        warn(note)

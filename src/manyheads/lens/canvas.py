@@ -35,7 +35,8 @@ class Canvas:
         FigureCanvasAgg(self.figure)
         self.ramp = LinearSegmentedColormap.from_list("paper", PAPER)
         self.sheet = self.axes(0, 0, width, height)
-        self.sheet.set(xlim=(0, width), ylim=(height, 0), zorder=2)  # writing lies over matrices
+        self.sheet.set(xlim=(0, width), ylim=(height, 0), zorder=2)  # writing lies over pictures
+        self.sheet.set_autoscale_on(False)
 
     def axes(self, x: float, y: float, width: float, height: float) -> "Axes":
         """Open bare axes whose upper left corner lies at (x, y)."""
@@ -69,8 +70,15 @@ class Canvas:
         self, weights: Matrix, x: float, y: float, width: float, height: float, peak: float
     ) -> None:
         """Draw weights as shades, from white at 0 to the darkest at `peak`."""
-        self.axes(x, y, width, height).imshow(
-            weights, cmap=self.ramp, vmin=0, vmax=peak, aspect="auto", interpolation="nearest"
+        # On the sheet itself: axes of their own would cost more than all the rest.
+        self.sheet.imshow(
+            weights,
+            cmap=self.ramp,
+            vmin=0,
+            vmax=peak,
+            extent=(x, x + width, y + height, y),
+            aspect="auto",
+            interpolation="nearest",
         )
         self.rectangle(x, y, width, height, fill=False, ec=LINE, lw=0.6)
 

@@ -15,14 +15,15 @@ GAP = 0.09
 class Gallery:
     """Thumbnails of matrices[layer][0 = mean, then heads], as large as `width` inches allow.
 
-    A layer with a single head has one. With one `peak` all thumbnails share a scale; without, each
-    has its own, from 0 to its peak.
+    Layers may differ in the number of heads; one with a single head has one thumbnail.
+
+    With one `peak` all thumbnails share a scale; without, each has its own, from 0 to its peak.
     """
 
     fonts: Fonts
-    layers: Sequence[int]
+    layers: Sequence[str]
     matrices: Sequence[Sequence[Matrix]]
-    framed: int  # the layer, from 1, whose mean is drawn large elsewhere
+    framed: int  # the row, from 0, whose mean is drawn large elsewhere
     width: float
     shape: tuple[float, float]  # width and height of a thumbnail, up to a factor
     peak: float | None = None
@@ -31,7 +32,7 @@ class Gallery:
     @property
     def left(self) -> float:
         """Where the first thumbnail begins."""
-        return self.fonts.width([_layer(layer) for layer in self.layers], SMALL) + 0.12
+        return self.fonts.width(self.layers, SMALL) + 0.12
 
     @property
     def size(self) -> tuple[float, float]:
@@ -49,19 +50,21 @@ class Gallery:
     def draw(self, canvas: Canvas, x: float, y: float) -> None:
         """Draw with the upper left corner at (x, y)."""
         width, height = self.size
+        headed = 0  # columns that have a heading
         for down, (layer, matrices) in enumerate(zip(self.layers, self.matrices, strict=True)):
             top = y + 0.3 + down * (height + GAP)
-            canvas.write(x, top + height / 2, _layer(layer), va="center_baseline")
+            canvas.write(x, top + height / 2, layer, va="center_baseline")
             for across, matrix in enumerate(matrices):
                 left = x + self.left + across * (width + GAP)
-                if not down:
+                if across >= headed:
+                    headed = across + 1
                     whole = "mean" if max(map(len, self.matrices)) > 1 else "head 1"
                     heading = f"head {across}" if across else whole
                     heading = heading if width > 0.5 else heading.removeprefix("head ")
                     canvas.write(left + width / 2, y + 0.22, heading, ha="center")
                 peak = self.peak or peak_of([matrix])
                 canvas.matrix(matrix, left, top, width, height, peak)
-                if layer == self.framed and not across:
+                if down == self.framed and not across:
                     canvas.rectangle(left, top, width, height, fill=False, ec=INK, lw=1.4)
         key = y + self.height - 0.12
         if self.peak is None:
@@ -74,7 +77,3 @@ class Gallery:
 def peak_of(matrices: Sequence[Matrix]) -> float:
     """Find the largest weight, or 1 if there is none."""
     return max((value for matrix in matrices for row in matrix for value in row), default=0) or 1.0
-
-
-def _layer(number: int) -> str:
-    return f"layer {number}"

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from manyheads.errors import UsageError
-from manyheads.nn.alignment import ScoreRecord
+from manyheads.lens.reading import attentions
 from manyheads.nn.attention import AttentionRecord
-from manyheads.nn.linear_attention import ImpliedRecord
 from manyheads.nn.trace import Site, Trace
 
 
@@ -32,30 +30,18 @@ class AttentionMap:
 
 
 def attention_maps(trace: Trace) -> list[AttentionMap]:
-    """Compute the map of every recorded attention, in the order in which they ran.
+    """Compute the whole map of every recorded attention, in the order in which they ran.
 
     Raises:
         UsageError: the trace holds several examples, or several passes through one attention.
     """
-    maps: dict[Site, AttentionMap] = {}
-    for record in trace:
-        if isinstance(record, AttentionRecord):
-            weights = record.whole.cpu()  # the maps of all windows in one
-        elif isinstance(record, ScoreRecord | ImpliedRecord):
-            weights = record.weights.cpu()
-        else:
-            continue
-        if len(weights) != 1:
-            raise UsageError(
-                f"The trace holds {len(weights)} examples at {record.site}: record one at a time."
-            )
-        if record.site in maps:
-            raise UsageError(
-                f"The trace holds several passes through {record.site}: record one forward pass, "
-                "for a translation the one that reads the whole output at once."
-            )
-        maps[record.site] = AttentionMap(record.site, weights[0])
-    return list(maps.values())
+    maps = []
+    for found in attentions(trace):
+        record = found.record
+        # The maps of all windows in one.
+        weights = record.whole if isinstance(record, AttentionRecord) else record.weights
+        maps.append(AttentionMap(record.site, weights[0].cpu()))
+    return maps
 
 
 def select(maps: Iterable[AttentionMap], kind: str) -> list[AttentionMap]:

@@ -12,8 +12,10 @@ from manyheads.lens.canvas import SMALL, Canvas
 from manyheads.lens.colours import INK, shade
 from manyheads.lens.fonts import Fonts
 from manyheads.lens.gallery import Gallery, peak_of
+from manyheads.lens.grids import Box, GridView
 from manyheads.lens.labels import cut, label, labels
-from manyheads.lens.view import ImageView, MapView, Matrix, TextView, clearest
+from manyheads.lens.picture import POOL, ImageView
+from manyheads.lens.view import MapView, Matrix, TextView, clearest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +26,8 @@ MARGIN = 0.4
 TITLE = 15.0
 HEADLINE = 100  # characters
 BARS = 1.5  # probability bars with their numbers
+LINE = 0.17  # of notes
+GAP = 0.25  # between panels
 
 
 def plot_text(
@@ -52,7 +56,8 @@ def plot_text(
     rows, columns = labels(large.rows), labels(large.columns)
     title = cut(" ".join(title.split()), HEADLINE)
     chances = view.probabilities if kind.startswith("decoder") else []
-    fonts = Fonts([title, large.legend, *rows, *columns])
+    chances = chances if len(chances) == len(rows) else []  # rows may be groups of tokens
+    fonts = Fonts([title, large.legend, *rows, *columns, *view.notes])
 
     # Measure first, so that the sheet fits what is written on it.
     cell = min(max(8.0 / len(columns), 0.15), 0.42)
@@ -71,16 +76,16 @@ def plot_text(
     matrices = [_thumbnails(found) for found in maps]
     gallery = Gallery(
         fonts,
-        [found.layer for found in maps],
+        [f"layer {found.layer}" for found in maps],
         matrices,
-        large.layer,
+        maps.index(large),
         width - 2 * MARGIN,
         (cell * len(columns), line * len(rows)),
         peak_of([matrix for row in matrices for matrix in row]),
     )
-    height = bottom + 0.4 + gallery.height + MARGIN
-
-    canvas = Canvas(width, height, fonts)
+    notes = _wrapped(view.notes, fonts, width - 2 * MARGIN)
+    foot = bottom + 0.4 + gallery.height
+    canvas = Canvas(width, foot + LINE * len(notes) + MARGIN, fonts)
     _head(canvas, title, large.legend)
     peak = peak_of([large.mean])
     canvas.matrix(large.mean, left, top, right - left, bottom - top, peak)
@@ -93,6 +98,7 @@ def plot_text(
         canvas.bars(chances, right + 0.2, top, line)
         canvas.write(right + 0.2, bottom + 0.16, "probability", va="center_baseline")
     gallery.draw(canvas, MARGIN, bottom + 0.4)
+    _write_notes(canvas, notes, foot)
     canvas.save(path)
 
 
@@ -104,71 +110,116 @@ def plot_image(
     title: str = "",
     layer: int | None = None,
 ) -> None:
-    """Draw a picture under its patch grid, its attention, its classes, and every layer and head.
+    """Draw a picture under its tokens, its attention, rollout, classes, and every layer and head.
 
     Args:
         view: what to draw.
         pixels: the picture, (height, width) or (height, width, channel), 0..255.
         path: of the PNG.
         title: the headline, such as the name of the picture.
-        layer: whose attention lies over the picture, from 1; by default the last.
+        layer: whose attention lies over the picture, from 1, counted through all stages; by
+            default the pool's, if it has one, or the last.
 
     Raises:
         UsageError: the view has no such map, or the pixels are no picture.
         MissingExtraError: matplotlib, or a font for these texts, is not installed.
     """
-    maps = _of_kind(view.maps, "encoder self")
-    large = maps[-1] if layer is None else _of_layer(maps, layer)
+    large = view.maps[-1] if layer is None else _of_number(view.maps, layer)
+    assert large.column_grid is not None
+    grid = view.grids[large.column_grid]
     names = [label(found.label) for found in view.classes]
     legend = _image_legend(view, large)
     title = cut(" ".join(title.split()), HEADLINE)
     image = _checked(pixels)
-    fonts = Fonts([title, legend, *names])
+    remarks = ([view.rollout.legend] if view.rollout else []) + view.notes
+    remarks = [f"{each[0].upper()}{each[1:]}" for each in remarks]
+    fonts = Fonts([title, legend, *names, *remarks])
+
+    # What is laid over the picture: the attention, and rollout where it is defined.
+    layers = [(grid, view.received(large, large.mean), "")]
+    if view.rollout is not None:
+        shown = view.rollout
+        layers.append((view.grids[shown.grid], view.on_grid(shown.grid, shown.weights), "rollout"))
 
     across = min(3.2 * view.width / view.height, 4.8)
     down = across * view.height / view.width
-    second = MARGIN + across + 0.25
-    third = second + across + 0.35
-    bars = third + fonts.width(names, 11.0) + 0.14
+    classes = MARGIN + (1 + len(layers)) * (across + GAP) + 0.1
+    bars = classes + fonts.width(names, 11.0) + 0.14
     headline = max(fonts.width([title], TITLE), fonts.width([legend], SMALL))
     width = max(bars + BARS, MARGIN + headline) + MARGIN
     top = MARGIN + (0.4 if title else 0.0) + 0.4
     bottom = top + down
     gallery = Gallery(
         fonts,
-        [found.layer for found in maps],
-        [[view.over_patches(each) for each in _thumbnails(found)] for found in maps],
-        large.layer,
+        [_place(found) for found in view.maps],
+        [[view.received(found, each) for each in _thumbnails(found)] for found in view.maps],
+        view.maps.index(large),
         width - 2 * MARGIN,
-        (view.boxes[-1][2] - view.boxes[0][0], view.boxes[-1][3] - view.boxes[0][1]),
+        _extent(grid),
         limit=1.1,
     )
-    height = bottom + 0.4 + gallery.height + MARGIN
+    notes = _wrapped(remarks, fonts, width - 2 * MARGIN)
+    foot = bottom + 0.4 + gallery.height
 
-    canvas = Canvas(width, height, fonts)
+    canvas = Canvas(width, foot + LINE * len(notes) + MARGIN, fonts)
     _head(canvas, title, legend)
-    weights = view.over_patches(large.mean)
-    peak = peak_of([weights])
-    _patches(canvas.picture(image, MARGIN, top, across, down), view)
-    _attention(canvas.picture(_pencil(image), second, top, across, down), view, weights, peak)
-    box = view.boxes[0]
-    patch = across * (box[2] - box[0]) / view.width, down * (box[3] - box[1]) / view.height
-    if min(patch) >= 0.4:
-        first = second + across * box[0] / view.width, top + down * box[1] / view.height
-        _numbers(canvas, weights, *first, patch, peak)
+    bare = canvas.picture(image, MARGIN, top, across, down)
+    _outline(bare, view, grid.boxes)
+    if large.windows is not None:
+        _outline(bare, view, [b for window in large.windows for g in window for b in g], 1.6)
+    canvas.write(MARGIN, bottom + 0.16, _counted(view, large), va="center_baseline")
+    for number, (laid, weights, name) in enumerate(layers, 1):
+        left = MARGIN + number * (across + GAP)
+        peak = peak_of([weights])
+        _attention(canvas.picture(_pencil(image), left, top, across, down), view, laid, weights)
+        scale = across / view.width, down / view.height
+        if min(min(box[2] * scale[1], box[3] * scale[0]) for box in laid.boxes) >= 0.4:
+            for box, weight in zip(laid.boxes, [w for row in weights for w in row], strict=True):
+                x, y = (
+                    left + (box[1] + box[3] / 2) * scale[0],
+                    top + (box[0] + box[2] / 2) * scale[1],
+                )
+                _number(canvas, x, y, weight, peak)
+        canvas.scale(left, bottom + 0.1, peak)
+        canvas.write(left + across, bottom + 0.16, name, ha="right", va="center_baseline")
     step = min(0.4, down / max(len(names), 1))
     _row_labels(canvas, names, bars, top, step, 11.0)
     canvas.bars([found.probability for found in view.classes], bars, top, step)
-    note = f"{view.grid_rows} x {view.grid_columns} patches"
-    canvas.write(MARGIN, bottom + 0.16, note, va="center_baseline")
-    canvas.scale(second, bottom + 0.1, peak)
     gallery.draw(canvas, MARGIN, bottom + 0.4)
+    _write_notes(canvas, notes, foot)
     canvas.save(path)
 
 
 def _thumbnails(found: MapView) -> list[Matrix]:
     """The mean over heads, then the heads; of a single head, that one."""
     return [found.mean, *(found.weights if len(found.weights) > 1 else [])]
+
+
+def _place(found: MapView) -> str:
+    """Name a map in the gallery."""
+    stack = found.site.partition(" layer ")[0]
+    if stack == POOL:
+        return "pool"
+    return f"layer {found.layer}" if stack == "encoder" else f"{stack} layer {found.layer}"
+
+
+def _counted(view: ImageView, found: MapView) -> str:
+    assert found.column_grid is not None
+    grid = view.grids[found.column_grid]
+    what = "patches" if found.row_grid in (None, found.column_grid) else "keys"
+    if grid.merged > 1:
+        what = f"groups of {grid.merged} x {grid.merged} {what}"
+    if found.windows is not None:
+        count = len(found.windows)
+        what += f", {count} window" + ("s" if count > 1 else "")
+    return f"{grid.rows} x {grid.columns} {what}"
+
+
+def _extent(grid: GridView) -> tuple[float, float]:
+    """Width and height of what the model saw."""
+    top, left = grid.boxes[0][:2]
+    row, column, high, wide = grid.boxes[-1]
+    return column + wide - left, row + high - top
 
 
 def _checked(pixels: "Tensor | np.ndarray") -> Tensor:
@@ -191,26 +242,27 @@ def _pencil(image: Tensor) -> Tensor:
     return film
 
 
-def _patches(axes: "Axes", view: ImageView) -> None:
-    """Draw the outlines of the patches, to be seen on dark and on light."""
-    for colour, line in (("#00000060", 1.6), ("#ffffffb0", 0.7)):
-        _boxes(axes, view, facecolors="none", edgecolors=colour, linewidths=line)
+def _outline(axes: "Axes", view: ImageView, boxes: Sequence[Box], width: float = 0.7) -> None:
+    """Draw the outlines of boxes, to be seen on dark and on light."""
+    for colour, line in (("#00000060", 2.3 * width), ("#ffffffb0", width)):
+        _boxes(axes, view, boxes, facecolors="none", edgecolors=colour, linewidths=line)
 
 
-def _attention(axes: "Axes", view: ImageView, weights: Matrix, peak: float) -> None:
-    """Draw the weight of each patch below the picture."""
+def _attention(axes: "Axes", view: ImageView, grid: GridView, weights: Matrix) -> None:
+    """Draw the weight of each token below the picture."""
+    peak = peak_of([weights])
     colours = [shade(weight / peak) for row in weights for weight in row]
-    _boxes(axes, view, facecolors=colours, linewidths=0, antialiaseds=False, zorder=-1)
+    _boxes(axes, view, grid.boxes, facecolors=colours, linewidths=0, antialiaseds=False, zorder=-1)
 
 
-def _boxes(axes: "Axes", view: ImageView, **look: Any) -> None:
+def _boxes(axes: "Axes", view: ImageView, boxes: Sequence[Box], **look: Any) -> None:
     from matplotlib.collections import PolyCollection
 
-    scaled = (
-        (left / view.width, top / view.height, right / view.width, bottom / view.height)
-        for left, top, right, bottom in view.boxes
-    )
-    corners = [[(a, b), (c, b), (c, d), (a, d)] for a, b, c, d in scaled]
+    corners = []
+    for row, column, high, wide in boxes:
+        top, bottom = row / view.height, (row + high) / view.height
+        left, right = column / view.width, (column + wide) / view.width
+        corners.append([(left, top), (right, top), (right, bottom), (left, bottom)])
     axes.add_collection(PolyCollection(corners, **look), autolim=False)
 
 
@@ -228,6 +280,33 @@ def _of_layer(maps: Sequence[MapView], layer: int) -> MapView:
             return found
     layers = ", ".join(str(found.layer) for found in maps)
     raise UsageError(f"There is no layer {layer}. Layers of {maps[0].kind!r} attention: {layers}.")
+
+
+def _of_number(maps: Sequence[MapView], number: int) -> MapView:
+    if not 1 <= number <= len(maps):
+        sites = ", ".join(f"{n} ({found.site})" for n, found in enumerate(maps, 1))
+        raise UsageError(f"There is no layer {number}. Layers of this picture: {sites}.")
+    return maps[number - 1]
+
+
+def _wrapped(texts: Sequence[str], fonts: Fonts, width: float) -> list[str]:
+    """Break texts into lines that are not wider than a sheet."""
+    lines = []
+    for text in texts:
+        line = ""
+        for word in text.split():
+            longer = f"{line} {word}".strip()
+            if line and fonts.width([longer], SMALL) > width:
+                lines.append(line)
+                longer = word
+            line = longer
+        lines.append(line)
+    return lines
+
+
+def _write_notes(canvas: Canvas, lines: Sequence[str], top: float) -> None:
+    for number, line in enumerate(lines):
+        canvas.write(MARGIN, top + 0.14 + number * LINE, line, va="top")
 
 
 def _head(canvas: Canvas, title: str, legend: str) -> None:
@@ -278,15 +357,28 @@ def _numbers(
         for across, weight in enumerate(row):
             if weight >= least:
                 x, y = left + (across + 0.5) * cell[0], top + (down + 0.5) * cell[1]
-                ink = "white" if weight > 0.5 * peak else INK
-                number = f"{weight:.2f}"
-                canvas.write(x, y, number, 7.5, ink, ha="center", va="center_baseline")
+                _number(canvas, x, y, weight, peak)
+
+
+def _number(canvas: Canvas, x: float, y: float, weight: float, peak: float) -> None:
+    ink = "white" if weight > 0.5 * peak else INK
+    canvas.write(x, y, f"{weight:.2f}", 7.5, ink, ha="center", va="center_baseline")
 
 
 def _image_legend(view: ImageView, found: MapView) -> str:
+    stack = found.site.partition(" layer ")[0]
     heads = len(found.weights)
-    place = f"encoder layer {found.layer}" + (f", mean of {heads} heads" if heads > 1 else "")
-    if view.class_token:
-        rest = found.mean[0][0]
-        return f"{place}, attention from the class token to each patch, {rest:.2f} of it to itself"
-    return f"{place}, attention that each patch receives, mean over all patches; sums to 1"
+    place = found.site.removesuffix(" self") + (f", mean of {heads} heads" if heads > 1 else "")
+    assert found.column_grid is not None
+    extra = view.grids[found.column_grid].extra
+    readers = view.readers(found)
+    if stack == POOL:
+        return f"{place}, attention from the pool's learned query to each patch; sums to 1"
+    if found.row_grid is not None and view.grids[found.row_grid].extra:
+        whose = " and the ".join(view.grids[found.row_grid].extra)
+        rest = sum(sum(found.mean[row][: len(extra)]) for row in readers) / len(readers)
+        own = "to itself" if len(readers) == 1 else "among themselves"
+        return f"{place}, attention from the {whose} to each patch, {rest:.2f} of it {own}"
+    total = sum(sum(row) for row in view.received(found, found.mean))
+    sums = "sums to 1" if abs(total - 1) < 0.01 else f"{total:.2f} in all, the rest to padding"
+    return f"{place}, attention that each patch receives, mean over all patches; {sums}"

@@ -1,11 +1,12 @@
 """The view model: what there is to see in one prediction, as plain data.
 
 Every surface - plot, terminal, page, report - draws these same numbers with these same legends.
+Pictures have theirs in `picture.py`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -13,11 +14,14 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.lens.gates import GateMap, gate_maps
-from manyheads.lens.maps import AttentionMap, attention_maps
-from manyheads.nn.trace import Trace
+from manyheads.lens.grids import Box
+from manyheads.lens.reading import BUDGET, Attention, Groups, attentions, side_limit
+from manyheads.nn.trace import Site, Trace
 
 Matrix = list[list[float]]
+Span = list[int]  # the characters [begin, end) that a token stands for
 DECIMALS = 4
+TOKENS = 256  # of a text that a map shows a side; of a longer one it shows groups
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,13 @@ class MapView:
     columns: list[str]
     mean: Matrix
     weights: list[Matrix]  # head, row, column
+    # Of a text: what rows and columns stand for; None for a token that is no text, such as the end.
+    row_spans: list[Span | None] | None = None
+    column_spans: list[Span | None] | None = None
+    # Of a picture: the grids that rows and columns are, as numbers of its `grids`; None: no tokens.
+    row_grid: int | None = None
+    column_grid: int | None = None
+    windows: list[list[list[Box]]] | None = None  # see `grids.window_boxes`
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,7 @@ class TextView:
     probabilities: list[float]  # of each output token, given those before it
     maps: list[MapView]
     gates: list[GateView] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what one has to know, such as what is left out
 
     def to_json(self) -> dict[str, Any]:
         """Turn the view into what `json.dumps` takes."""
@@ -72,54 +84,11 @@ class TextView:
         }
 
 
-@dataclass(frozen=True)
-class ClassView:
-    """A class and its probability."""
+class _Side(NamedTuple):
+    """What the rows or the columns of a map are."""
 
-    label: str
-    probability: float
-
-
-@dataclass(frozen=True)
-class ImageView:
-    """A picture that was given a class: patches, classes and maps.
-
-    Rows and columns of the maps are the class token, if there is one, and then the patches, row by
-    row of the grid.
-    """
-
-    width: int
-    height: int
-    boxes: list[list[float]]  # x0, y0, x1, y1 of each patch in the picture
-    grid_rows: int
-    grid_columns: int
-    class_token: bool
-    classes: list[ClassView]  # the likeliest first
-    maps: list[MapView]
-
-    def over_patches(self, weights: Matrix) -> Matrix:
-        """Lay what each patch receives on the grid: from the class token, or the mean of all.
-
-        Args:
-            weights: a head or mean of one of the maps.
-
-        Returns:
-            grid_rows x grid_columns weights. The class token's own share is left out, so with a
-            class token they sum to less than 1.
-        """
-        queries = [weights[0][1:]] if self.class_token else weights
-        received = [sum(column) / len(queries) for column in zip(*queries, strict=True)]
-        width = self.grid_columns
-        return [received[first : first + width] for first in range(0, len(received), width)]
-
-    def to_json(self) -> dict[str, Any]:
-        """Turn the view into what `json.dumps` takes."""
-        return {
-            "kind": "image",
-            **vars(self),
-            "classes": [asdict(found) for found in self.classes],
-            "maps": [vars(found) for found in self.maps],
-        }
+    labels: Sequence[str]
+    spans: Sequence[Span | None] | None
 
 
 def text_view(
@@ -129,6 +98,9 @@ def text_view(
     output: Sequence[str],
     probabilities: Sequence[float],
     start: str = "<s>",
+    source_spans: Sequence[Span | None] | None = None,
+    output_spans: Sequence[Span | None] | None = None,
+    budget: int = BUDGET,
 ) -> TextView:
     """Describe one forward pass of an encoder-decoder over a source and its whole output.
 
@@ -138,71 +110,103 @@ def text_view(
         output: the tokens that the decoder produced, the last step's included.
         probabilities: of each output token.
         start: the token that the decoder read first, in front of `output[:-1]`.
+        source_spans: the characters of the source that its tokens stand for.
+        output_spans: the same of the output.
+        budget: the most weights of all maps together; of a long text they show groups of tokens.
 
     Raises:
         UsageError: the tokens do not fit the trace.
     """
     if len(probabilities) != len(output):
         raise UsageError(f"{len(output)} output tokens have {len(probabilities)} probabilities.")
+    for name, tokens, given in (("source", source, source_spans), ("output", output, output_spans)):
+        if given is not None and len(given) != len(tokens):
+            raise UsageError(f"{len(tokens)} {name} tokens have {len(given)} spans.")
     read = [start, *output[:-1]]
-    coordinates = {
-        "encoder self": (source, source, "from each source word to the source"),
-        "decoder self": (output, read, "from each output word to the words before it"),
-        "decoder cross": (output, source, "from each output word to the source"),
+    sources = _Side(source, source_spans)
+    outputs = _Side(output, output_spans)
+    before = _Side(read, None if output_spans is None else [None, *output_spans[:-1]])
+    sides = {
+        "encoder self": (sources, sources, "from each source word to the source"),
+        "decoder self": (outputs, before, "from each output word to the words before it"),
+        "decoder cross": (outputs, sources, "from each output word to the source"),
     }
+    found = attentions(trace)
+    size = -(-max((max(each.shape) for each in found), default=1) // _limit(found, budget))
+    maps = []
+    for each in found:
+        kind = kind_of(each.site)
+        if kind not in sides:
+            known = ", ".join(map(repr, sides))
+            raise UsageError(
+                f"The trace has a map of kind {kind!r}; there are words only for {known}."
+            )
+        rows, columns, what = sides[kind]
+        if each.shape != (len(rows.labels), len(columns.labels)):
+            queries, keys = each.shape
+            raise UsageError(
+                f"The map of {each.site} has {queries} queries and {keys} keys, but "
+                f"{len(rows.labels)} and {len(columns.labels)} labels were given: label every "
+                "token of the recorded pass."
+            )
+        groups = (Groups.of(len(rows.labels), size), Groups.of(len(columns.labels), size))
+        maps.append(
+            map_view(
+                each.site,
+                each.merged(*groups),
+                rows=_joined(rows.labels, size),
+                columns=_joined(columns.labels, size),
+                what=what,
+                row_spans=_covered(rows.spans, size),
+                column_spans=_covered(columns.spans, size),
+            )
+        )
+    notes = []
+    if size > 1:
+        longest = max(max(each.shape) for each in found)
+        notes.append(
+            f"The text has {longest:,} tokens: rows and columns of the maps are {size} tokens in "
+            "a row each, rows their mean, columns their sum."
+        )
     return TextView(
         list(source),
         list(output),
         [round(p, 6) for p in probabilities],
-        [_map_view(found, coordinates) for found in attention_maps(trace)],
+        maps,
         [
             _gate_view(found, read if found.site.stack == "decoder" else source)
             for found in gate_maps(trace)
         ],
+        notes,
     )
 
 
-def image_view(
-    trace: Trace,
-    *,
-    width: int,
-    height: int,
-    boxes: Sequence[Sequence[float]],
-    grid: tuple[int, int],
-    classes: Sequence[tuple[str, float]],
-    class_token: bool,
-) -> ImageView:
-    """Describe one forward pass of an encoder over the patches of a picture.
+def _limit(found: Sequence[Attention], budget: int) -> int:
+    return min(side_limit(found, budget), TOKENS)
 
-    Args:
-        trace: what was recorded.
-        width: of the picture that the boxes lie in, in pixels.
-        height: of the same.
-        boxes: x0, y0, x1, y1 of each patch, row by row of the grid.
-        grid: rows and columns of patches.
-        classes: labels and probabilities, the likeliest first.
-        class_token: whether a class token stands in front of the patches.
 
-    Raises:
-        UsageError: the boxes do not fit the grid or the trace.
-    """
-    rows, columns = grid
-    if len(boxes) != rows * columns:
-        raise UsageError(f"A grid of {rows} x {columns} patches has {len(boxes)} boxes.")
-    patches = [f"patch {row + 1},{column + 1}" for row in range(rows) for column in range(columns)]
-    tokens = ["class token", *patches] if class_token else patches
-    whose = "from each patch and the class token" if class_token else "from each patch"
-    coordinates = {"encoder self": (tokens, tokens, f"{whose} to all of them")}
-    return ImageView(
-        width,
-        height,
-        [list(box) for box in boxes],
-        rows,
-        columns,
-        class_token,
-        [ClassView(label, round(p, 6)) for label, p in classes],
-        [_map_view(found, coordinates) for found in attention_maps(trace)],
-    )
+def _joined(tokens: Sequence[str], size: int) -> list[str]:
+    """Name groups of tokens in a row by their first and their last."""
+    if size == 1:
+        return list(tokens)
+    groups = [tokens[first : first + size] for first in range(0, len(tokens), size)]
+    return [f"{each[0]}…{each[-1]}" if len(each) > 1 else each[0] for each in groups]
+
+
+def _covered(spans: Sequence[Span | None] | None, size: int) -> list[Span | None] | None:
+    """Say what groups of tokens in a row stand for."""
+    if spans is None:
+        return None
+    covered: list[Span | None] = []
+    for first in range(0, len(spans), size):
+        real = [span for span in spans[first : first + size] if span is not None]
+        covered.append([real[0][0], real[-1][1]] if real else None)
+    return covered
+
+
+def kind_of(site: Site) -> str:
+    """Name the kind of attention, all layers alike: "decoder cross"."""
+    return f"{site.stack} {site.kind}".strip()
 
 
 def clearest(maps: Iterable[MapView]) -> MapView:
@@ -223,37 +227,55 @@ def _entropy(p: Float[Tensor, "*batch key"]) -> Float[Tensor, "*batch"]:
     return torch.special.entr(p).sum(dim=-1)
 
 
-def _map_view(
-    found: AttentionMap, coordinates: Mapping[str, tuple[Sequence[str], Sequence[str], str]]
+def map_view(
+    site: Site,
+    weights: Float[Tensor, "head row column"],
+    *,
+    rows: list[str],
+    columns: list[str],
+    what: str,
+    row_spans: list[Span | None] | None = None,
+    column_spans: list[Span | None] | None = None,
+    row_grid: int | None = None,
+    column_grid: int | None = None,
+    windows: list[list[list[Box]]] | None = None,
 ) -> MapView:
-    site = found.site
-    kind = f"{site.stack} {site.kind}".strip()
-    if kind not in coordinates:
-        known = ", ".join(map(repr, coordinates))
-        raise UsageError(f"The trace has a map of kind {kind!r}; there are words only for {known}.")
-    rows, columns, what = coordinates[kind]
-    if found.weights.shape[1:] != (len(rows), len(columns)):
-        queries, keys = found.weights.shape[1:]
-        raise UsageError(
-            f"The map of {site} has {queries} queries and {keys} keys, but {len(rows)} and "
-            f"{len(columns)} labels were given: label every token of the recorded pass."
-        )
-    whole = bool((found.weights.sum(dim=-1) - 1).abs().max() < 1e-3)
+    """Round the weights of one attention, and say in words what they are.
+
+    Args:
+        site: where it is.
+        weights: of its heads.
+        rows: labels of the queries.
+        columns: labels of the keys.
+        what: completes "attention ..." in legends.
+        row_spans: see `MapView`, as for those below.
+        column_spans: as above.
+        row_grid: as above.
+        column_grid: as above.
+        windows: as above.
+    """
+    whole = bool((weights.sum(dim=-1) - 1).abs().max() < 1e-3)
     total = "every row sums to 1" if whole else "rows sum to 1, or to 0 with nothing to attend to"
     place = f"{site.stack} layer {site.layer + 1}"
-    mean = f"mean of {found.heads} heads, " if found.heads > 1 else ""
+    heads = len(weights)
+    mean = f"mean of {heads} heads, " if heads > 1 else ""
     return MapView(
         site=str(site),
-        kind=kind,
+        kind=kind_of(site),
         layer=site.layer + 1,
         legend=f"{place}, {mean}attention {what}; {total}",
         head_legends=[
-            f"{place}, head {head + 1}, attention {what}; {total}" for head in range(found.heads)
+            f"{place}, head {head + 1}, attention {what}; {total}" for head in range(heads)
         ],
-        rows=list(rows),
-        columns=list(columns),
-        mean=_rounded(found.mean),
-        weights=_rounded(found.weights),
+        rows=rows,
+        columns=columns,
+        mean=rounded(weights.mean(dim=0)),
+        weights=rounded(weights),
+        row_spans=row_spans,
+        column_spans=column_spans,
+        row_grid=row_grid,
+        column_grid=column_grid,
+        windows=windows,
     )
 
 
@@ -267,16 +289,17 @@ def _gate_view(found: GateMap, tokens: Sequence[str]) -> GateView:
         )
     return GateView(
         site=str(site),
-        kind=f"{site.stack} {site.kind}".strip(),
+        kind=kind_of(site),
         layer=site.layer + 1,
         legend=f"{site}, gates as each token is read, mean of {max(units.values())} units; "
         "0 is shut, 1 is open",
         tokens=list(tokens),
         gates=list(found.gates),
-        mean=_rounded(torch.stack([gate.mean(dim=1) for gate in found.gates.values()], dim=1)),
+        mean=rounded(torch.stack([gate.mean(dim=1) for gate in found.gates.values()], dim=1)),
     )
 
 
-def _rounded(x: Tensor) -> Any:
+def rounded(x: Tensor) -> Any:
+    """Turn a tensor into lists of numbers that are short to write."""
     # In double precision, so that 0.1234 is printed as 0.1234.
     return x.double().round(decimals=DECIMALS).tolist()

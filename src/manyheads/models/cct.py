@@ -19,6 +19,7 @@ from manyheads.nn.block import EncoderBlock
 from manyheads.nn.depth import rising
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.head import Head
+from manyheads.nn.places import begin
 from manyheads.nn.stack import Encoder
 from manyheads.nn.stem import ConvStem
 
@@ -118,6 +119,7 @@ class Cct(nn.Module):
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch token dim"]:
         """Give every token (behind the class token, if there is one) its final vector."""
+        begin(images)
         tokens = self.stem(images)
         grid = (tokens.shape[2], tokens.shape[3])
         x = self.pool.prepend(tokens.flatten(2).transpose(1, 2))

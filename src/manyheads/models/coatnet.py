@@ -24,6 +24,7 @@ from manyheads.nn.grid_block import GridBlock
 from manyheads.nn.head import Head
 from manyheads.nn.linear import Linear
 from manyheads.nn.mbconv import MaxDown, MBConv, MeanDown, SqueezeExcitation, shrink
+from manyheads.nn.places import begin, see_through
 from manyheads.nn.relative_attention import RelativeAttention
 from manyheads.nn.residual import PreNorm, branch_end
 from manyheads.nn.trace import Site
@@ -117,6 +118,7 @@ class DownBlock(AttentionBlock):
         self, x: Float[Tensor, "batch token dim"], grid: tuple[int, int]
     ) -> Float[Tensor, "batch fewer wider"]:
         """Halve, mix tokens, then transform each."""
+        see_through([self.pool])
         short, _ = to_tokens(self.shortcut(to_map(x, grid)))
         y, halved = to_tokens(self.pool(to_map(self.norm(x), grid)))
         x = short + self.end(self.attention(y, halved))
@@ -201,6 +203,8 @@ class Coatnet(nn.Module):
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch token dim"]:
         """Give every token of the last stage its vector."""
+        begin(images)
+        see_through(self.stem)
         x = self.stem(images.contiguous(memory_format=torch.channels_last))
         split = self.config.convolutions
         for blocks in self.stages[:split]:

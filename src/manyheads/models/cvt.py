@@ -21,6 +21,7 @@ from manyheads.nn.grid import to_map
 from manyheads.nn.grid_block import GridBlock
 from manyheads.nn.head import Head
 from manyheads.nn.overlap import OverlappingPatches
+from manyheads.nn.places import begin
 from manyheads.nn.pool import ClassToken, MeanPool
 from manyheads.nn.residual import PreNorm
 from manyheads.nn.trace import Site
@@ -132,6 +133,7 @@ class Cvt(nn.Module):
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch token dim"]:
         """Give the class token and every token of the last stage their final vectors."""
+        begin(images)
         x = images.contiguous(memory_format=torch.channels_last)
         *stages, last = self.stages
         for stage in stages:

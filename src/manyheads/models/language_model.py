@@ -11,6 +11,7 @@ from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.nn import initial
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.linear import Linear
+from manyheads.nn.places import leave
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,4 +46,5 @@ class LanguageModel(nn.Module):
         self, tokens: Int[Tensor, "batch token"], first: int = 0
     ) -> Float[Tensor, "batch token dim"]:
         """Look up tokens that stand at the positions first, first + 1, ..."""
+        leave()
         return self.dropout(self.positions(self.embedding(tokens) * self.scale, first=first))

@@ -21,6 +21,7 @@ from manyheads.nn.grid_block import GridBlock
 from manyheads.nn.head import Head
 from manyheads.nn.merge import NoMerging, PatchMerging
 from manyheads.nn.patch import ConvPatches, pad_to_patches
+from manyheads.nn.places import begin
 from manyheads.nn.residual import PreNorm
 from manyheads.nn.trace import Site
 from manyheads.nn.window_attention import Edges, WindowedAttention
@@ -149,6 +150,7 @@ class Swin(nn.Module):
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch token dim"]:
         """Give every token of the last stage its final vector; an image of any size is padded."""
+        begin(images)
         patch = self.config.patch
         images = pad_to_patches(images, patch)
         grid = (images.shape[2] // patch, images.shape[3] // patch)

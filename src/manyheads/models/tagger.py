@@ -17,6 +17,7 @@ from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.nn import initial
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.linear import Linear
+from manyheads.nn.places import leave
 from manyheads.nn.readout import Readout, logits
 from manyheads.nn.recurrent import Recurrent, RecurrentStack
 
@@ -137,6 +138,7 @@ class Tagger(nn.Module):
             Logits (batch, token, classes), or (scored positions, classes); else whatever readout
             returns.
         """
+        leave()
         x = self.dropout(self.embedding(tokens) * self.scale)
         x = self.context(x, tokens != self.config.pad)
         x = self.dropout(x)

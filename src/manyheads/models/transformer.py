@@ -25,6 +25,7 @@ from manyheads.nn.dropout import Dropout
 from manyheads.nn.feedforward import FeedForward, GatedFeedForward
 from manyheads.nn.linear import Linear
 from manyheads.nn.masks import padding_mask
+from manyheads.nn.places import leave
 from manyheads.nn.readout import Readout, logits
 from manyheads.nn.residual import PostNorm, PreNorm
 from manyheads.nn.stack import Decoder, Encoder
@@ -179,6 +180,7 @@ class Transformer(nn.Module):
     def _embed(
         self, embedding: nn.Embedding, tokens: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch token dim"]:
+        leave()
         return embedding(tokens) * self.scale  # section 3.4
 
 

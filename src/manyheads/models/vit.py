@@ -17,6 +17,7 @@ from manyheads.nn.head import Head
 from manyheads.nn.linear import Linear
 from manyheads.nn.linear_attention import LinearAttention
 from manyheads.nn.patch import ConvPatches, LinearPatches
+from manyheads.nn.places import begin
 from manyheads.nn.pool import (
     AttentionPool,
     ClassToken,
@@ -181,6 +182,7 @@ class Vit(nn.Module):
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch token dim"]:
         """Give every patch (behind the class token, if there is one) its final vector."""
+        begin(images)
         grid = self.grid(images.shape[2], images.shape[3])
         x = self.pool.prepend(self.patches(images))
         return self.encoder(self.dropout(self.positions(x, grid)))

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.nn.cache import KeyValueCache
 from manyheads.nn.linear import Linear
+from manyheads.nn.places import Places
 from manyheads.nn.trace import Site, active, refuse_compiled
 from manyheads.nn.windows import Windows
 
@@ -65,6 +66,8 @@ class AttentionRecord:
     mask: Bool[Tensor, "..."] | None
     bias: Float[Tensor, "..."] | None
     windows: Windows | None = None  # which tokens are meant, where each window is a batch row
+    tokens: Places | None = None  # where they stand in a picture
+    keys: Places | None = None  # where keys stand that are not the tokens themselves
 
     @property
     def weights(self) -> Float[Tensor, "batch head query key"]:
@@ -88,11 +91,12 @@ def attend(
     dropout: float = 0.0,
     site: Site = Site(),
     windows: Windows | None = None,
+    keys: Places | None = None,
 ) -> Float[Tensor, "batch head query value"]:
     """Compute softmax(QK^T / sqrt(d_k)) V, equation (1), with the fused kernel where that is fast.
 
     An open recorder only keeps q and k, so looking never changes the answer. `windows` says for
-    the record which tokens the rows of the batch are; it changes nothing either.
+    the record which tokens the rows of the batch are, `keys` where keys of their own stand.
 
     Raises:
         UsageError: a recorder is open while torch.compile traces the model.
@@ -102,7 +106,8 @@ def attend(
         if torch.compiler.is_compiling():
             refuse_compiled()
         kept_bias = None if bias is None else bias.detach()
-        kept = AttentionRecord(site, q.detach(), k.detach(), mask, kept_bias, windows)
+        where = (windows, trace.here, keys)
+        kept = AttentionRecord(site, q.detach(), k.detach(), mask, kept_bias, *where)
         trace.records.append(kept)
     if dropout == 0.0 and _formula_is_faster(q, k):
         return attention_weights(q, k, mask, bias) @ v
@@ -238,9 +243,12 @@ class MultiHeadAttention(nn.Module):
         mask: Bool[Tensor, "..."] | None,
         bias: Float[Tensor, "..."] | None = None,
         windows: Windows | None = None,
+        keys: Places | None = None,
     ) -> Float[Tensor, "batch token output"]:
         dropout = self.dropout if self.training else 0.0
-        heads = attend(q, k, v, mask, bias, dropout=dropout, site=self.site, windows=windows)
+        heads = attend(
+            q, k, v, mask, bias, dropout=dropout, site=self.site, windows=windows, keys=keys
+        )
         return self.out(
             heads.transpose(1, 2).flatten(2)
         )  # batch head token size -> batch token dim

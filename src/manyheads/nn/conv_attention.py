@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from manyheads.nn.attention import MultiHeadAttention
 from manyheads.nn.grid import to_map, to_tokens
+from manyheads.nn.places import behind, here
 
 
 class DepthwiseProjection(nn.Module):
@@ -58,4 +59,6 @@ class ConvProjectedAttention(MultiHeadAttention):
             self._split(self.qkv.part(project(x, grid), part * dim, (part + 1) * dim))
             for part, project in enumerate((self.query, self.key, self.value))
         )
-        return self._attend(q, k, v, None)
+        places = here()
+        keys = None if places is None else behind(places, self.key.convolve)
+        return self._attend(q, k, v, None, keys=keys)

@@ -25,10 +25,11 @@ class SamePadding(nn.Module):
         self, x: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch channel padded_height padded_width"]:
         """Add what the image's own size asks for."""
-        (top, bottom), (left, right) = (self._zeros(length) for length in x.shape[2:])
+        (top, bottom), (left, right) = (self.zeros(length) for length in x.shape[2:])
         return F.pad(x, (left, right, top, bottom))
 
-    def _zeros(self, length: int) -> tuple[int, int]:
+    def zeros(self, length: int) -> tuple[int, int]:
+        """Count the zeros in front of a side of this length, and behind it."""
         covered = (-(-length // self.stride) - 1) * self.stride + self.size
         zeros = max(covered - length, 0)
         return zeros // 2, zeros - zeros // 2
@@ -114,6 +115,8 @@ class StemPool(nn.Module):
     The border is zeros. Behind a ReLU that is the same as no border at all; before one it is not.
     """
 
+    kernel_size, stride, padding = 3, 2, 1
+
     def __init__(self, padding: Padding = "symmetric") -> None:
         super().__init__()
         self.pad = nn.ZeroPad2d(1) if padding == "symmetric" else SamePadding(3, 2)
@@ -122,7 +125,7 @@ class StemPool(nn.Module):
         self, x: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch channel rows columns"]:
         """Halve height and width."""
-        return F.max_pool2d(self.pad(x), kernel_size=3, stride=2)
+        return F.max_pool2d(self.pad(x), self.kernel_size, self.stride)
 
 
 def initialise(module: nn.Module) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.nn.attention import MultiHeadAttention
+from manyheads.nn.places import Places
 from manyheads.nn.trace import Site, active, refuse_compiled
 from manyheads.nn.windows import Windows
 
@@ -58,6 +59,8 @@ class ImpliedRecord:
     q: Float[Tensor, "batch head query size"]
     k: Float[Tensor, "batch head key size"]
     mask: Bool[Tensor, "..."] | None
+    tokens: Places | None = None  # where they stand in a picture
+    keys: Places | None = None  # where keys stand that are not the tokens themselves
 
     @property
     def weights(self) -> Float[Tensor, "batch head query key"]:
@@ -76,6 +79,7 @@ class LinearAttention(MultiHeadAttention):
         mask: Bool[Tensor, "..."] | None,
         bias: Float[Tensor, "..."] | None = None,
         windows: Windows | None = None,
+        keys: Places | None = None,
     ) -> Float[Tensor, "batch token output"]:
         if bias is not None or (mask is not None and mask.shape[-2] != 1):
             raise UsageError(
@@ -87,6 +91,7 @@ class LinearAttention(MultiHeadAttention):
             if torch.compiler.is_compiling():
                 refuse_compiled()
             site = replace(self.site, kind=f"{self.site.kind} (implied)")
-            trace.records.append(ImpliedRecord(site, q.detach(), k.detach(), mask))
+            kept = ImpliedRecord(site, q.detach(), k.detach(), mask, trace.here, keys)
+            trace.records.append(kept)
         heads = linear_attend(q, k, v, mask)
         return self.out(heads.transpose(1, 2).flatten(2))

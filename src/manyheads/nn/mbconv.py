@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.nn.depth import StochasticDepth
+from manyheads.nn.places import see_through
 
 
 class SqueezeExcitation(nn.Module):
@@ -29,21 +30,25 @@ class SqueezeExcitation(nn.Module):
 class MeanDown(nn.Module):
     """Halve a map by averaging 2 x 2; at an odd edge what there is is averaged."""
 
+    kernel_size, stride, padding, ceil_mode = 2, 2, 0, True
+
     def forward(
         self, x: Float[Tensor, "batch dim row column"]
     ) -> Float[Tensor, "batch dim half_row half_column"]:
         """Halve rows and columns, rounded up."""
-        return F.avg_pool2d(x, 2, ceil_mode=True)
+        return F.avg_pool2d(x, self.kernel_size, self.stride, ceil_mode=self.ceil_mode)
 
 
 class MaxDown(nn.Module):
     """Halve a map by the largest of 3 x 3."""
 
+    kernel_size, stride, padding, ceil_mode = 3, 2, 1, False
+
     def forward(
         self, x: Float[Tensor, "batch dim row column"]
     ) -> Float[Tensor, "batch dim half_row half_column"]:
         """Halve rows and columns, rounded up."""
-        return F.max_pool2d(x, 3, stride=2, padding=1)
+        return F.max_pool2d(x, self.kernel_size, self.stride, self.padding)
 
 
 class MBConv(nn.Module):
@@ -52,7 +57,9 @@ class MBConv(nn.Module):
     What lies between norm and sum is `layers`, built by `mbconv`; `shortcut` fits x to the sum.
     """
 
-    def __init__(self, layers: nn.Module, shortcut: nn.Module, *, drop_path: float = 0.0) -> None:
+    def __init__(
+        self, layers: nn.Sequential, shortcut: nn.Module, *, drop_path: float = 0.0
+    ) -> None:
         super().__init__()
         self.layers = layers
         self.shortcut = shortcut
@@ -62,6 +69,7 @@ class MBConv(nn.Module):
         self, x: Float[Tensor, "batch dim row column"]
     ) -> Float[Tensor, "batch output out_row out_column"]:
         """Add the branch to the map."""
+        see_through(self.layers)  # the shortcut sees no more
         return self.shortcut(x) + self.drop_path(self.layers(x))
 
 

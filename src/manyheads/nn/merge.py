@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.nn.linear import Linear
+from manyheads.nn.places import see
 
 Grid = tuple[int, int]
 
@@ -30,7 +31,9 @@ class PatchMerging(nn.Module):
         # In the order of the paper's code: down first, then to the right.
         corners = [x[:, down::2, right::2] for right in range(2) for down in range(2)]
         merged = torch.cat(corners, dim=-1)
-        return self.project(self.norm(merged.flatten(1, 2))), (merged.shape[1], merged.shape[2])
+        halved = (merged.shape[1], merged.shape[2])
+        see(2, 2, grid=halved)
+        return self.project(self.norm(merged.flatten(1, 2))), halved
 
 
 class NoMerging(nn.Module):

@@ -4,6 +4,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.nn.grid import to_tokens
+from manyheads.nn.places import see_through
 
 
 class OverlappingPatches(nn.Module):
@@ -20,5 +21,6 @@ class OverlappingPatches(nn.Module):
         self, x: Float[Tensor, "batch channel height width"]
     ) -> tuple[Float[Tensor, "batch token dim"], tuple[int, int]]:
         """Give the tokens, and the grid they stand on."""
+        see_through([self.project])
         tokens, grid = to_tokens(self.project(x))
         return self.norm(tokens), grid

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.nn.linear import Linear
+from manyheads.nn.places import see
 
 
 def patchify(
@@ -36,7 +37,9 @@ class LinearPatches(nn.Module):
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch patch dim"]:
         """Embed every patch."""
-        return self.project(patchify(images, self.size))
+        patches = patchify(images, self.size)
+        see(self.size, self.size, grid=_grid(images, self.size))
+        return self.project(patches)
 
 
 class ConvPatches(nn.Module):
@@ -53,6 +56,7 @@ class ConvPatches(nn.Module):
     ) -> Float[Tensor, "batch patch dim"]:
         """Embed every patch."""
         _check_whole(images, self.size)
+        see(self.size, self.size, grid=_grid(images, self.size))
         kernel = self.project.weight.unflatten(1, (self.channels, self.size, self.size))
         grid = F.conv2d(images, kernel, self.project.bias, stride=self.size)
         return grid.flatten(2).transpose(1, 2)  # batch dim row column -> batch patch dim
@@ -64,6 +68,10 @@ def pad_to_patches(
     """Add zeros below and on the right, up to the next whole patch."""
     height, width = images.shape[2:]
     return F.pad(images, (0, -width % size, 0, -height % size))
+
+
+def _grid(images: Tensor, size: int) -> tuple[int, int]:
+    return images.shape[2] // size, images.shape[3] // size
 
 
 def _check_whole(images: Float[Tensor, "batch channel height width"], size: int) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from manyheads.nn.attention import MultiHeadAttention, attend
 from manyheads.nn.feedforward import FeedForward
 from manyheads.nn.head import Top
+from manyheads.nn.places import put_in_front
 from manyheads.nn.trace import Site
 
 
@@ -16,6 +17,7 @@ class ClassToken(nn.Module):
     """A learned token in front, whose final vector stands for the image (ViT, equations 1, 4)."""
 
     extra = 1
+    names: tuple[str, ...] = ("class token",)
 
     def __init__(self, dim: int, heads: int = 1) -> None:
         super().__init__()
@@ -24,6 +26,7 @@ class ClassToken(nn.Module):
 
     def prepend(self, x: Float[Tensor, "batch patch dim"]) -> Float[Tensor, "batch token dim"]:
         """Put the class token before the patches."""
+        put_in_front(self.names)
         return torch.cat((self.token.expand(len(x), -1, -1).to(x.dtype), x), dim=1)
 
     def forward(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch dim"]:
@@ -38,6 +41,7 @@ class TwoTokens(ClassToken):
     """
 
     extra = 2
+    names = ("class token", "distillation token")
 
     def forward(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch dim"]:
         """Average the final vectors of both."""

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from manyheads.nn.places import see_through
+
 
 class ConvStem(nn.Module):
     """Convolution, ReLU and max-pooling, so many times (Hassani et al. 2021, equation 3).
@@ -30,4 +32,5 @@ class ConvStem(nn.Module):
 
         Computed with the channel last, which convolutions in bf16 prefer and tokens are anyway.
         """
+        see_through(self.layers)
         return self.layers(images.contiguous(memory_format=torch.channels_last))

@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import local
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from manyheads.errors import UsageError
+
+if TYPE_CHECKING:
+    from manyheads.nn.places import Places
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +41,13 @@ class Record(Protocol):
 
 @dataclass
 class Trace:
-    """The records of everything that ran while the recorder was open, in order."""
+    """The records of everything that ran while the recorder was open, in order.
+
+    `here` is where in a picture the tokens stand that the model is at (see `places.py`).
+    """
 
     records: list[Record] = field(default_factory=list)
+    here: "Places | None" = None
 
     def __iter__(self) -> Iterator[Record]:
         """Iterate over the records in the order in which they were written."""

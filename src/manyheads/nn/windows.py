@@ -67,7 +67,7 @@ class Windows:
         """Tell which places of a window may attend to which, for a batch; None if all may."""
         mask = None
         if any(self.shift):
-            regions = self._regions()
+            regions = self.regions()
             mask = regions[:, :, None] == regions[:, None, :]
         if any(self.rest) and not self.padding_seen:
             present = (self.places() >= 0)[:, None, :]
@@ -89,13 +89,7 @@ class Windows:
             whole[:, :, rows, columns] = picked
         return whole
 
-    def _roll(self, x: Tensor, direction: int) -> Tensor:
-        if not any(self.shift):
-            return x
-        rows, columns = self.shift
-        return x.roll((direction * rows, direction * columns), dims=(1, 2))
-
-    def _regions(self) -> Int[Tensor, "window inside"]:
+    def regions(self) -> Int[Tensor, "window inside"]:
         """Number the parts of the shifted grid whose tokens were neighbours before (figure 4)."""
         rows, columns = (
             _bands(tiles * size, size, shift)
@@ -104,6 +98,12 @@ class Windows:
         padded = rows[:, None] * 3 + columns
         tiled = padded.unflatten(1, (-1, self.size[1])).unflatten(0, (-1, self.size[0]))
         return tiled.transpose(1, 2).flatten(2, 3).flatten(0, 1)
+
+    def _roll(self, x: Tensor, direction: int) -> Tensor:
+        if not any(self.shift):
+            return x
+        rows, columns = self.shift
+        return x.roll((direction * rows, direction * columns), dims=(1, 2))
 
 
 def _bands(length: int, size: int, shift: int) -> Int[Tensor, "{length}"]:

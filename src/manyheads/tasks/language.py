@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Annotated, NamedTuple
 
@@ -12,7 +12,7 @@ from annotated_types import Gt, Lt
 
 from manyheads.data.batches import pad
 from manyheads.data.monolingual import Sentences
-from manyheads.data.tokenizer import END, PAD, START, UNKNOWN, TextTokenizer
+from manyheads.data.tokenizer import END, PAD, START, UNKNOWN, Piece, TextTokenizer
 from manyheads.decode.beam import beam_search
 from manyheads.decode.constraints import Banned
 from manyheads.decode.sample import Sampling, sample
@@ -20,6 +20,7 @@ from manyheads.errors import UsageError
 from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
 from manyheads.models.masked_lm import MaskedLanguageModel
 from manyheads.streams import generator, stream
+from manyheads.tasks.details import behind_space
 from manyheads.tasks.tokenwise import NOTHING, Examples, TokenTrainConfig
 
 MASK = UNKNOWN  # bytes stand in for unknown text, so the unknown token is free to hide others
@@ -286,7 +287,12 @@ def fill(
 
 
 def blanked(tokenizer: TextTokenizer, text: str, *, mask: int = MASK) -> list[int]:
-    """Encode a text with the token `mask` where it has a <mask>.
+    """Encode a text with the token `mask` where it has a <mask>."""
+    return [piece.id for piece in blanked_pieces(tokenizer, text, mask=mask)]
+
+
+def blanked_pieces(tokenizer: TextTokenizer, text: str, *, mask: int = MASK) -> list[Piece]:
+    """Split a text with the token `mask` where it has a <mask>; say which characters are whose.
 
     The text is encoded as one, with a character from the private use area in the blanks: encoded
     in parts, what follows a blank would begin a new word. The mask stands for a whole token, the
@@ -295,16 +301,19 @@ def blanked(tokenizer: TextTokenizer, text: str, *, mask: int = MASK) -> list[in
     (probe,) = tokenizer.encode([_PRIVATE])
     space = probe[0] if len(probe) > 1 and tokenizer.piece(probe[0]) == "▁" else None
     sign = probe[1:] if space is not None else probe
-    (ids,) = tokenizer.encode([text.replace(BLANK, _PRIVATE)])
-    tokens: list[int] = []
-    for token in ids:
-        tokens.append(token)
-        if tokens[-len(sign) :] == sign:
-            del tokens[-len(sign) :]
-            if tokens and tokens[-1] == space:
-                tokens.pop()
-            tokens.append(mask)
-    return tokens
+    pieces: list[Piece] = []
+    longer = 0  # what the blanks so far are longer than their sign
+    for found in tokenizer.pieces(text.replace(BLANK, _PRIVATE)):
+        begin = behind_space(text, found.begin + longer, found.end + longer)
+        pieces.append(replace(found, begin=begin, end=found.end + longer))
+        if [piece.id for piece in pieces[-len(sign) :]] == sign:
+            begin = min(piece.begin for piece in pieces[-len(sign) :])
+            del pieces[-len(sign) :]
+            if pieces and pieces[-1].id == space:
+                pieces.pop()
+            pieces.append(Piece(BLANK, mask, begin, begin + len(BLANK)))
+            longer += len(BLANK) - len(_PRIVATE)
+    return pieces
 
 
 _PRIVATE = "\ue000"

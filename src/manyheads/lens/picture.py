@@ -1,0 +1,249 @@
+"""The view model of a picture that was given a class: grids of tokens, maps, rollout."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manyheads.errors import UsageError
+from manyheads.lens.grids import Crop, GridView, grid_groups, grid_view, merge, window_boxes
+from manyheads.lens.reading import BUDGET, Attention, Groups, attentions, side_limit
+from manyheads.lens.rollout import rollout, why_not
+from manyheads.lens.view import DECIMALS, MapView, Matrix, map_view
+from manyheads.nn.places import Places
+from manyheads.nn.trace import Trace
+
+POOL = "pool"  # the stack of what asks the tokens at the end, with a query of its own
+
+
+@dataclass(frozen=True)
+class ClassView:
+    """A class and its probability."""
+
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class RolloutView:
+    """How much of the answer comes from each token below the first layer, as attention tells it."""
+
+    legend: str
+    grid: int
+    weights: list[float]  # of each token of the grid; they sum to 1
+
+
+@dataclass(frozen=True)
+class ImageView:
+    """A picture that was given a class: its tokens in every stage, classes and maps."""
+
+    width: int
+    height: int
+    grids: list[GridView]
+    classes: list[ClassView]  # the likeliest first
+    maps: list[MapView]  # in the order in which they ran
+    rollout: RolloutView | None = None
+    notes: list[str] = field(default_factory=list)  # what one has to know
+
+    def readers(self, found: MapView) -> list[int]:
+        """Say which rows of a map the answer is read from: all, if no token is there for it."""
+        extra = 0 if found.row_grid is None else len(self.grids[found.row_grid].extra)
+        return list(range(extra or len(found.rows)))
+
+    def received(self, found: MapView, weights: Matrix) -> Matrix:
+        """Lay what each place receives on the grid of the keys: from the readers, on average.
+
+        The share of tokens that stand nowhere is left out, so with them the sum is less than 1.
+
+        Args:
+            found: one of the maps.
+            weights: its mean, or one of its heads.
+        """
+        rows = [weights[row] for row in self.readers(found)]
+        return self.on_grid(
+            found.column_grid, [sum(column) / len(rows) for column in zip(*rows, strict=True)]
+        )
+
+    def on_grid(self, grid: int | None, values: Sequence[float]) -> Matrix:
+        """Lay a value a token on its grid, and leave out the tokens that stand nowhere."""
+        assert grid is not None
+        found = self.grids[grid]
+        laid = values[len(found.extra) :]
+        return [
+            list(laid[first : first + found.columns])
+            for first in range(0, len(laid), found.columns)
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Turn the view into what `json.dumps` takes."""
+        return {
+            "kind": "image",
+            **vars(self),
+            "grids": [asdict(found) for found in self.grids],
+            "classes": [asdict(found) for found in self.classes],
+            "maps": [vars(found) for found in self.maps],
+            "rollout": None if self.rollout is None else vars(self.rollout),
+        }
+
+
+def image_view(
+    trace: Trace,
+    *,
+    width: int,
+    height: int,
+    classes: Sequence[tuple[str, float]],
+    crop: Crop | None = None,
+    budget: int = BUDGET,
+) -> ImageView:
+    """Describe one forward pass of a model over a picture.
+
+    Where tokens lie follows from the trace: every model that tells its recorder where it stands
+    (see `nn/places.py`) is described.
+
+    Args:
+        trace: what was recorded.
+        width: of the picture, in pixels.
+        height: of the same.
+        classes: labels and probabilities, the likeliest first.
+        crop: what the model saw of the picture; all of it if None.
+        budget: the most weights of all maps together; of large grids they show groups of tokens.
+
+    Raises:
+        UsageError: the trace holds no attention, or one that no picture belongs to.
+    """
+    found = attentions(trace)
+    if not found:
+        raise UsageError("The trace holds no attention: there is nothing to look at.")
+    seen = crop or Crop(0, 0, width, height)
+    limit = side_limit(found, budget)
+    layout = _Layout(seen, limit)
+    maps = [_map(each, layout, seen) for each in found]
+    view = ImageView(
+        width,
+        height,
+        layout.views,
+        [ClassView(label, round(p, 6)) for label, p in classes],
+        maps,
+        notes=layout.notes(),
+    )
+    layers = [each for each in found if each.site.stack != POOL]
+    reason = why_not(layers)
+    if reason is not None:
+        view.notes.append(f"Attention rollout is not defined here: {reason}.")
+        return view
+    pools = [each for each in found if each.site.stack == POOL]
+    shown = _rollout(layers, pools[0] if pools else None, layout)
+    return replace(view, rollout=shown)
+
+
+class _Layout:
+    """The grids of a view: each set of places once, merged as far as the budget asks for."""
+
+    def __init__(self, crop: Crop, limit: int) -> None:
+        self.crop = crop
+        self.limit = limit
+        self.views: list[GridView] = []
+        self._known: dict[Places, int] = {}
+
+    def number(self, places: Places) -> int:
+        """Find the grid of these places."""
+        if places not in self._known:
+            self._known[places] = len(self.views)
+            self.views.append(grid_view(places, self.crop, merge(places, self.limit)))
+        return self._known[places]
+
+    def groups(self, places: Places) -> Groups:
+        """Say which of these tokens are shown as one."""
+        return grid_groups(places, self.views[self.number(places)].merged)
+
+    def notes(self) -> list[str]:
+        """Say what boxes are, and what was merged."""
+        notes = []
+        for places, number in self._known.items():
+            view, (rows, columns) = self.views[number], places.grid
+            if view.merged > 1:
+                notes.append(
+                    f"{rows} x {columns} tokens are shown as {view.rows} x {view.columns}, "
+                    f"{view.merged} x {view.merged} each: rows are their mean, columns their sum."
+                )
+        if any(places.rows.field > places.rows.step for places in self._known):
+            notes.append(
+                "A box is what lies nearest to a token's centre; its embedding sees more (field)."
+            )
+        return notes
+
+
+def _map(found: Attention, layout: _Layout, crop: Crop) -> MapView:
+    places, key_places = found.places, found.key_places
+    if places is None or key_places is None:
+        raise UsageError(
+            f"The trace does not say where the tokens of {found.site} stand in a picture: record "
+            "the whole model, from pixels on."
+        )
+    pooled = found.site.stack == POOL
+    queries = 1 if pooled else places.count
+    if found.shape != (queries, key_places.count):
+        raise UsageError(
+            f"The map of {found.site} has {found.shape[0]} queries and {found.shape[1]} keys, but "
+            f"{queries} and {key_places.count} tokens stand in the picture: record the whole "
+            "model, from pixels on."
+        )
+    rows = None if pooled else layout.number(places)
+    columns = layout.number(key_places)
+    return map_view(
+        found.site,
+        found.merged(Groups.of(1) if pooled else layout.groups(places), layout.groups(key_places)),
+        rows=["learned query"] if rows is None else layout.views[rows].labels,
+        columns=layout.views[columns].labels,
+        what=_what(found, places, key_places),
+        row_grid=rows,
+        column_grid=columns,
+        windows=None if found.windows is None else window_boxes(found.windows, places, crop),
+    )
+
+
+def _what(found: Attention, places: Places, key_places: Places) -> str:
+    """Complete "attention ..." in a legend."""
+    if found.site.stack == POOL:
+        return "from the pool's learned query to each patch"
+    whose = " and ".join(["from each patch", *(f"the {name}" for name in places.extra)])
+    if found.windows is not None:
+        high, wide = found.windows.size
+        what = f"{whose} to those in its window of {high} x {wide}"
+        if any(found.windows.shift):
+            what += ", shifted by {} and {}".format(*found.windows.shift)
+        elif "shifted" in found.site.kind:
+            what += ", not shifted: it covers the grid"
+    elif not found.square:
+        what = "{} to {} x {} keys, convolved with a stride".format(whose, *key_places.grid)
+    else:
+        what = f"{whose} to all of them"
+    return f"{what}, as linear attention implies it" if found.implied else what
+
+
+def _rollout(layers: Sequence[Attention], pool: Attention | None, layout: _Layout) -> RolloutView:
+    places = layers[0].places
+    assert places is not None  # or there were no maps
+    start, whence = _start(places, pool)
+    groups = layout.groups(places)
+    shares = torch.zeros(groups.count).index_add_(0, groups.index, rollout(layers, start))
+    rest = f" with the {' and the '.join(places.extra)}" if places.extra else ""
+    return RolloutView(
+        f"attention rollout through {len(layers)} layers, {whence}; sums to 1{rest}",
+        layout.number(places),
+        shares.double().round(decimals=DECIMALS).tolist(),
+    )
+
+
+def _start(places: Places, pool: Attention | None) -> tuple[Float[Tensor, " token"], str]:
+    """Choose what is asked about: what the pool reads, the extra tokens, or all alike."""
+    if pool is not None:
+        return pool.read_by(torch.ones(1)), "from the pool's learned query"
+    start = torch.zeros(places.count)
+    if places.extra:
+        start[: len(places.extra)] = 1 / len(places.extra)
+        return start, "from the " + " and the ".join(places.extra)
+    return start + 1 / places.count, "from all tokens alike"

@@ -1,0 +1,124 @@
+"""manyheads look at a picture with every family of models that attends: PNG, JSON, reasons."""
+
+import json
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from manyheads.data.pictures import open_image
+from tests.cli.conftest import Call
+from tests.made import run, write_halves, write_recipe
+
+RECIPE = """
+task = "classify"
+
+[data]
+train = "halves"
+hold_out = 8
+
+[image]
+height = 16
+width = 16
+mode = "RGB"
+
+[model]
+{}
+
+[train]
+steps = 1
+batch_size = 4
+warmup = 0
+threads = 1
+"""
+
+SMALL = "dim = 8\nlayers = 1\nheads = 2\nhidden = 16\n"
+STAGES = "dims = [4, 8]\nlayers = [1, 1]\n"
+MODELS = {
+    "deit": f'preset = "deit-ti"\npatch = 8\n{SMALL}',
+    "cct": f'preset = "cct-2/3x2"\nstem = 4\n{SMALL}',
+    "attention pool": f'preset = "vit-ti"\npatch = 8\npool = "attention"\n{SMALL}',
+    "linear": f'preset = "vit-ti"\npatch = 8\npool = "mean"\nattention = "linear"\n{SMALL}',
+    "swin": 'preset = "swin-t"\ndim = 8\nlayers = [2, 1]\nheads = [1, 2]\nwindow = [2, 2]',
+    "cvt": f'preset = "cvt-13"\n{STAGES}heads = [1, 2]\nkernels = [7, 3]\nstrides = [4, 2]\n'
+    "paddings = [2, 1]",
+    "coatnet": 'preset = "coatnet-0"\nstem = [4, 8]\ndims = [8, 16]\nlayers = [1, 1]\n'
+    "convolutions = 1\nhead_size = 8",
+    "resnet": 'preset = "resnet-20"\nstem_width = 4\ndepths = [1]\nwidths = [4]\noutputs = [4]',
+}
+
+
+@cache
+def _made() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="manyheads-tests-")
+
+
+@cache
+def folder(kind: str) -> Path:
+    """A model that has hardly learned, made once a test run."""
+    root = Path(_made().name)
+    if not (root / "halves").exists():
+        write_halves(root, count=16)
+    name = kind.replace(" ", "-")
+    recipe = write_recipe(root / f"{name}.toml", RECIPE.format(MODELS[kind]), root)
+    run(recipe, root / name)
+    return root / name
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    """A colour picture, twice as wide as the models see it: a quarter is cut off on each side."""
+    values = np.random.default_rng(0).integers(0, 256, (32, 64, 3), dtype=np.uint8)
+    Image.fromarray(values).save(tmp_path / "picture.png")
+    return tmp_path / "picture.png"
+
+
+@pytest.mark.parametrize(
+    ("kind", "sites", "note"),
+    [
+        ("deit", ["encoder layer 1 self"], None),
+        ("cct", ["encoder layer 1 self", "pool layer 1 sequence"], "nearest to a token's centre"),
+        ("attention pool", ["encoder layer 1 self", "pool layer 1 attention"], None),
+        ("linear", ["encoder layer 1 self (implied)"], None),
+        (
+            "swin",
+            [
+                "stage 1 layer 1 window",
+                "stage 1 layer 2 shifted window",
+                "stage 2 layer 1 window",
+            ],
+            "rollout is not defined here: the tokens change on the way",
+        ),
+        ("cvt", ["stage 1 layer 1 self", "stage 2 layer 1 self"], "16 queries with 4 keys"),
+        ("coatnet", ["stage 2 layer 1 self"], "nearest to a token's centre"),
+    ],
+)
+def test_every_family(
+    call: Call, tmp_path: Path, picture: Path, kind: str, sites: list[str], note: str | None
+) -> None:
+    """A PNG; the same numbers as JSON, boxes within what was seen; what one has to know."""
+    code, out, err = call("look", folder(kind), picture, "--out", "look.png")
+    assert code == 0, err
+    assert "%" in out
+    assert min(open_image(tmp_path / "look.png").size) > 200
+    assert note is None or note in err
+    view = json.loads(call("look", folder(kind), picture, "--json").out)
+    assert [found["site"] for found in view["maps"]] == sites
+    assert (view["width"], view["height"]) == (64, 32)
+    for grid in view["grids"]:
+        top, left = grid["boxes"][0][:2]
+        row, column, high, wide = grid["boxes"][-1]
+        assert (top, left, row + high, column + wide) == (0, 16, 32, 48)
+    assert (view["rollout"] is None) == ("rollout" in (note or "") or kind == "cvt")
+
+
+def test_what_does_not_attend(call: Call, picture: Path) -> None:
+    """A ResNet: said, with what to do instead."""
+    code, _, err = call("look", folder("resnet"), picture)
+    assert code == 2
+    assert "is a ResNet, which has no attention to look at" in err
+    assert "--shapes" in err
+    assert call("look", folder("resnet"), picture, "--shapes").code == 0

@@ -1,0 +1,110 @@
+"""Every preset can be looked into: nothing changes, the maps are the formula, places are known."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from manyheads.lens.gates import gate_maps
+from manyheads.lens.grids import Crop
+from manyheads.lens.maps import attention_maps
+from manyheads.lens.picture import image_view
+from manyheads.models.build import build
+from manyheads.models.presets import PRESETS, Config
+from manyheads.nn.attention import AttentionRecord
+from manyheads.nn.recurrent import RecurrentRecord
+from manyheads.nn.trace import Trace, record
+from tests.small import ALL, IMAGES, SEQ2SEQS, Images, Pictures, inputs, randomise
+
+SILENT = ("mlp", "vgg-", "resnet-", "bit-")  # presets that neither attend nor have cells
+
+
+def traced(config: Config, examples: int = 2) -> tuple[Tensor, Trace]:
+    model = randomise(build(config)).eval()
+    with record() as trace, torch.no_grad():
+        answer = model(*(x[:examples] for x in inputs(config)))
+    return answer, trace
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_recorded_is_unrecorded(name: str) -> None:
+    """Design: bitwise, for every preset; something is recorded of all that attends or has cells."""
+    config = ALL[name]
+    recorded, trace = traced(config)
+    with torch.no_grad():
+        plain = randomise(build(config)).eval()(*inputs(config))
+    assert plain.std() > 0
+    assert torch.equal(recorded, plain)
+    assert (len(trace) > 0) == (not name.startswith(SILENT))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_maps_are_the_formula_in_double_precision(name: str) -> None:
+    """T5: softmax(QK^T / sqrt(d)) of what was recorded, within 1e-6."""
+    _, trace = traced(ALL[name])
+    for entry in trace:
+        if isinstance(entry, AttentionRecord):
+            scores = entry.q.double() @ entry.k.double().mT / math.sqrt(entry.q.shape[-1])
+            if entry.bias is not None:
+                scores = scores + entry.bias.double()
+            if entry.mask is not None:
+                scores = scores.masked_fill(~entry.mask, -math.inf)
+            expected = nn.functional.softmax(scores, dim=-1).nan_to_num(0.0)
+            torch.testing.assert_close(entry.weights.double(), expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", [*IMAGES, *(n for n in ALL if n.startswith("hybrid"))])
+def test_every_model_of_images_that_attends_is_described(name: str) -> None:
+    """Boxes tile the crop; every map has a label a token; rows are what whole maps say."""
+    config = IMAGES[name] if name in IMAGES else ALL[name]
+    assert isinstance(config, Images)
+    _, trace = traced(config, examples=1)
+    crop = Crop(3, 5, 3 + 2 * config.width, 5 + 3 * config.height)
+    view = image_view(trace, width=99, height=99, crop=crop, classes=[("a", 1.0)])
+    whole = attention_maps(trace)
+    assert [found.site for found in view.maps] == [str(found.site) for found in whole]
+    for found, expected in zip(view.maps, whole, strict=True):
+        torch.testing.assert_close(torch.tensor(found.weights), expected.weights, atol=6e-5, rtol=0)
+        assert len(found.rows) == expected.weights.shape[1]
+        assert len(found.columns) == expected.weights.shape[2]
+    for grid in view.grids:
+        assert len(grid.boxes) == grid.rows * grid.columns
+        area = sum(high * wide for _, _, high, wide in grid.boxes)
+        assert area == pytest.approx(6 * config.width * config.height, rel=1e-2)
+        assert grid.boxes[0][:2] == [crop.top, crop.left]
+    assert (view.rollout is None) == any("rollout is not defined" in note for note in view.notes)
+    if view.rollout is not None:
+        assert sum(view.rollout.weights) == pytest.approx(1, abs=1e-3)
+
+
+def test_rollout_is_defined_where_tokens_stay() -> None:
+    """One grid from first to last; where it changes, or keys are fewer, the reason is said."""
+
+    def reason(config: Pictures) -> str | None:
+        view = image_view(traced(config, 1)[1], width=8, height=8, classes=[])
+        return None if view.rollout else view.notes[-1]
+
+    assert reason(IMAGES["vit: vit-b"]) is None
+    assert reason(IMAGES["deit: deit-b"]) is None
+    assert reason(IMAGES["cct: cct-7/3x1"]) is None
+    assert "the tokens change on the way: 6 x 7" in str(reason(IMAGES["swin-t"]))
+    assert "16 queries with 4 keys" in str(reason(IMAGES["cvt-13"]))
+    assert "goes to padding" in str(reason(IMAGES["swin as timm pads"]))
+
+
+@pytest.mark.parametrize("name", SEQ2SEQS)
+def test_recurrent_translators_show_alignment_and_gates(name: str) -> None:
+    """T2, T4: a map of target x source where there is attention, gates of every layer."""
+    config = SEQ2SEQS[name]
+    _, trace = traced(config, examples=1)
+    sites = [str(found.site) for found in attention_maps(trace) if found.site.kind == "cross"]
+    expected = (
+        [] if config.attention == "none" else [f"decoder layer {config.decoder_layers} cross"]
+    )
+    assert sites == expected
+    kept = {str(entry.site) for entry in trace if isinstance(entry, RecurrentRecord)}
+    directions = 1 + config.bidirectional
+    assert len(kept) == directions * config.encoder_layers + config.decoder_layers
+    gates = {str(found.site) for found in gate_maps(trace)}
+    assert gates == (set() if config.cell == "rnn" else kept)  # a plain RNN has no gates
