@@ -1,0 +1,98 @@
+"""Pictures for experiments: part of CIFAR-10's training pictures, and small models for them."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from manyheads.app.recipe import ClassifyData
+from manyheads.app.sources import image_splits
+from manyheads.data.augment import Augmentation
+from manyheads.data.images import ImageSet, Preprocessing
+from manyheads.models.resnet import ResNetConfig
+from manyheads.models.vit import VitConfig
+from manyheads.streams import generator
+from manyheads.tasks.classify import ClassifyTask, ClassifyTrainConfig
+
+CIFAR = "cifar10/train-*-of-4.parquet"
+COLOURS = Preprocessing(
+    height=32, width=32, mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616)
+)
+PLAIN = Augmentation()
+MOVED = Augmentation(shift=4, flip=True)
+
+
+@lru_cache(maxsize=2)
+def cifar(root: str | None, hold_out: int) -> tuple[ImageSet, ImageSet]:
+    """Read CIFAR-10's training pictures, and those of them that validation holds out.
+
+    The test pictures stay untouched: experiments are not final measurements.
+
+    Raises:
+        NotFoundError: it is not under the data root; the message says how to get it.
+    """
+    return image_splits(ClassifyData(root=root, train=CIFAR, hold_out=hold_out))
+
+
+def some(images: ImageSet, count: int, seed: int) -> ImageSet:
+    """Draw so many pictures; a larger number has those of a smaller one among them."""
+    order = generator(seed, "lab pictures").permutation(len(images))
+    return images.select(np.sort(order[:count]))
+
+
+def small_vit(dim: int = 64, layers: int = 4, patch: int = 4) -> VitConfig:
+    """A ViT for 32 pixels that a processor trains in a minute or two."""
+    return VitConfig(
+        height=32,
+        width=32,
+        patch=patch,
+        dim=dim,
+        layers=layers,
+        heads=max(dim // 16, 1),
+        hidden=2 * dim,
+        classes=10,
+        pool="mean",
+        position_std=0.5,
+    )
+
+
+def small_resnet(width: int = 16) -> ResNetConfig:
+    """A ResNet for 32 pixels with one block a stage: eight layers (He et al. 2016, 4.2)."""
+    widths = (width, 2 * width, 4 * width)
+    return ResNetConfig(
+        height=32,
+        width=32,
+        stem="plain",
+        stem_width=width,
+        block="basic",
+        depths=(1, 1, 1),
+        widths=widths,
+        outputs=widths,
+        classes=10,
+    )
+
+
+def training(steps: int, batch_size: int, *, rate: float = 2e-3) -> ClassifyTrainConfig:
+    """How every classifier of the lab is trained."""
+    return ClassifyTrainConfig(
+        steps=steps,
+        batch_size=batch_size,
+        learning_rate=rate,
+        warmup=max(steps // 10, 1),
+        weight_decay=0.05,
+        log_every=max(steps // 20, 1),
+        validate_every=steps,
+        save_every=steps,
+    )
+
+
+def classifying(
+    train: ImageSet,
+    valid: ImageSet,
+    config: ClassifyTrainConfig,
+    *,
+    seed: int,
+    augmentation: Augmentation = MOVED,
+    preprocessing: Preprocessing = COLOURS,
+) -> ClassifyTask:
+    """Make the task to name the class of a picture."""
+    return ClassifyTask(train, valid, preprocessing, augmentation, config, seed=seed)
