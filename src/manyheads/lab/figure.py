@@ -45,7 +45,7 @@ def draw(panels: Sequence[Panel], path: Path, *, title: str) -> None:
 
 def _panel(axes: "Axes", panel: Panel) -> None:
     axes.set_title(panel.title, fontsize=SMALL + 1, color=INK)
-    axes.tick_params(labelsize=SMALL, color=LINE, labelcolor=FAINT)
+    axes.tick_params(which="both", labelsize=SMALL, color=LINE, labelcolor=FAINT)
     for side in axes.spines.values():
         side.set_color(LINE)
     if isinstance(panel, Lines):
@@ -58,29 +58,45 @@ def _panel(axes: "Axes", panel: Panel) -> None:
 
 def _lines(axes: "Axes", panel: Lines) -> None:
     for number, curve in enumerate(panel.curves):
-        colour = IDENTITY[number % len(IDENTITY)]
         points = [p for p in zip(curve.x, curve.y, strict=True) if p[1] is not None]
         axes.plot(
             [x for x, _ in points],
             [y for _, y in points],
-            color=colour,
+            color=IDENTITY[number % len(IDENTITY)],
             marker=MARKS[number % len(MARKS)] if len(points) <= 40 else None,
             markersize=3.5,
             linewidth=1.4,
             label=curve.name,
         )
-        _band(axes, curve, colour)
-    if panel.log_x:
-        axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_formatter(_plain())
-    if panel.log_y:
-        axes.set_yscale("log")
+    _scale(axes, panel)
+    limits = axes.get_ylim()  # of the means: the wide intervals of few seeds are cut off
+    room = 0.0 if panel.log_y else 0.2 * (limits[1] - limits[0])
+    for number, curve in enumerate(panel.curves):
+        _band(axes, curve, IDENTITY[number % len(IDENTITY)])
+    axes.set_ylim(limits[0] - room, limits[1] + room)
     axes.set_xlabel(panel.x, fontsize=SMALL, color=INK)
     axes.set_ylabel(panel.y, fontsize=SMALL, color=INK)
     axes.grid(color=LINE, linewidth=0.5)
     axes.set_axisbelow(True)
     if len(panel.curves) > 1:
         axes.legend(fontsize=SMALL - 0.5, frameon=False)
+
+
+def _scale(axes: "Axes", panel: Lines) -> None:
+    """Put the ticks where something was measured, if these are few."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+    places = sorted({x for curve in panel.curves for x in curve.x})
+    if panel.log_x:
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        if all(len(curve.x) > len(places) / 2 for curve in panel.curves) and len(places) <= 12:
+            axes.set_xticks(places)
+            axes.xaxis.set_minor_locator(NullLocator())
+    elif all(float(x).is_integer() for x in places):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if panel.log_y:
+        axes.set_yscale("log")
 
 
 def _band(axes: "Axes", curve: Curve, colour: str) -> None:
@@ -100,11 +116,13 @@ def _bars(axes: "Axes", panel: Bars) -> None:
     for place, value in zip(places, panel.values, strict=True):
         if value.low is not None and value.high is not None:
             axes.plot([place, place], [value.low, value.high], color=INK, linewidth=1.2)
+        aside = value.low is not None  # of the line of its interval
         axes.annotate(
             f"{value.mean:.3g}",
             (place, value.mean),
-            xytext=(4, 3),
+            xytext=(3 if aside else 0, 3),
             textcoords="offset points",
+            ha="left" if aside else "center",
             fontsize=SMALL - 1,
             color=INK,
         )
@@ -122,24 +140,23 @@ def _crowded(names: Sequence[str]) -> bool:
 
 def _heat(axes: "Axes", panel: Heat) -> None:
     from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.ticker import MaxNLocator, NullLocator
 
     ramp = LinearSegmentedColormap.from_list("paper", PAPER)
     ramp.set_bad("white")
     table = [[float("nan") if v is None else v for v in row] for row in panel.values]
-    image = axes.imshow(table, cmap=ramp, aspect="auto", interpolation="nearest")
+    rows, columns = len(table), len(table[0])
+    # Rows and columns are counted from 1.
+    place = (0.5, columns + 0.5, rows + 0.5, 0.5)
+    image = axes.imshow(table, cmap=ramp, aspect="auto", interpolation="nearest", extent=place)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True) if panel.numbered else NullLocator())
     axes.set_xlabel(panel.x, fontsize=SMALL, color=INK)
     axes.set_ylabel(panel.y, fontsize=SMALL, color=INK)
     if panel.rows:
-        axes.set_yticks(range(len(panel.rows)), panel.rows)
+        axes.set_yticks(range(1, rows + 1), panel.rows)
     if panel.columns:
-        axes.set_xticks(range(len(panel.columns)), panel.columns)
+        axes.set_xticks(range(1, columns + 1), panel.columns)
     bar = axes.figure.colorbar(image, ax=axes, fraction=0.05)
     bar.ax.tick_params(labelsize=SMALL - 1, labelcolor=FAINT)
     bar.outline.set_edgecolor(LINE)
-
-
-def _plain() -> Any:
-    """Write 64, not 2 to the power of 6."""
-    from matplotlib.ticker import FuncFormatter
-
-    return FuncFormatter(lambda value, _: f"{value:g}")

@@ -38,9 +38,10 @@ def interval(values: Sequence[float]) -> Interval:
 
 
 def verdict(a: Sequence[float], b: Sequence[float]) -> int:
-    """Say whether a is surely more than b (1), less (-1), or neither (0): seeds are compared in pairs.
+    """Say whether a is surely more than b (1), less (-1), or neither (0).
 
-    With one seed there is no interval, and the sign has to do; the page says so.
+    Seeds are compared in pairs. With one seed there is no interval, and the sign has to do; the
+    page says so.
     """
     found = interval([x - y for x, y in zip(a, b, strict=True)])
     low = found.mean if found.low is None else found.low
@@ -135,6 +136,7 @@ class Heat:
     values: list[list[float | None]]
     rows: list[str] = field(default_factory=list)  # names; numbers from 1 if there are none
     columns: list[str] = field(default_factory=list)
+    numbered: bool = True  # False: rows and columns that nobody counts, such as pixels
     kind: Literal["heat"] = "heat"
 
 

@@ -3,6 +3,8 @@
 from functools import lru_cache
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
 from manyheads.app.recipe import ClassifyData
 from manyheads.app.sources import image_splits
@@ -11,7 +13,8 @@ from manyheads.data.images import ImageSet, Preprocessing
 from manyheads.models.resnet import ResNetConfig
 from manyheads.models.vit import VitConfig
 from manyheads.streams import generator
-from manyheads.tasks.classify import ClassifyTask, ClassifyTrainConfig
+from manyheads.tasks.classify import ROWS, ClassifyTask, ClassifyTrainConfig, Pixels
+from manyheads.train.device import best_device
 
 CIFAR = "cifar10/train-*-of-4.parquet"
 COLOURS = Preprocessing(
@@ -96,3 +99,23 @@ def classifying(
 ) -> ClassifyTask:
     """Make the task to name the class of a picture."""
     return ClassifyTask(train, valid, preprocessing, augmentation, config, seed=seed)
+
+
+def tensors(images: ImageSet, preprocessing: Preprocessing = COLOURS) -> tuple[Tensor, Tensor]:
+    """All pictures of a small set as the model sees them, and their classes."""
+    pixels = Pixels(images, preprocessing)[np.arange(len(images))]
+    device = best_device()
+    return preprocessing.normalise(pixels).to(device), torch.from_numpy(images.labels).to(device)
+
+
+@torch.inference_mode()
+def accuracy(model: nn.Module, pictures: Tensor, labels: Tensor) -> float:
+    """Share of pictures named right, in percent."""
+    return 100 * (named(model, pictures) == labels).double().mean().item()
+
+
+@torch.inference_mode()
+def named(model: nn.Module, pictures: Tensor) -> Tensor:
+    """The likeliest class of each picture."""
+    model.eval()
+    return torch.cat([model(part).argmax(dim=1) for part in pictures.split(ROWS)])

@@ -82,7 +82,7 @@ def rank_and_condition(matrix: Tensor) -> tuple[int, float]:
 
 
 def rotation(shift: int, dim: int, base: float = BASE) -> Tensor:
-    """R with PE(pos + shift) = R PE(pos): it turns each pair of sine and cosine by its own angle."""
+    """R with PE(pos + shift) = R PE(pos): it turns each pair of sine and cosine by an angle."""
     angle = shift / base ** (torch.arange(0, dim, 2, dtype=torch.float64) / dim)
     turn = torch.zeros(dim, dim, dtype=torch.float64)
     for pair, (sine, cosine) in enumerate(zip(angle.sin(), angle.cos(), strict=True)):

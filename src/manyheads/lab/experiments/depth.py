@@ -47,17 +47,26 @@ class NoResidual(PostNorm):
         return self.norm(self.dropout(sublayer(x)))
 
 
-# Which norm, whether there is a residual connection, and which share of the steps is warm-up.
-ARRANGEMENTS: dict[str, tuple[Norm, bool, float]] = {
-    "no residual": ("post", False, 0.2),
-    "post-norm": ("post", True, 0.0),
-    "post-norm, warm-up": ("post", True, 0.2),
-    "pre-norm": ("pre", True, 0.0),
+class Bare(NoResidual):
+    """Sublayer(x): neither norm nor connection."""
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        """Answer what the sub-layer says."""
+        return self.dropout(sublayer(x))
+
+
+# Where the norm stands, what takes the place of the residual part, which share of steps is warm-up.
+ARRANGEMENTS: dict[str, tuple[Norm, type[NoResidual] | None, float]] = {
+    "neither": ("post", Bare, 0.2),
+    "norm alone": ("post", NoResidual, 0.2),
+    "post-norm": ("post", None, 0.0),
+    "post-norm, warm-up": ("post", None, 0.2),
+    "pre-norm": ("pre", None, 0.0),
 }
 
 
-def tagger(norm: Norm, residual: bool, depth: int, size: Size, seed: int) -> Tagger:
-    """Build an encoder of so many layers; without residual connections another part is put in."""
+def tagger(norm: Norm, part: type[NoResidual] | None, depth: int, size: Size, seed: int) -> Tagger:
+    """Build an encoder of so many layers, with another part in place of the residual one."""
     model = fresh(
         EncoderTaggerConfig(
             vocabulary=FIRST + size.symbols,
@@ -72,10 +81,10 @@ def tagger(norm: Norm, residual: bool, depth: int, size: Size, seed: int) -> Tag
         seed,
     )
     assert isinstance(model, Tagger)
-    if not residual:
+    if part is not None:
         for block in blocks(model):
-            block.around_attention = NoResidual(size.dim)
-            block.around_feedforward = NoResidual(size.dim)
+            block.around_attention = part(size.dim)
+            block.around_feedforward = part(size.dim)
         model.to(next(model.parameters()).device)
     return model
 
@@ -103,7 +112,7 @@ def gradients(model: Tagger, texts: Asked) -> list[float]:
 
 def measure(name: str, depth: int, size: Size, seed: int) -> Measured:
     """Look at the gradients of an untrained stack, then train it."""
-    norm, residual, warm = ARRANGEMENTS[name]
+    norm, part, warm = ARRANGEMENTS[name]
     config = TokenTrainConfig(
         steps=size.steps,
         max_tokens=size.max_tokens,
@@ -115,7 +124,7 @@ def measure(name: str, depth: int, size: Size, seed: int) -> Measured:
     )
     draw = partial(looking_back, [size.length], symbols=size.symbols, back=[size.back], seed=seed)
     train, valid = draw(count=size.train, name="train"), draw(count=128, name="valid")
-    model = tagger(norm, residual, depth, size, seed)
+    model = tagger(norm, part, depth, size, seed)
     first = gradients(model, valid)
     learned = learn(model, asking(train, valid, config, seed=seed), config, seed=seed)
     return {
@@ -221,16 +230,16 @@ def run(bench: Bench) -> Findings:
 
 LAB = Lab(
     method=(
-        "Encoders of the house's blocks, with the residual part exchanged: pre-norm, post-norm, and "
-        "post-norm without the connection around the sub-layers. The gradient is that of the mean "
+        "Encoders of the house's blocks, with the residual part exchanged: pre-norm, post-norm, "
+        "the norm without the connection, and neither of the two. The gradient is that of the mean "
         "cross-entropy by all matrices of a layer, at the initial weights. Then each learns, in "
         "equally many updates at the same peak rate, to name at every token the one two places "
-        "before. Without the connection a warm-up is given, too."
+        "before. Without the connection there is always a warm-up."
     ),
     limits=(
         "One learning rate for all: each arrangement and depth would want its own, and longer "
-        "warm-up can rescue post-norm at depths where this run cannot. A task that two layers solve "
-        "shows what depth costs, not what it is good for."
+        "warm-up can rescue post-norm at depths where this run cannot. A task that two layers "
+        "solve shows what depth costs, not what it is good for."
     ),
     run=run,
 )

@@ -133,9 +133,9 @@ def conclude(found: list[Measured], size: Size) -> str:
         f"Right in {number(interval([f['accuracy'] for f in found]).mean)}% of the texts, the LSTM "
         f"writes {number(written)} times as much at the symbol to keep as at noise behind it "
         f"(its input gate is {word('input', 'kept', 'noise after')} open there), still holds "
-        f"{number(100 * interval([f['stays'] for f in found]).mean)}% of that after {size.distance} "
-        f"symbols of noise, and its output gate is {word('output', 'question', 'noise after')} open "
-        "at the question."
+        f"{number(100 * interval([f['stays'] for f in found]).mean)}% of that after "
+        f"{size.distance} symbols of noise, and its output gate is "
+        f"{word('output', 'question', 'noise after')} open at the question."
     )
 
 
@@ -182,14 +182,14 @@ def run(bench: Bench) -> Findings:
 
 LAB = Lab(
     method=(
-        "A one-way LSTM tagger learns to keep one marked symbol through noise until it is asked for. "
-        "Then the recorder reads its gates on unseen texts. 'Written' is |input gate x candidate|; "
-        "what stays is the product of the forget gates over the noise, units weighted by what was "
-        "written into them."
+        "A one-way LSTM tagger learns to keep one marked symbol through noise until it is asked "
+        "for. Then the recorder reads its gates on unseen texts. 'Written' is |input gate x "
+        "candidate|; what stays is the product of the forget gates over the noise, units weighted "
+        "by what was written into them."
     ),
     limits=(
-        "Means over units: single units divide the work among them, and a model may keep a symbol in "
-        "a way that no mean shows. One task, made for gates; language asks for more at once."
+        "Means over units: single units divide the work among them, and a model may keep a symbol "
+        "in a way that no mean shows. One task, made for gates; language asks for more at once."
     ),
     run=run,
 )

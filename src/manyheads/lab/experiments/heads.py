@@ -288,16 +288,16 @@ def run(bench: Bench) -> Findings:
 
 LAB = Lab(
     method=(
-        "The three forms are built from the house's parts; (b) takes (c)'s weights apart. Times are "
-        "the best of several rounds in turns. Then models of equal width learn with different "
-        "numbers of heads: one encoder layer has to say at each token which symbols stood at several "
-        "places before it, all in one answer; and a Transformer of 2 + 2 layers translates English "
-        "dates to Korean ones."
+        "The three forms are built from the house's parts; (b) takes (c)'s weights apart. Times "
+        "are the best of several rounds in turns. Then models of equal width learn with different "
+        "numbers of heads: one encoder layer has to say at each token which symbols stood at "
+        "several places before it, all in one answer; and a Transformer of 2 + 2 layers translates "
+        "English dates to Korean ones."
     ),
     limits=(
-        "Small widths: with 16 heads a head has few numbers left, sooner than in a large model. The "
-        "paper's own finding (one head 0.9 BLEU worse than eight, too many worse again) was at width "
-        "512 on millions of sentences."
+        "Small widths: with 16 heads a head has few numbers left, sooner than in a large model. "
+        "The paper's own finding (one head 0.9 BLEU worse than eight, too many worse again) was at "
+        "width 512 on millions of sentences."
     ),
     run=run,
 )

@@ -73,7 +73,7 @@ def models(size: Size) -> dict[str, Config]:
 
 
 def right(output: str, wanted: str) -> float:
-    """Share of the symbols that stand where they should, in percent; what is too much is ignored."""
+    """Share of the symbols that stand where they should, in percent; those beyond do not count."""
     said, asked = output.split(), wanted.split()
     return 100 * sum(a == b for a, b in zip(said, asked, strict=False)) / len(asked)
 
@@ -125,13 +125,13 @@ def conclude(found: dict[str, list[Measured]], size: Size) -> str:
     keeps = {m: interval(of(m, beyond)).mean for m in found}
     best = max(keeps, key=keeps.__getitem__)
     return (
-        f"With one vector for the source, {'fewer' if falls else 'not fewer'} symbols come out right "
-        f"of {long} ({number(interval(of(ONE_VECTOR, long)).mean)}%) than of {short} "
+        f"With one vector for the source, {'fewer' if falls else 'not fewer'} symbols come out "
+        f"right of {long} ({number(interval(of(ONE_VECTOR, long)).mean)}%) than of {short} "
         f"({number(interval(of(ONE_VECTOR, short)).mean)}%); attention "
         f"{'brings' if helps else 'does not surely bring'} more "
         f"({number(interval(of(LOOKING, long)).mean)}%, the Transformer "
-        f"{number(interval(of(TRANSFORMER, long)).mean)}%); at {beyond} symbols, longer than any in "
-        f"training, {best} keeps most ({number(keeps[best])}%)."
+        f"{number(interval(of(TRANSFORMER, long)).mean)}%); at {beyond} symbols, longer than any "
+        f"in training, {best} keeps most ({number(keeps[best])}%)."
     )
 
 
@@ -175,16 +175,16 @@ def run(bench: Bench) -> Findings:
 
 LAB = Lab(
     method=(
-        "Three encoder-decoders of about equal size learn to copy texts of random symbols, from the "
-        "same texts in the same number of updates: an LSTM whose decoder knows the source as one "
-        "vector, an LSTM that attends to all of its encoder's states (general score), and a "
-        "Transformer. Then each copies, by greedy decoding, unseen texts of every length. A symbol is "
-        "right if it stands in its place."
+        "Three encoder-decoders of about equal size learn to copy texts of random symbols, from "
+        "the same texts in the same number of updates: an LSTM whose decoder knows the source as "
+        "one vector, an LSTM that attends to all of its encoder's states (general score), and a "
+        "Transformer. Then each copies, by greedy decoding, unseen texts of every length. A symbol "
+        "is right if it stands in its place."
     ),
     limits=(
-        "Random symbols cannot be compressed, as sentences can, so one vector is at its worst here; "
-        "small models and few updates: a wider vector, or longer training, moves the length at which "
-        "it fails. Translation quality by length of real sentences is in docs/results.md."
+        "Random symbols cannot be compressed, as sentences can, so one vector is at its worst "
+        "here; small models and few updates: a wider vector, or longer training, moves the length "
+        "at which it fails. Translation quality by length of real sentences is in docs/results.md."
     ),
     run=run,
 )

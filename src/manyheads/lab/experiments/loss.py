@@ -53,7 +53,7 @@ def of_lecture() -> Measured:
 
 @torch.inference_mode()
 def of_sentence(model: str, source: str, reference: str) -> Measured:
-    """Let a shipped model read a reference (teacher forcing), and ask what it gave to each token."""
+    """Let a shipped model read a reference (teacher forcing); ask what it gave to each token."""
     translator = load(model)
     assert isinstance(translator, Translator)
     sources, targets = translator.tokenizers
@@ -118,8 +118,8 @@ def _latin(text: str) -> bool:
 LAB = Lab(
     method=(
         "The lecture's probabilities are taken as given. For the other sentences a shipped model "
-        "reads source and reference at once under the causal mask, and the probability that it gave "
-        "to each next token of the reference is read off."
+        "reads source and reference at once under the causal mask, and the probability that it "
+        "gave to each next token of the reference is read off."
     ),
     limits=(
         "A reference is one of many good translations, so a large -log p may be a matter of taste; "

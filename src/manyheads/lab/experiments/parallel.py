@@ -63,7 +63,7 @@ def models(size: Size) -> dict[str, Config]:
 def steps_in_a_row(name: str, length: int) -> int:
     """How many steps must wait for each other to read a text, one layer a side.
 
-    A recurrent layer: one a token, on both sides. Attention: one for the layer, whatever the length.
+    A recurrent layer: one a token, on both sides. Attention: one a side, whatever the length.
     """
     return 2 * length if name == "LSTM" else 2
 
@@ -124,11 +124,12 @@ def conclude(found: dict[int, Measured], where: str) -> str:
         return f"{number(value)} of the Transformer's time"
 
     return (
-        f"On {where}, learning from one text of {short} tokens takes the LSTM {word(ratio(short, 'learning'))} "
-        f"a token, of {long} tokens {word(ratio(long, 'learning'))}, though it must take "
+        f"On {where}, learning from one text of {short} tokens takes the LSTM "
+        f"{word(ratio(short, 'learning'))} a token, of {long} tokens "
+        f"{word(ratio(long, 'learning'))}, though it must take "
         f"{number(found[long]['LSTM']['steps'])} steps in a row there and attention "
-        f"{found[long]['Transformer']['steps']}; writing {most} tokens, one after another for both, takes it "
-        f"{word(ratio(most, 'writing'))} a token."
+        f"{found[long]['Transformer']['steps']}; writing {most} tokens, one after another for "
+        f"both, takes it {word(ratio(most, 'writing'))} a token."
     )
 
 
@@ -175,14 +176,14 @@ def run(bench: Bench) -> Findings:
 LAB = Lab(
     method=(
         "An LSTM encoder-decoder and a Transformer of about as many parameters, one layer a side, "
-        "read one text at a time, so that its length is all that could be parallel. Learning is one "
-        "forward and backward pass over source and target; writing is greedy search with the house's "
-        "caches, the end banned. Times are the best of several rounds in turns."
+        "read one text at a time, so that its length is all that could be parallel. Learning is "
+        "one forward and backward pass over source and target; writing is greedy search with the "
+        "house's caches, the end banned. Times are the best of several rounds in turns."
     ),
     limits=(
-        "A processor core has nothing to be parallel with: here attention gains only by larger matrix "
-        "products. On a GPU, or with many cores, steps in a row decide and the gap is far larger; "
-        "batches of many texts narrow it again."
+        "A processor core has nothing to be parallel with: here attention gains only by larger "
+        "matrix products. On a GPU, or with many cores, steps in a row decide and the gap is far "
+        "larger; batches of many texts narrow it again."
     ),
     run=run,
     seeds=1,

@@ -71,10 +71,11 @@ def conclude(counted: dict[tuple[int, int], int | None], same: dict[int, Measure
     agree = "the same map" if worst < 1e-9 else "not the same map"
     grown = counted[256, 16]
     return (
-        f"A picture of 224 x 224 in patches of 16 is {counted[224, 16]} tokens, one of 256 x 256 is "
-        f"{grown} tokens ({'' if grown == 16 else 'not '}16: that is the side of the grid); its map "
-        f"of scores has {number((grown or 0) ** 2)} entries a head; and cutting with one linear map "
-        f"is {agree} as a convolution with stride P (largest difference {number(worst)})."
+        f"A picture of 224 x 224 in patches of 16 is {counted[224, 16]} tokens, one of 256 x 256 "
+        f"is {grown} tokens ({'' if grown == 16 else 'not '}16: that is the side of the grid); its "
+        f"map of scores has {number((grown or 0) ** 2)} entries a head; and cutting with one "
+        f"linear map is {agree} as a convolution with stride P (largest difference "
+        f"{number(worst)})."
     )
 
 
@@ -125,17 +126,23 @@ def run(bench: Bench) -> Findings:
                 log_x=True,
                 log_y=True,
             ),
-            Heat("32 pixels in patches of 8: 16 tokens", "column", "row", apart(32, 8)),
-            Heat("in patches of 4: 64 tokens", "column", "row", apart(32, 4)),
+            Heat(
+                "32 pixels in patches of 8: 16 tokens",
+                "column",
+                "row",
+                apart(32, 8),
+                numbered=False,
+            ),
+            Heat("in patches of 4: 64 tokens", "column", "row", apart(32, 4), numbered=False),
         ],
     )
 
 
 LAB = Lab(
     method=(
-        "N = HW / P^2 is counted for square pictures. Both forms of the patch embedding get the same "
-        "weights and the same random pictures, in float64. Empty cells are sizes that cannot be cut "
-        "into whole patches."
+        "N = HW / P^2 is counted for square pictures. Both forms of the patch embedding get the "
+        "same weights and the same random pictures, in float64. Empty cells are sizes that cannot "
+        "be cut into whole patches."
     ),
     limits="Counting: what the tokens of smaller patches are worth is a matter of training.",
     run=run,

@@ -292,10 +292,10 @@ def run(bench: Bench) -> Findings:
 LAB = Lab(
     method=(
         "Wavelengths are read off the house's table. The two sentences that differ only in where "
-        "'not' stands go through untrained encoders of two layers; their token vectors are compared "
-        "as sets. Then each kind of position learns, on short texts of random symbols, to name at "
-        "every token the one two places before, and is asked on longer texts. The table of learned "
-        "positions has rows for these, but no training text reached them."
+        "'not' stands go through untrained encoders of two layers; their token vectors are "
+        "compared as sets. Then each kind of position learns, on short texts of random symbols, to "
+        "name at every token the one two places before, and is asked on longer texts. The table of "
+        "learned positions has rows for these, but no training text reached them."
     ),
     limits=(
         "A task that is about positions alone, and small models: in language, content helps where "

@@ -137,8 +137,8 @@ def conclude(found: dict[str, list[Measured]], size: Size) -> str:
         )
         + f"; at {far} attention is right {compared[apart]} the LSTM "
         f"({number(interval(of('attention', 'accuracy', far)).mean)}% against "
-        f"{number(interval(of('LSTM', 'accuracy', far)).mean)}%, guessing {number(chance)}%); before "
-        f"training, the gradient over {far} symbols is "
+        f"{number(interval(of('LSTM', 'accuracy', far)).mean)}%, guessing {number(chance)}%); "
+        f"before training, the gradient over {far} symbols is "
         + ", ".join(f"{number(share)} ({name})" for name, share in fades.items())
         + f" of that over {near}."
     )
@@ -192,10 +192,11 @@ def run(bench: Bench) -> Findings:
 
 LAB = Lab(
     method=(
-        "A text is random symbols; one stands behind a mark, and at the end it is asked for. One-way "
-        "recurrent taggers and an encoder of two layers, of about as many parameters, learn from the "
-        "same texts of all distances, and are asked at each. The gradient is that of the right "
-        "answer's log-probability by the embedding of the symbol to keep, of the untrained models."
+        "A text is random symbols; one stands behind a mark, and at the end it is asked for. "
+        "One-way recurrent taggers and an encoder of two layers, of about as many parameters, "
+        "learn from the same texts of all distances, and are asked at each. The gradient is that "
+        "of the right answer's log-probability by the embedding of the symbol to keep, of the "
+        "untrained models."
     ),
     limits=(
         "One symbol among noise is the simplest memory there is. Distances end where attention's "

@@ -48,7 +48,7 @@ def entropy(weights: Tensor) -> float:
 
 
 def gradient(weights: Tensor) -> float:
-    """Mean Frobenius norm of the softmax's Jacobian diag(p) - p p^T, which gradients pass through."""
+    """Mean Frobenius norm of the softmax's Jacobian, diag(p) - p p^T."""
     square, cube = weights.square().sum(dim=-1), weights.pow(3).sum(dim=-1)
     return (square - 2 * cube + square.square()).clamp_min(0).sqrt().mean().item()
 
@@ -149,10 +149,10 @@ def run(bench: Bench) -> Findings:
 LAB = Lab(
     method=(
         "Queries and keys are drawn from a normal distribution with variance 1 in each of d "
-        "dimensions. Their weights come from the house's attention (divided by √d), from its softmax "
-        "on undivided scores, and on scores multiplied by √d. The gradient is the Frobenius norm of "
-        "the softmax's Jacobian, diag(p) - pp^T, the factor that every gradient to queries and keys "
-        "passes through."
+        "dimensions. Their weights come from the house's attention (divided by √d), from its "
+        "softmax on undivided scores, and on scores multiplied by √d. The gradient is the "
+        "Frobenius norm of the softmax's Jacobian, diag(p) - pp^T, the factor that every gradient "
+        "to queries and keys passes through."
     ),
     limits=(
         "Random vectors stand for a model at its beginning. A trained model can scale its own "
