@@ -22,6 +22,7 @@ VERBS = [
     "info",
     "models",
     "convert",
+    "lab",
 ]
 
 
@@ -58,6 +59,7 @@ def test_the_options_of_the_contract(call: Call) -> None:
         "info": ["--json"],
         "models": ["--json"],
         "convert": ["marian", "to-marian"],
+        "lab": ["--quick", "--seeds", "--out", "--json"],
     }
     assert list(promised) == VERBS
     for verb, options in promised.items():

@@ -19,6 +19,7 @@ from manyheads.lab.experiments import (
     scale,
 )
 from manyheads.lab.symbols import FIRST, Symbols, keeping, looking_back, random_texts
+from manyheads.models.parts import TokenPositions
 from manyheads.nn.attention import attention_weights
 from manyheads.nn.positions import sinusoids
 from manyheads.tasks.tokenwise import NOTHING
@@ -226,7 +227,7 @@ def test_the_not_pair_has_the_same_words() -> None:
     ],
 )
 def test_without_positions_both_sentences_are_the_same_set(
-    kind: positions.TokenPositions, causal: bool, blind: bool
+    kind: TokenPositions, causal: bool, blind: bool
 ) -> None:
     """T8: unless a causal mask tells who came first."""
     found = positions.pair(kind, causal, dim=16, seed=1)["apart"]
@@ -274,7 +275,7 @@ def test_three_forms_of_multi_head_attention() -> None:
 
 
 def test_products_by_hand() -> None:
-    """1 token of width 2: four projections of 2 x 2 are 16 products and sums twice over; q.k, w v."""
+    """One token of width 2: four projections of 2 x 2, a score and its use; sums count too."""
     assert heads.products(2, 2, 1) == 4 * 2 * 4 + 2 * 2 * 2
     assert heads.products(512, 8 * 512, 64) == 8 * heads.products(512, 512, 64)
 

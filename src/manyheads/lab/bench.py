@@ -67,7 +67,7 @@ class Bench:
     def choose(self, sizes: Mapping[Scale, S]) -> S:
         """Take the sizes of this scale; trials of other sizes are forgotten."""
         size = sizes[self.scale]
-        self.size = asdict(size)  # type: ignore[call-overload]
+        self.size = json.loads(json.dumps(asdict(size)))  # type: ignore[call-overload] # as it is kept
         if self.notebook is not None:
             head = json.dumps({"size": self.size, "torch": torch.__version__})
             self._known = _read(self.notebook, head)

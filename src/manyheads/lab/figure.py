@@ -20,16 +20,22 @@ SMALL = 8.0  # points
 DPI = 130
 
 
-def draw(panels: Sequence[Panel], path: Path, *, title: str) -> None:
-    """Draw panels in rows of up to three.
+def require() -> None:
+    """Make sure that figures can be drawn, before an experiment takes its time.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
     try:
-        from matplotlib.figure import Figure
+        import matplotlib.figure  # noqa: F401
     except ImportError:
         raise MissingExtraError(package="matplotlib", extra="plot") from None
+
+
+def draw(panels: Sequence[Panel], path: Path, *, title: str) -> None:
+    """Draw panels in rows of up to three."""
+    from matplotlib.figure import Figure
+
     across = min(len(panels), ACROSS if len(panels) != 4 else 2)
     down = -(-len(panels) // across)
     figure = Figure(figsize=(WIDTH * across, HEIGHT * down + 0.4), layout="constrained")
@@ -58,7 +64,7 @@ def _panel(axes: "Axes", panel: Panel) -> None:
 
 def _lines(axes: "Axes", panel: Lines) -> None:
     for number, curve in enumerate(panel.curves):
-        points = [p for p in zip(curve.x, curve.y, strict=True) if p[1] is not None]
+        points = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
         axes.plot(
             [x for x, _ in points],
             [y for _, y in points],
@@ -142,8 +148,7 @@ def _heat(axes: "Axes", panel: Heat) -> None:
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.ticker import MaxNLocator, NullLocator
 
-    ramp = LinearSegmentedColormap.from_list("paper", PAPER)
-    ramp.set_bad("white")
+    ramp = LinearSegmentedColormap.from_list("paper", PAPER, bad="white")
     table = [[float("nan") if v is None else v for v in row] for row in panel.values]
     rows, columns = len(table), len(table[0])
     # Rows and columns are counted from 1.

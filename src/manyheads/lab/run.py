@@ -11,10 +11,10 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 
 from manyheads.app.folder import versions
-from manyheads.errors import FolderError, UsageError
+from manyheads.errors import FolderError, InterruptedRunError, UsageError
 from manyheads.lab.bench import TRIALS, Bench, Say, Scale
 from manyheads.lab.catalogue import entry, find
-from manyheads.lab.figure import draw
+from manyheads.lab.figure import draw, require
 from manyheads.lab.findings import SCHEMA, Result
 from manyheads.lab.page import page
 from manyheads.train.device import best_device, set_threads
@@ -47,6 +47,7 @@ def run_lab(
         NotFoundError: no such experiment, or its data are not there.
         UsageError: fewer seeds than one.
         MissingExtraError: a package is missing, matplotlib for one.
+        InterruptedRunError: stopped by Ctrl-C; what was measured is kept.
     """
     lab, about = find(name), entry(name)
     if seeds is not None and seeds < 1:
@@ -60,11 +61,16 @@ def run_lab(
         notebook=notebook,
         say=say,
     )
+    require()
     before = torch.get_num_threads()
     set_threads(threads)
     try:
         found = lab.run(bench)
         machine = _machine()
+    except InterruptedRunError as error:
+        raise InterruptedRunError(
+            f"{error} {len(bench.trials)} trials are kept in {notebook}: the same command goes on."
+        ) from error
     finally:
         set_threads(before)
     result = Result(

@@ -295,16 +295,17 @@ def run(bench: Bench) -> Findings:
                 + [f"shifted {n}: same answer, %" for n in size.shifts if n]
                 + ["equivariance error"],
                 [
-                    [kind, interval([f["shuffled"] for f in each[many]])]
-                    + [
-                        interval([f["same answer"][str(n)] for f in each[many]])
-                        for n in size.shifts
-                        if n
-                    ]
-                    + [
+                    [
+                        kind,
+                        interval([f["shuffled"] for f in each[many]]),
+                        *(
+                            interval([f["same answer"][str(n)] for f in each[many]])
+                            for n in size.shifts
+                            if n
+                        ),
                         None
                         if each[many][0]["equivariance error"] is None
-                        else interval([f["equivariance error"] for f in each[many]])
+                        else interval([f["equivariance error"] for f in each[many]]),
                     ]
                     for kind, each in by_images.items()
                 ],

@@ -1,5 +1,7 @@
 """V11, E4: attention reaches everywhere from layer 1, a 3 x 3 convolution one pixel further."""
 
+import statistics
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -83,6 +85,14 @@ SIZES: dict[Scale, Size] = {
 }
 
 
+# Of the distances of a layer's heads.
+PICKS: dict[str, Callable[[list[float]], float]] = {
+    "mean": statistics.fmean,
+    "nearest": min,
+    "farthest": max,
+}
+
+
 def chain(layers: int) -> nn.Sequential:
     """Convolutions of 3 x 3 with stride 1 in a row, with all weights positive."""
     built = nn.Sequential(*(Convolution(1, 1, 3) for _ in range(layers)))
@@ -103,7 +113,7 @@ def fields(numbers: tuple[int, ...]) -> Measured:
 def parts(model: nn.Module) -> list[nn.Module]:
     """What is compared: the ViT's blocks; the ResNet's stem and blocks."""
     if isinstance(model, Vit):
-        return list(model.encoder.blocks)  # type: ignore[arg-type]
+        return list(model.encoder.blocks)
     assert isinstance(model, ResNet)
     return [model.stem, *(part for part in model.modules() if isinstance(part, BasicBlock))]
 
@@ -214,11 +224,8 @@ def run(bench: Bench) -> Findings:
     depth = range(1, size.layers + 1)
 
     def heads(what: str, of: str) -> list[float]:
-        pick = {"mean": lambda row: sum(row) / len(row), "nearest": min, "farthest": max}[of]
-        return [
-            interval([float(pick(f[what][n - 1])) for f in found["ViT"]]).mean
-            for n in depth  # type: ignore[operator]
-        ]
+        pick = PICKS[of]
+        return [interval([pick(f[what][n - 1]) for f in found["ViT"]]).mean for n in depth]
 
     def probes(kind: str) -> Curve:
         count = len(found[kind][0]["probe"])

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.dates import translating_dates
+from manyheads.lab.dates import dates, translating_dates
 from manyheads.lab.findings import Curve, Findings, Lines, Table, interval, number, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.symbols import BATCH, FIRST, asking, looking_back
@@ -232,6 +232,7 @@ def conclude(
 def run(bench: Bench) -> Findings:
     """Count, then train with each number of heads."""
     size = bench.choose(SIZES)
+    dates(size.date_pairs, size.date_valid)  # what is missing is said before minutes have passed
     counted = bench.trial("forms", partial(cost, size.width, 8, size.tokens, size.rounds))
     related = {
         n: bench.each_seed(f"relations, {n} heads", partial(relations, n, size)) for n in size.heads

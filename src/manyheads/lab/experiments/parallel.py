@@ -9,13 +9,14 @@ import torch
 from manyheads.data.tokenizer import END, START
 from manyheads.decode.constraints import Banned
 from manyheads.decode.greedy import greedy_search
+from manyheads.decode.step import Step
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
 from manyheads.lab.findings import Curve, Findings, Lines, Table, number
 from manyheads.lab.learn import fresh
 from manyheads.lab.timing import best_of
 from manyheads.models.presets import Config
-from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from manyheads.models.transformer import Transformer, TransformerConfig
+from manyheads.models.seq2seq import Seq2SeqConfig
+from manyheads.models.transformer import TransformerConfig
 from manyheads.streams import stream
 
 
@@ -83,7 +84,8 @@ def time_at(length: int, size: Size) -> Measured:
 
         return once
 
-    def writing(model: Seq2Seq | Transformer) -> Callable[[], object]:
+    def writing(model: torch.nn.Module) -> Callable[[], object]:
+        assert isinstance(model, Step)
         model.eval()
         return lambda: greedy_search(
             model, tokens, [length], start=START, end=END, rules=[Banned([END])]
@@ -92,12 +94,7 @@ def time_at(length: int, size: Size) -> Measured:
     learned = best_of(size.rounds, {name: learning(model) for name, model in built.items()})
     written: dict[str, float] = {}
     if length <= size.written:
-        translators = {
-            name: model for name, model in built.items() if isinstance(model, Seq2Seq | Transformer)
-        }
-        written = best_of(
-            size.rounds, {name: writing(model) for name, model in translators.items()}
-        )
+        written = best_of(size.rounds, {name: writing(model) for name, model in built.items()})
     return {
         name: {
             "parameters": sum(p.numel() for p in model.parameters()),

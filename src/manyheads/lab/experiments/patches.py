@@ -1,5 +1,6 @@
 """V1, E6: a picture is HW / P^2 tokens; cutting and multiplying is a convolution with stride P."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -65,7 +66,7 @@ def apart(size: int, patch: int) -> list[list[float | None]]:
     return rows
 
 
-def conclude(counted: dict[tuple[int, int], int | None], same: dict[int, Measured]) -> str:
+def conclude(counted: Mapping[tuple[int, int], int | None], same: dict[int, Measured]) -> str:
     """Say the two counts that matter, and whether the two forms agree."""
     worst = max(each["difference"] for each in same.values())
     agree = "the same map" if worst < 1e-9 else "not the same map"

@@ -237,8 +237,11 @@ def run(bench: Bench) -> Findings:
     table = sinusoids(129, 64)
     similarity = (table[0] @ table.T / 32).tolist()
     rows: list[list[Cell]] = [
-        [name, interval([f["apart"] for f in pairs[name]])]
-        + [interval([f[str(n)] for f in each]) for n in size.lengths]
+        [
+            name,
+            interval([f["apart"] for f in pairs[name]]),
+            *(interval([f[str(n)] for f in each]) for n in size.lengths),
+        ]
         for name, each in found.items()
     ]
     return Findings(

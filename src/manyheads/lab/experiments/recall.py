@@ -39,16 +39,33 @@ SIZES: dict[Scale, Size] = {
 def models(size: Size) -> dict[str, Config]:
     """A plain RNN, an LSTM and an encoder stack, of about as many parameters."""
     vocabulary = FIRST + size.symbols + 2
-    shared = {"vocabulary": vocabulary, "classes": size.symbols, "dropout": 0.0}
     return {
         "RNN": RecurrentTaggerConfig(
-            cell="rnn", dim=size.dim, hidden=3 * size.dim, bidirectional=False, **shared
+            vocabulary=vocabulary,
+            classes=size.symbols,
+            cell="rnn",
+            dim=size.dim,
+            hidden=3 * size.dim,
+            bidirectional=False,
+            dropout=0.0,
         ),
         "LSTM": RecurrentTaggerConfig(
-            cell="lstm", dim=size.dim, hidden=3 * size.dim // 2, bidirectional=False, **shared
+            vocabulary=vocabulary,
+            classes=size.symbols,
+            cell="lstm",
+            dim=size.dim,
+            hidden=3 * size.dim // 2,
+            bidirectional=False,
+            dropout=0.0,
         ),
         "attention": EncoderTaggerConfig(
-            dim=size.dim, layers=2, heads=4, hidden=2 * size.dim, **shared
+            vocabulary=vocabulary,
+            classes=size.symbols,
+            dim=size.dim,
+            layers=2,
+            heads=4,
+            hidden=2 * size.dim,
+            dropout=0.0,
         ),
     }
 

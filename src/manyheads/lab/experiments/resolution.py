@@ -181,9 +181,9 @@ def conclude(costs: dict[int, Measured], races: dict[str, list[Measured]]) -> st
         f"the power of "
         + ", ".join(f"{number(power)} ({name})" for name, power in powers.items())
         + f", and one head's map has {tokens(sides[-1]) ** 2:,} scores; at 32 pixels the ViT "
-        f"reaches the accuracy that both reach ({number(interval(targets).mean)}%) {word} the ResNet "
-        f"({number(interval(time[SOFTMAX]).mean)} s against {number(interval(time[CNN]).mean)} s "
-        "of training)."
+        f"reaches the accuracy that both reach ({number(interval(targets).mean)}%) {word} the "
+        f"ResNet ({number(interval(time[SOFTMAX]).mean)} s against "
+        f"{number(interval(time[CNN]).mean)} s of training)."
     )
 
 

@@ -115,11 +115,14 @@ def run(bench: Bench) -> Findings:
                 ["width", "deviation of q·k"]
                 + [f"{what}, {form}" for what in ("entropy", "gradient") for form in FORMS],
                 [
-                    [width, interval([m["deviation"] for m in f])]
-                    + [
-                        interval([m[form][what] for m in f])
-                        for what in ("entropy", "gradient")
-                        for form in FORMS
+                    [
+                        width,
+                        interval([m["deviation"] for m in f]),
+                        *(
+                            interval([m[form][what] for m in f])
+                            for what in ("entropy", "gradient")
+                            for form in FORMS
+                        ),
                     ]
                     for width, f in found.items()
                 ],
