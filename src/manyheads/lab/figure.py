@@ -76,7 +76,8 @@ def _lines(axes: "Axes", panel: Lines) -> None:
         )
     _scale(axes, panel)
     limits = axes.get_ylim()  # of the means: the wide intervals of few seeds are cut off
-    room = 0.0 if panel.log_y else 0.2 * (limits[1] - limits[0])
+    bands = any(low is not None for curve in panel.curves for low in curve.low)
+    room = 0.2 * (limits[1] - limits[0]) if bands and not panel.log_y else 0.0
     for number, curve in enumerate(panel.curves):
         _band(axes, curve, IDENTITY[number % len(IDENTITY)])
     axes.set_ylim(limits[0] - room, limits[1] + room)

@@ -30,7 +30,7 @@ class Size:
 
 
 SIZES: dict[Scale, Size] = {
-    "full": Size(steps=2000, longest=24, lengths=(2, 4, 8, 12, 16, 20, 24, 28, 32), texts=100),
+    "full": Size(steps=3500, longest=24, lengths=(2, 4, 8, 12, 16, 20, 24, 28, 32), texts=100),
     "quick": Size(steps=60, longest=8, lengths=(2, 4, 8, 12), texts=20, train=1000, max_tokens=512),
     "smoke": Size(
         steps=2, longest=3, lengths=(2, 4), texts=2, train=20, symbols=4, dim=8, max_tokens=64

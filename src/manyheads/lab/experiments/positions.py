@@ -44,7 +44,7 @@ class Size:
 
 
 SIZES: dict[Scale, Size] = {
-    "full": Size(steps=1500, longest=32, lengths=(8, 16, 32, 48, 64, 128), texts=64),
+    "full": Size(steps=2000, longest=32, lengths=(8, 16, 32, 48, 64, 128), texts=64),
     "quick": Size(steps=60, longest=12, lengths=(12, 24), texts=16, train=1000, max_tokens=512),
     "smoke": Size(
         steps=2, longest=6, lengths=(6, 12), texts=2, train=20, symbols=3, dim=8, max_tokens=64

@@ -30,7 +30,7 @@ class Size:
 
 
 SIZES: dict[Scale, Size] = {
-    "full": Size(steps=2000, distances=(1, 2, 4, 8, 16, 32, 64, 128), texts=256),
+    "full": Size(steps=3000, distances=(1, 2, 4, 8, 16, 32, 64, 128), texts=256),
     "quick": Size(steps=60, distances=(1, 4, 16), texts=32, train=2000, max_tokens=1024),
     "smoke": Size(steps=2, distances=(1, 4), texts=4, train=20, symbols=3, dim=8, max_tokens=64),
 }
