@@ -4,7 +4,7 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format full bench parity wheel clean
+.PHONY: help demo test check format full bench parity lab wheel clean
 unexport PYTHONHOME PYTHONPATH
 
 # Never install without the constraints: a bare torch brings gigabytes.
@@ -38,6 +38,9 @@ bench: .venv-bench/.installed ## measure against other libraries; ARGS="..." is 
 
 parity: .venv-bench/.installed ## compare results with other libraries; ARGS as above
 	.venv-bench/bin/python -m benchmarks.parity $(ARGS)
+
+lab: .venv/.installed ## run the experiments whose result is missing in docs/lab (hours); ARGS="names"
+	.venv/bin/python scripts/labs.py $(ARGS)
 
 wheel: .venv/.installed ## build dist/*.whl
 	.venv/bin/python -m build --wheel --no-isolation

@@ -23,6 +23,7 @@ VERBS = [
     "models",
     "convert",
     "doctor",
+    "lab",
 ]
 
 
@@ -60,6 +61,7 @@ def test_the_options_of_the_contract(call: Call) -> None:
         "models": ["--json"],
         "convert": ["marian", "to-marian"],
         "doctor": ["--plot", "--json"],
+        "lab": ["--quick", "--seeds", "--out", "--json"],
     }
     assert list(promised) == VERBS
     for verb, options in promised.items():

@@ -1,0 +1,59 @@
+"""Run the experiments whose full result is not in docs/lab yet; an interrupted one goes on.
+
+python scripts/labs.py              all that are missing, one after the other
+python scripts/labs.py depth heads  these, if missing
+python scripts/labs.py --draw       no experiments: figures and pages from the results again
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from manyheads.errors import FolderError, ManyheadsError
+from manyheads.lab.catalogue import CATALOGUE, entry
+from manyheads.lab.run import RESULT, read, run_lab, write
+
+OUT = Path(__file__).parents[1] / "docs" / "lab"
+
+
+def done(name: str) -> bool:
+    """Say whether there is a full result that can be read."""
+    try:
+        return read(OUT / f"{name}.json").scale == "full"
+    except (FileNotFoundError, FolderError):
+        return False
+
+
+def main() -> None:
+    """Run what is missing; the failure of one does not stop the others."""
+    words = sys.argv[1:]
+    names = [word for word in words if not word.startswith("-")] or list(CATALOGUE)
+    OUT.mkdir(parents=True, exist_ok=True)
+    schema = json.dumps(RESULT.json_schema(), indent=1) + "\n"
+    (OUT / "schema.json").write_text(schema, encoding="utf-8")
+    failed = []
+    for name in names:
+        entry(name)
+        if "--draw" in words:
+            if done(name):
+                write(read(OUT / f"{name}.json"), OUT)
+        elif done(name):
+            print(f"{name}: there")
+        else:
+            print(f"{name}: running")
+            try:
+                print(run_lab(name, OUT, say=print).conclusion)
+            except ManyheadsError as error:
+                if error.exit_code == 130:  # stopped by the user
+                    raise
+                print(f"{name}: {error}", file=sys.stderr)
+                failed.append(name)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ManyheadsError as error:
+        sys.exit(str(error))

@@ -1,0 +1,337 @@
+"""V11, E4: attention reaches everywhere from layer 1, a 3 x 3 convolution one pixel further."""
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from torch import nn
+
+from manyheads.lab.bench import Bench, Lab, Measured, Scale
+from manyheads.lab.findings import Curve, Findings, Heat, Lines, Table, interval, number, verdict
+from manyheads.lab.learn import fresh, learn
+from manyheads.lab.measures import (
+    distances_by_layer,
+    layers_needed,
+    likeness,
+    outputs,
+    pooled,
+    probe,
+    receptive_field,
+    seen,
+)
+from manyheads.lab.pictures import (
+    accuracy,
+    cifar,
+    classifying,
+    small_resnet,
+    small_vit,
+    some,
+    tensors,
+    training,
+)
+from manyheads.models.resnet import ResNet
+from manyheads.models.vit import Vit, VitConfig
+from manyheads.nn.convolution import Convolution
+from manyheads.nn.residual_block import BasicBlock
+
+SAID = 14  # layers, as slides have it: "more than 14 for 32 pixels"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """What is learned and measured."""
+
+    steps: int
+    images: int
+    compared: int  # pictures for CKA, and for attention distances
+    probed: int  # pictures that a probe is fitted on, and as many that it is asked about
+    hold_out: int = 5000
+    batch_size: int = 64
+    dim: int = 64
+    layers: int = 6
+    blocks: int = 2  # a stage of the ResNet
+    width: int = 16
+    patch: int = 4
+
+
+SIZES: dict[Scale, Size] = {
+    "full": Size(steps=1200, images=45000, compared=500, probed=2000),
+    "quick": Size(
+        steps=10,
+        images=300,
+        compared=60,
+        probed=150,
+        batch_size=32,
+        dim=32,
+        layers=3,
+        blocks=1,
+        width=8,
+    ),
+    "smoke": Size(
+        steps=2,
+        images=20,
+        compared=6,
+        probed=10,
+        hold_out=20,
+        batch_size=8,
+        dim=8,
+        layers=2,
+        blocks=1,
+        width=4,
+        patch=8,
+    ),
+}
+
+
+# Of the distances of a layer's heads.
+PICKS: dict[str, Callable[[list[float]], float]] = {
+    "mean": statistics.fmean,
+    "nearest": min,
+    "farthest": max,
+}
+
+
+def chain(layers: int) -> nn.Sequential:
+    """Convolutions of 3 x 3 with stride 1 in a row, with all weights positive."""
+    built = nn.Sequential(*(Convolution(1, 1, 3) for _ in range(layers)))
+    for parameter in built.parameters():
+        nn.init.ones_(parameter)
+    return built.double()
+
+
+def fields(numbers: tuple[int, ...]) -> Measured:
+    """The receptive field of n convolutions: by the formula, and counted on the convolutions."""
+    pictures = torch.ones(1, 1, 1, 81, dtype=torch.float64).expand(1, 1, 3, 81)
+    return {
+        str(n): {"formula": receptive_field(n), "counted": seen(chain(n), pictures, 40)}
+        for n in numbers
+    }
+
+
+def parts(model: nn.Module) -> list[nn.Module]:
+    """What is compared: the ViT's blocks; the ResNet's stem and blocks."""
+    if isinstance(model, Vit):
+        return list(model.encoder.blocks)
+    assert isinstance(model, ResNet)
+    return [model.stem, *(part for part in model.modules() if isinstance(part, BasicBlock))]
+
+
+def vit(size: Size) -> VitConfig:
+    """The ViT."""
+    return replace(small_vit(size.dim, size.layers, size.patch), position_std=0.5)
+
+
+def reach(model: ResNet) -> list[int]:
+    """The receptive field of the stem and of each block, in pixels of a row."""
+    model = model.double().eval()
+    pictures = torch.rand(1, 3, 33, 97, dtype=torch.float64)
+    found, places = [], parts(model)
+    for last in range(len(places)):
+        part = nn.Sequential(*places[: last + 1])
+        with torch.no_grad():
+            width = part(pictures).shape[3]
+        found.append(seen(part, pictures, width // 2))
+    return found
+
+
+def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
+    """Train one model; measure its reach, how alike its layers are, and what each knows."""
+    train, valid = cifar(root, size.hold_out)
+    train = some(train, size.images, seed)
+    how = training(size.steps, size.batch_size)
+    config = (
+        vit(size) if kind == "ViT" else replace(small_resnet(size.width), depths=(size.blocks,) * 3)
+    )
+    model = fresh(config, seed)
+    pictures, labels = tensors(some(valid, size.probed, 0))
+    few = pictures[: size.compared]
+    found: Measured = {}
+    if isinstance(model, Vit):
+        found["distance at first"] = distances_by_layer(model, few, model.config.grid, size.patch)
+    learn(
+        model,
+        classifying(train, valid.select(torch.arange(10).numpy()), how, seed=seed),
+        how,
+        seed=seed,
+    )
+    found["accuracy"] = accuracy(model, pictures, labels)
+    if isinstance(model, Vit):
+        found["distance"] = distances_by_layer(model, few, model.config.grid, size.patch)
+    layers = outputs(model, parts(model), few)
+    found["likeness"] = likeness(layers)
+    known, classes = tensors(some(train, size.probed, 0))
+    knows = [pooled(each) for each in outputs(model, parts(model), known)]
+    asked = [pooled(each) for each in outputs(model, parts(model), pictures)]
+    found["probe"] = [
+        probe(a, classes.cpu(), b, labels.cpu()) for a, b in zip(knows, asked, strict=True)
+    ]
+    return found
+
+
+def mean_of(tables: list[list[list[float]]]) -> list[list[float | None]]:
+    """The mean of equal tables, a seed each."""
+    mean: list[list[float | None]] = torch.tensor(tables, dtype=torch.float64).mean(dim=0).tolist()
+    return mean
+
+
+def uniform(table: list[list[float]]) -> float:
+    """Mean likeness of two different layers."""
+    values = torch.tensor(table, dtype=torch.float64)
+    return values[~torch.eye(len(values), dtype=torch.bool)].mean().item()
+
+
+def conclude(found: dict[str, list[Measured]], reached: list[int], needed: int) -> str:
+    """Say how far the first layers look, whose layers are more alike, and where classes appear."""
+    first = interval([sum(f["distance"][0]) / len(f["distance"][0]) for f in found["ViT"]]).mean
+    widest = interval([max(f["distance"][0]) for f in found["ViT"]]).mean
+    alike = {kind: [uniform(f["likeness"]) for f in each] for kind, each in found.items()}
+    sign = verdict(alike["ViT"], alike["ResNet"])
+    word = {1: "more", -1: "less", 0: "not surely more"}[sign]
+    means = {kind: interval(values).mean for kind, values in alike.items()}
+    probes = {
+        kind: [interval([f["probe"][n] for f in each]).mean for n in (0, -1)]
+        for kind, each in found.items()
+    }
+    return (
+        f"32 pixels need {needed} convolutions of 3 x 3, where slides say more than {SAID} "
+        f"({needed - 1} see {receptive_field(needed - 1)}); the first layer of the ViT already "
+        f"looks {number(first)} pixels far in the mean, its widest head {number(widest)}, the "
+        f"ResNet's first sees {reached[0]} pixels and its last block {reached[-1]}; the ViT's "
+        f"layers are {word} alike than the ResNet's (mean CKA {number(means['ViT'])} against "
+        f"{number(means['ResNet'])}); and a linear probe rises from "
+        + " and from ".join(
+            f"{number(a)}% to {number(b)}% ({kind})" for kind, (a, b) in probes.items()
+        )
+        + " from the first layer to the last."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Count receptive fields, then train both models with each seed."""
+    size = bench.choose(SIZES)
+    needed = layers_needed(32)
+    numbers = (1, 2, 4, 8, SAID, needed - 1, needed)
+    counted = bench.trial("receptive fields", partial(fields, numbers))
+    reached: list[int] = bench.trial("receptive field of the ResNet", partial(_reach, size))[
+        "reach"
+    ]
+    found = {
+        kind: bench.each_seed(kind, partial(measure, kind, size, bench.root))
+        for kind in ("ViT", "ResNet")
+    }
+    depth = range(1, size.layers + 1)
+
+    def heads(what: str, of: str) -> list[float]:
+        pick = PICKS[of]
+        return [interval([pick(f[what][n - 1]) for f in found["ViT"]]).mean for n in depth]
+
+    def probes(kind: str) -> Curve:
+        count = len(found[kind][0]["probe"])
+        values = [interval([f["probe"][n] for f in found[kind]]) for n in range(count)]
+        share = [n / max(count - 1, 1) for n in range(count)]
+        return Curve.of(kind, share, values)
+
+    layers = [float(n) for n in depth]
+    return Findings(
+        conclude(found, reached, needed),
+        [
+            Table(
+                "Convolutions of 3 x 3 in a row: pixels of a row that one output depends on",
+                ["layers n", "3 + 2 (n - 1)", "counted"],
+                [[n, counted[str(n)]["formula"], counted[str(n)]["counted"]] for n in numbers],
+            ),
+            Table(
+                "ViT: mean attention distance in pixels",
+                ["layer", "at first", "nearest head", "mean", "farthest head"],
+                [
+                    [n, *row]
+                    for n, *row in zip(
+                        depth,
+                        heads("distance at first", "mean"),
+                        heads("distance", "nearest"),
+                        heads("distance", "mean"),
+                        heads("distance", "farthest"),
+                        strict=True,
+                    )
+                ],
+            ),
+            Table(
+                "Altogether",
+                [
+                    "model",
+                    "right, %",
+                    "mean CKA of two layers",
+                    "probe, first layer",
+                    "probe, last",
+                ],
+                [
+                    [
+                        kind,
+                        interval([f["accuracy"] for f in each]),
+                        interval([uniform(f["likeness"]) for f in each]),
+                        interval([f["probe"][0] for f in each]),
+                        interval([f["probe"][-1] for f in each]),
+                    ]
+                    for kind, each in found.items()
+                ],
+            ),
+        ],
+        [
+            Lines(
+                "How far layers look",
+                "layer (of the ResNet: stem and blocks)",
+                "pixels",
+                [
+                    Curve("ViT: farthest head", layers, [*heads("distance", "farthest")]),
+                    Curve("ViT: mean of heads", layers, [*heads("distance", "mean")]),
+                    Curve("ViT: nearest head", layers, [*heads("distance", "nearest")]),
+                    Curve(
+                        "ResNet: receptive field",
+                        [float(n + 1) for n in range(len(reached))],
+                        [float(n) for n in reached],
+                    ),
+                ],
+            ),
+            Lines(
+                "What a linear probe reads",
+                "depth (0 first, 1 last)",
+                "right, %",
+                [probes(kind) for kind in found],
+            ),
+            *(
+                Heat(
+                    f"CKA of layers, {kind}",
+                    "layer",
+                    "layer",
+                    mean_of([f["likeness"] for f in each]),
+                )
+                for kind, each in found.items()
+            ),
+        ],
+    )
+
+
+def _reach(size: Size) -> Measured:
+    config = replace(small_resnet(size.width), depths=(size.blocks,) * 3)
+    model = fresh(config, 1).cpu()
+    assert isinstance(model, ResNet)
+    return {"reach": reach(model)}
+
+
+LAB = Lab(
+    method=(
+        "Receptive fields are counted where the gradient of one output by the picture is not zero. "
+        "A small ViT and a ResNet learn CIFAR-10 under the same trainer. Attention distance is the "
+        "distance between the middles of query and key patch, weighted by attention (ViT paper, "
+        "figure 7), over held-out pictures, before and after training. CKA is linear, of whole "
+        "feature maps; the probe is a least-squares classifier on their means over places."
+    ),
+    limits=(
+        "Pictures of 32 pixels in 8 x 8 patches leave little room for near and far, and a few "
+        "epochs leave heads close to where they began: the local heads of the paper's large models "
+        "need far more pictures. A receptive field says what can be seen, not what is used."
+    ),
+    run=run,
+)

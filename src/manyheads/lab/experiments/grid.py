@@ -1,0 +1,200 @@
+"""V3, V7, E13: how much positions matter for pictures, and what learned ones become."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from manyheads.lab.bench import Bench, Lab, Measured, Scale
+from manyheads.lab.findings import Bars, Findings, Heat, Table, interval, number, verdict
+from manyheads.lab.learn import fresh, learn
+from manyheads.lab.pictures import accuracy, cifar, classifying, small_vit, some, tensors, training
+from manyheads.models.vit import Positions, Vit, VitConfig
+from manyheads.nn.positions import GridPositions
+from manyheads.streams import generator
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """What is learned."""
+
+    steps: int
+    images: int
+    valid: int
+    hold_out: int = 5000
+    batch_size: int = 128
+    dim: int = 64
+    layers: int = 4
+    patch: int = 4
+
+
+SIZES: dict[Scale, Size] = {
+    "full": Size(steps=800, images=45000, valid=2000),
+    "quick": Size(steps=15, images=500, valid=200, batch_size=32, dim=32, layers=2),
+    "smoke": Size(
+        steps=2, images=20, valid=10, hold_out=20, batch_size=8, dim=8, layers=1, patch=8
+    ),
+}
+
+# Kind, and the spread of learned positions at first: the paper's, and one that is seen at once.
+KINDS: dict[str, tuple[Positions, float]] = {
+    "none": ("none", 0.0),
+    "learned 1-D, std 0.02": ("learned", 0.02),
+    "learned 1-D, std 0.5": ("learned", 0.5),
+    "2-D sinusoids": ("sinusoidal-2d", 0.0),
+}
+PAPER = "learned 1-D, std 0.02"
+
+
+def config(kind: str, size: Size) -> VitConfig:
+    """A small ViT with positions of a kind."""
+    positions, std = KINDS[kind]
+    small = small_vit(size.dim, size.layers, size.patch)
+    return replace(small, positions=positions, position_std=std)
+
+
+def similarities(table: Tensor) -> Tensor:
+    """Cosine of every two positions."""
+    unit = torch.nn.functional.normalize(table.double(), dim=1)
+    return unit @ unit.T
+
+
+def along(similar: Tensor, grid: tuple[int, int]) -> dict[str, float]:
+    """Mean similarity of positions in the same row, the same column, and in neither."""
+    places = torch.arange(grid[0] * grid[1])
+    row, column = places // grid[1], places % grid[1]
+    same_row, same_column = row[:, None] == row, column[:, None] == column
+    groups = {
+        "same row": same_row & ~same_column,
+        "same column": same_column & ~same_row,
+        "neither": ~same_row & ~same_column,
+    }
+    return {name: similar[mask].mean().item() for name, mask in groups.items()}
+
+
+def mosaic(similar: Tensor, grid: tuple[int, int]) -> list[list[float | None]]:
+    """ViT's figure 7: a map for each position, laid out as the positions are, with gaps between."""
+    rows, columns = grid
+    maps = similar.view(rows, columns, rows, columns)
+    lines: list[list[float | None]] = []
+    for r in range(rows):
+        if r:
+            lines.append([None] * (columns * columns + columns - 1))
+        for i in range(rows):
+            line: list[float | None] = []
+            for c in range(columns):
+                line += [None] * bool(c) + maps[r, c, i].tolist()
+            lines.append(line)
+    return lines
+
+
+def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
+    """Train, measure, and measure again with the learned positions in another order."""
+    train, valid = cifar(root, size.hold_out)
+    train, valid = some(train, size.images, seed), some(valid, size.valid, 0)
+    how = training(size.steps, size.batch_size)
+    model = fresh(config(kind, size), seed)
+    learn(model, classifying(train, valid, how, seed=seed), how, seed=seed)
+    pictures, labels = tensors(valid)
+    found: Measured = {"accuracy": accuracy(model, pictures, labels)}
+    assert isinstance(model, Vit)
+    if isinstance(model.positions, GridPositions):
+        table = model.positions.table.detach().clone().cpu()
+        grid = model.config.grid
+        similar = similarities(table)
+        found |= {"along": along(similar, grid), "table": similar.tolist(), "grid": list(grid)}
+        order = generator(seed, "lab grid").permutation(len(table))
+        with torch.no_grad():
+            model.positions.table.copy_(table[order])
+        found["shuffled"] = accuracy(model, pictures, labels)
+    return found
+
+
+def conclude(found: dict[str, list[Measured]]) -> str:
+    """Compare kinds of positions, and rows and columns with the rest."""
+
+    def of(kind: str, what: str = "accuracy") -> list[float]:
+        return [each[what] for each in found[kind]]
+
+    def percent(values: list[float]) -> str:
+        return f"{number(interval(values).mean)}%"
+
+    best = max(found, key=lambda kind: interval(of(kind)).mean)
+    word = {1: "more", -1: "less", 0: "not surely more"}
+    matter = verdict(of(best), of("none"))
+    sinusoids = verdict(of("2-D sinusoids"), of("none"))
+    rows = [f["along"]["same row"] + f["along"]["same column"] for f in found[PAPER]]
+    rest = [2 * f["along"]["neither"] for f in found[PAPER]]
+    return (
+        f"Without positions {percent(of('none'))} come out right, with the best kind ({best}) "
+        f"{percent(of(best))}, which is {word[matter]}; 2-D sinusoids bring {word[sinusoids]} than "
+        f"none ({percent(of('2-D sinusoids'))}); with its learned positions in another order that "
+        f"ViT falls to {percent(of(PAPER, 'shuffled'))} from {percent(of(PAPER))}; and learned "
+        f"positions of one row or column are {word[verdict(rows, rest)]} alike than others "
+        f"(cosine {number(interval([r / 2 for r in rows]).mean)} against "
+        f"{number(interval([r / 2 for r in rest]).mean)})."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Train each kind with each seed."""
+    size = bench.choose(SIZES)
+    found = {
+        kind: bench.each_seed(kind, partial(measure, kind, size, bench.root)) for kind in KINDS
+    }
+    first = found[PAPER][0]
+    grid = (first["grid"][0], first["grid"][1])
+    means = {kind: interval([f["accuracy"] for f in each]) for kind, each in found.items()}
+    shuffled = {
+        kind: interval([f["shuffled"] for f in each]) if "shuffled" in each[0] else None
+        for kind, each in found.items()
+    }
+    likes = [kind for kind, each in found.items() if "along" in each[0]]
+    return Findings(
+        conclude(found),
+        [
+            Table(
+                "Right answers, %",
+                ["positions", "accuracy", "positions shuffled after training"],
+                [[kind, means[kind], shuffled[kind]] for kind in KINDS],
+            ),
+            Table(
+                "Cosine of two learned positions",
+                ["positions", "same row", "same column", "neither"],
+                [
+                    [kind]
+                    + [
+                        interval([f["along"][where] for f in found[kind]])
+                        for where in ("same row", "same column", "neither")
+                    ]
+                    for kind in likes
+                ],
+            ),
+        ],
+        [
+            Bars("Right answers", "%", list(KINDS), list(means.values())),
+            Heat(
+                "Cosine of each learned position with all (std 0.02)",
+                "column of the position",
+                "row of the position",
+                mosaic(torch.tensor(first["table"]), grid),
+                numbered=False,
+            ),
+        ],
+    )
+
+
+LAB = Lab(
+    method=(
+        "Small ViTs that differ in their positions alone learn CIFAR-10 from the same pictures, "
+        "shifted and mirrored at random, and are measured on pictures held out of the training "
+        "files. Shuffled: the trained model, its table of positions in another order. Cosines are "
+        "those of the table after training, first seed in the figure."
+    ),
+    limits=(
+        "A few epochs of 32-pixel pictures: the grid of similarities becomes much clearer with "
+        "long training on many pictures, and differences between kinds of positions become smaller."
+    ),
+    run=run,
+)

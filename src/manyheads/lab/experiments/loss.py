@@ -1,0 +1,130 @@
+"""T16: the loss of a sentence is the mean of -log p over its tokens, the end included."""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from manyheads.app.predict import Translator, load
+from manyheads.data.batches import pad
+from manyheads.lab.bench import Bench, Lab, Measured, Scale
+from manyheads.lab.findings import Bars, Findings, Interval, Table, number
+from manyheads.tasks.decoding import special_ids
+
+# The lecture's table: what a model gives to each right token.
+TOKENS = ("Je", "suis", "un", "étudiant", "</s>")
+PROBABILITIES = (0.8, 0.6, 0.7, 0.5, 0.9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """Which sentences are looked at, and with which shipped model."""
+
+    sentences: tuple[tuple[str, str, str], ...]  # model, source, reference
+
+
+SIZES: dict[Scale, Size] = {
+    "full": Size(
+        sentences=(
+            ("multi30k-en-de", "I want to buy a car.", "Ich will ein Auto kaufen."),
+            ("multi30k-en-de", "A man is riding a bicycle.", "Ein Mann fährt Fahrrad."),
+            ("date-en-ko", "Friday, 20 November 2026", "2026년 11월 20일 금요일"),
+        )
+    ),
+    "quick": Size(
+        sentences=(("multi30k-en-de", "I want to buy a car.", "Ich will ein Auto kaufen."),)
+    ),
+    "smoke": Size(
+        sentences=(("date-en-ko", "Friday, 20 November 2026", "2026년 11월 20일 금요일"),)
+    ),
+}
+
+
+def losses(probabilities: tuple[float, ...]) -> list[float]:
+    """-log p of each token; the loss is their mean."""
+    return [-math.log(p) for p in probabilities]
+
+
+def of_lecture() -> Measured:
+    """The table of the lecture."""
+    return {"tokens": list(TOKENS), "probabilities": list(PROBABILITIES), "uniform": None}
+
+
+@torch.inference_mode()
+def of_sentence(model: str, source: str, reference: str) -> Measured:
+    """Let a shipped model read a reference (teacher forcing); ask what it gave to each token."""
+    translator = load(model)
+    assert isinstance(translator, Translator)
+    sources, targets = translator.tokenizers
+    ids = special_ids(translator.model)
+    device = next(translator.model.parameters()).device
+    tokens = targets.encode([reference])[0]
+    given = pad([[*sources.encode([source])[0], ids.end]], ids.pad).to(device)
+    target = pad([[ids.start, *tokens, ids.end]], ids.pad).to(device)
+    logits = translator.model(given, target[:, :-1])[0].float()
+    chosen = logits.double().log_softmax(dim=-1).gather(1, target[0, 1:, None])[:, 0]
+    return {
+        "tokens": [targets.piece(token) for token in [*tokens, ids.end]],
+        "probabilities": chosen.exp().tolist(),
+        "uniform": math.log(logits.shape[-1]),  # the loss of knowing nothing
+    }
+
+
+def conclude(found: dict[str, Measured]) -> str:
+    """Say what the means are, and which token weighs most."""
+    parts = []
+    for name, each in found.items():
+        values = losses(tuple(each["probabilities"]))
+        mean, worst = sum(values) / len(values), max(range(len(values)), key=values.__getitem__)
+        share = values[worst] / sum(values) if sum(values) else 0.0
+        known = "" if each["uniform"] is None else f", guessing would be {number(each['uniform'])}"
+        parts.append(
+            f"{name}: {mean:.3f} (perplexity {math.exp(mean):.2f}{known}), {share:.0%} of it from "
+            f"{each['tokens'][worst]!r}"
+        )
+    return f"The mean of -log p is {'; '.join(parts)}."
+
+
+def run(bench: Bench) -> Findings:
+    """Compute the lecture's table, and the same for sentences of shipped models."""
+    size = bench.choose(SIZES)
+    found = {"the lecture's sentence": bench.trial("lecture", of_lecture)}
+    for model, source, reference in size.sentences:
+        name = f"{source} → {reference}"
+        found[name] = bench.trial(name, partial(of_sentence, model, source, reference))
+    tables, panels = [], []
+    for name, each in found.items():
+        values = losses(tuple(each["probabilities"]))
+        rows = list(zip(each["tokens"], each["probabilities"], values, strict=True))
+        tables.append(
+            Table(
+                name,
+                ["token", "p", "-log p"],
+                [[token, f"{p:.3f}", f"{value:.3f}"] for token, p, value in rows]
+                + [["mean", None, f"{sum(values) / len(values):.3f}"]],
+            )
+        )
+        if all(map(_latin, each["tokens"])):
+            panels.append(Bars(name, "-log p", each["tokens"], [Interval(v) for v in values]))
+    return Findings(conclude(found), tables, list(panels))
+
+
+def _latin(text: str) -> bool:
+    """Say whether matplotlib's own font has all characters; tables have them anyway."""
+    return all(ord(character) < 0x2E80 for character in text)
+
+
+LAB = Lab(
+    method=(
+        "The lecture's probabilities are taken as given. For the other sentences a shipped model "
+        "reads source and reference at once under the causal mask, and the probability that it "
+        "gave to each next token of the reference is read off."
+    ),
+    limits=(
+        "A reference is one of many good translations, so a large -log p may be a matter of taste; "
+        "and a few sentences say nothing about a model (see evaluate)."
+    ),
+    run=run,
+    seeds=1,
+)

@@ -1,0 +1,281 @@
+"""V12, V16: attention grows with the square of the pixels; windows and linear attention do not."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+
+from manyheads.lab.bench import Bench, Lab, Measured, Scale
+from manyheads.lab.findings import Curve, Findings, Lines, Table, interval, number, verdict
+from manyheads.lab.learn import fresh, learn
+from manyheads.lab.pictures import cifar, classifying, small_resnet, small_vit, some, training
+from manyheads.lab.timing import best_of, saved_bytes
+from manyheads.models.presets import Config
+from manyheads.models.swin import SwinConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """What is timed and learned."""
+
+    sides: tuple[int, ...]  # pixels
+    rounds: int
+    steps: int
+    images: int
+    valid: int
+    every: int  # steps between two validations
+    hold_out: int = 5000
+    batch_size: int = 64
+    dim: int = 64
+    layers: int = 4
+    width: int = 16
+
+
+SIZES: dict[Scale, Size] = {
+    "full": Size(sides=(32, 64, 128, 256), rounds=5, steps=600, images=45000, valid=1000, every=50),
+    "quick": Size(
+        sides=(32, 64),
+        rounds=1,
+        steps=20,
+        images=300,
+        valid=100,
+        every=10,
+        batch_size=32,
+        dim=32,
+        layers=2,
+        width=8,
+    ),
+    "smoke": Size(
+        sides=(32, 64),
+        rounds=1,
+        steps=2,
+        images=20,
+        valid=10,
+        every=1,
+        hold_out=20,
+        batch_size=8,
+        dim=16,
+        layers=2,
+        width=4,
+    ),
+}
+SOFTMAX, LINEAR, WINDOWS, CNN = "ViT", "ViT, linear attention", "Swin, windows", "ResNet"
+PATCH = 4
+
+
+def models(side: int, size: Size) -> dict[str, Config]:
+    """Four ways to look at a picture of this many pixels a side, in patches of 4."""
+    plain = replace(small_vit(size.dim, size.layers, PATCH), height=side, width=side)
+    return {
+        SOFTMAX: plain,
+        LINEAR: replace(plain, attention="linear"),
+        WINDOWS: SwinConfig(
+            height=side,
+            width=side,
+            patch=PATCH,
+            dim=size.dim // 2,
+            layers=(size.layers // 2, size.layers // 2),
+            heads=(2, 4),
+            window=(4, 4),
+            expansion=2.0,
+            classes=10,
+        ),
+        CNN: replace(small_resnet(size.width), height=side, width=side),
+    }
+
+
+def cost(side: int, size: Size) -> Measured:
+    """Time a forward pass and an update's passes of one picture; count what gradients keep."""
+    built = {name: fresh(config, 1) for name, config in models(side, size).items()}
+    device = next(built[SOFTMAX].parameters()).device
+    picture = torch.randn(1, 3, side, side, device=device)
+
+    def forward(model: torch.nn.Module) -> Callable[[], object]:
+        def once() -> None:
+            model.eval()
+            with torch.inference_mode():
+                model(picture)
+
+        return once
+
+    def update(model: torch.nn.Module) -> Callable[[], object]:
+        def once() -> None:
+            # Not in training mode, where batch norm would want more than one picture.
+            model.eval()
+            model(picture).logsumexp(dim=-1).sum().backward()
+            model.zero_grad(set_to_none=True)
+
+        return once
+
+    read = best_of(size.rounds, {name: forward(model) for name, model in built.items()})
+    learned = best_of(size.rounds, {name: update(model) for name, model in built.items()})
+    return {
+        name: {
+            "forward": read[name],
+            "update": learned[name],
+            "kept": saved_bytes(partial(model, picture)),
+        }
+        for name, model in built.items()
+    }
+
+
+def tokens(side: int) -> int:
+    """Patches of a picture."""
+    return (side // PATCH) ** 2
+
+
+def growth(sides: list[int], values: list[float]) -> float:
+    """The power of the pixels that a cost grows with, between the two largest pictures."""
+    (a, b), (x, y) = sides[-2:], values[-2:]
+    return math.log(y / x) / math.log((b / a) ** 2)
+
+
+def race(kind: str, size: Size, root: str | None, seed: int) -> Measured:
+    """Train at 32 pixels; note accuracy and seconds of training on the way."""
+    train, valid = cifar(root, size.hold_out)
+    train, valid = some(train, size.images, seed), some(valid, size.valid, 0)
+    how = replace(
+        training(size.steps, size.batch_size),
+        log_every=size.every,
+        validate_every=size.every,
+    )
+    model = fresh(models(32, size)[kind], seed)
+    learned = learn(model, classifying(train, valid, how, seed=seed), how, seed=seed)
+    seconds, steps, spent, right = [], 0, 0.0, []
+    for line in learned.lines:
+        if "images_per_second" in line:
+            spent += (line["step"] - steps) * size.batch_size / line["images_per_second"]
+            steps = int(line["step"])
+        if "val_accuracy" in line:
+            seconds.append(spent)
+            right.append(line["val_accuracy"])
+    return {"seconds": seconds, "right": right, "images a second": steps * size.batch_size / spent}
+
+
+def reached(found: Measured, target: float) -> float:
+    """Seconds of training until an accuracy was first reached."""
+    return next(s for s, r in zip(found["seconds"], found["right"], strict=True) if r >= target)
+
+
+def conclude(costs: dict[int, Measured], races: dict[str, list[Measured]]) -> str:
+    """Say with which power each grows, and who is sooner at the same accuracy."""
+    sides = sorted(costs)
+    powers = {
+        name: growth(sides, [costs[side][name]["forward"] for side in sides])
+        for name in costs[sides[0]]
+    }
+    targets = [
+        min(max(a["right"]), max(b["right"]))
+        for a, b in zip(races[SOFTMAX], races[CNN], strict=True)
+    ]
+    time = {
+        name: [reached(f, target) for f, target in zip(each, targets, strict=True)]
+        for name, each in races.items()
+    }
+    sign = verdict(time[SOFTMAX], time[CNN])
+    word = {1: "later than", -1: "sooner than", 0: "not surely sooner than"}[sign]
+    return (
+        f"From {sides[-2]} to {sides[-1]} pixels the time of a picture grows with the pixels to "
+        f"the power of "
+        + ", ".join(f"{number(power)} ({name})" for name, power in powers.items())
+        + f", and one head's map has {tokens(sides[-1]) ** 2:,} scores; at 32 pixels the ViT "
+        f"reaches the accuracy that both reach ({number(interval(targets).mean)}%) {word} the "
+        f"ResNet ({number(interval(time[SOFTMAX]).mean)} s against "
+        f"{number(interval(time[CNN]).mean)} s of training)."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Time all sizes, then let two models learn against the clock."""
+    size = bench.choose(SIZES)
+    cifar(bench.root, size.hold_out)  # what is missing is said before minutes have passed
+    costs = {n: bench.trial(f"{n} pixels", partial(cost, n, size)) for n in size.sides}
+    races = {
+        name: bench.each_seed(f"race, {name}", partial(race, name, size, bench.root))
+        for name in (SOFTMAX, CNN)
+    }
+    names = list(models(32, size))
+
+    def curves(what: str, scale: float) -> list[Curve]:
+        return [
+            Curve(
+                name,
+                [float(side) for side in costs],
+                [scale * found[name][what] for found in costs.values()],
+            )
+            for name in names
+        ]
+
+    def table(title: str, what: str, scale: float) -> Table:
+        return Table(
+            title,
+            ["pixels", "tokens", *names],
+            [
+                [side, tokens(side), *(scale * found[name][what] for name in names)]
+                for side, found in costs.items()
+            ],
+        )
+
+    return Findings(
+        conclude(costs, races),
+        [
+            table("Forward pass of one picture, ms", "forward", 1000),
+            table("Forward and backward pass, ms", "update", 1000),
+            table("Kept for the gradients, MB", "kept", 1e-6),
+            Table(
+                "Learning at 32 pixels",
+                ["model", "pictures a second", "best, %"],
+                [
+                    [
+                        name,
+                        interval([f["images a second"] for f in each]),
+                        interval([max(f["right"]) for f in each]),
+                    ]
+                    for name, each in races.items()
+                ],
+            ),
+        ],
+        [
+            Lines(
+                "Forward pass",
+                "pixels a side",
+                "ms",
+                curves("forward", 1000),
+                log_x=True,
+                log_y=True,
+            ),
+            Lines(
+                "Kept for the gradients",
+                "pixels a side",
+                "MB",
+                curves("kept", 1e-6),
+                log_x=True,
+                log_y=True,
+            ),
+            Lines(
+                "Learning at 32 pixels, first seed",
+                "seconds of training",
+                "right, %",
+                [Curve(name, each[0]["seconds"], each[0]["right"]) for name, each in races.items()],
+            ),
+        ],
+    )
+
+
+LAB = Lab(
+    method=(
+        "Four small models with the same patches of 4 pixels (the ResNet has pixels) read one "
+        "picture of growing size; times are the best of several rounds in turns. Memory is what a "
+        "forward pass keeps for its gradients, each storage once; the fused attention kernel never "
+        "holds the map of scores, which is counted apart. Then a ViT and a ResNet learn CIFAR-10 "
+        "under the same trainer; seconds are those of training alone."
+    ),
+    limits=(
+        "Small widths, so that attention weighs more against the projections than in a large "
+        "model; one processor's kernels; and a race of minutes says little about the end of long "
+        "training."
+    ),
+    run=run,
+)

@@ -1,0 +1,66 @@
+"""Training inside an experiment: the house's own loop, in a folder that is thrown away."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from manyheads.models.build import Model, build
+from manyheads.models.presets import Config
+from manyheads.streams import stream
+from manyheads.train.config import TrainConfig
+from manyheads.train.device import best_device
+from manyheads.train.loop import fit
+from manyheads.train.task import B, Task
+
+
+@dataclass(frozen=True)
+class Learned:
+    """How a training run went."""
+
+    seconds: float
+    lines: list[dict[str, float]]  # of the log: losses, and validations (val_...)
+
+    @property
+    def loss(self) -> float:
+        """The training loss at the end, a mean over the last lines of the log."""
+        losses = [line["loss"] for line in self.lines if "loss" in line]
+        return losses[-1]
+
+    def last(self, metric: str) -> float:
+        """The last value of a validation metric."""
+        return next(line[f"val_{metric}"] for line in self.lines[::-1] if f"val_{metric}" in line)
+
+
+class _Nobody:
+    """An observer that looks away."""
+
+    def progress(self, step: int, steps: int, line: dict[str, float]) -> None: ...
+
+    def validated(self, step: int, metrics: dict[str, float]) -> None: ...
+
+
+def fresh(config: Config, seed: int) -> Model:
+    """Build a model with the initial weights of a seed."""
+    torch.manual_seed(stream(seed, "init"))
+    return build(config).to(best_device())
+
+
+def learn(model: torch.nn.Module, task: Task[B], config: TrainConfig, *, seed: int) -> Learned:
+    """Train a model; afterwards it is in evaluation mode."""
+    with TemporaryDirectory(prefix="manyheads-lab-") as folder:
+        progress = fit(
+            model,
+            task,
+            config,
+            Path(folder),
+            seed=seed,
+            conditions={},
+            keep=lambda model: None,  # noqa: ARG005 - as fit calls it
+            observer=_Nobody(),
+        )
+        log = (Path(folder) / "metrics.jsonl").read_text(encoding="utf-8")
+    model.eval()
+    return Learned(progress.seconds, [json.loads(line) for line in log.splitlines()])

@@ -1,0 +1,51 @@
+"""manyheads lab."""
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Call
+
+
+def test_list(call: Call) -> None:
+    """What there is, what it answers, and its question; as JSON too."""
+    found = call("lab")
+    assert found.code == 0
+    assert len(found.out.splitlines()) == 17
+    assert "depth       T11           What do residual connections" in found.out
+    listed = json.loads(call("lab", "--json").out)
+    assert listed["basis"]["atlas"] == ["T8a", "E11"]
+
+
+def test_run(call: Call, tmp_path: Path) -> None:
+    """The sentence comes last on stdout; the files are named on stderr."""
+    found = call("lab", "patches", "--quick", "--out", tmp_path / "out")
+    assert found.code == 0, found.err
+    assert found.out.splitlines()[-1].startswith("A picture of 224 x 224 in patches of 16 is 196")
+    assert "quick run" in found.err
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "patches.json",
+        "patches.md",
+        "patches.png",
+    }
+
+
+def test_json(call: Call, tmp_path: Path) -> None:
+    """One document, the same as the file."""
+    found = call("lab", "patches", "--quick", "--json", "--out", tmp_path)
+    assert json.loads(found.out) == json.loads((tmp_path / "patches.json").read_text())
+
+
+def test_wrong_calls(call: Call) -> None:
+    """A name that is close, a number that is not one."""
+    found = call("lab", "dept")
+    assert found.code == 2
+    assert "did you mean 'depth'?" in found.err
+    assert call("lab", "depth", "--seeds", "0").code == 2
+
+
+def test_missing_data(call: Call, tmp_path: Path) -> None:
+    """What to fetch, and no traceback."""
+    found = call("lab", "grid", "--quick", "--root", tmp_path, "--out", tmp_path / "out")
+    assert found.code == 2
+    assert "manyheads fetch cifar10" in found.err
+    assert "Traceback" not in found.err

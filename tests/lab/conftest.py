@@ -1,0 +1,37 @@
+"""A data root with a few pictures laid out as CIFAR-10's training files are."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from tests.made import png
+
+CLASSES = 10
+EACH = 12  # pictures of a class
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pictures of 32 pixels whose brightness is their class, more or less."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "cifar10").mkdir()
+    random = np.random.default_rng(0)
+    labels = np.repeat(np.arange(CLASSES), EACH)
+    random.shuffle(labels)
+    pictures = [
+        png(Image.fromarray((20 * label + random.integers(0, 60, (32, 32, 3))).astype(np.uint8)))
+        for label in labels
+    ]
+    for part in range(4):
+        table = pa.table(
+            {
+                "image": [{"bytes": each} for each in pictures[part::4]],
+                "label": [f"class {label}" for label in labels[part::4]],
+            }
+        )
+        pq.write_table(table, folder / "cifar10" / f"train-{part}-of-4.parquet")
+    return folder
