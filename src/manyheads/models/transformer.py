@@ -118,14 +118,11 @@ class Transformer(nn.Module):
         Args:
             source: token ids, padded.
             target: token ids, padded.
-            scored: positions to score; the output layer, the largest product of a small model,
-                is spared the others. All if None.
-            readout: what to make of the decoder's answer and the output layer: the logits, or
-                a loss that need not hold them all.
+            scored: positions to score, which spares the output layer the others; all if None.
+            readout: what to make of the decoder's answer and the output layer: logits, or a loss.
 
         Returns:
-            Logits (batch, target, vocabulary), or (scored positions, vocabulary); else whatever
-            readout returns.
+            Logits (batch, target, vocabulary) or (scored, vocabulary), or whatever readout returns.
         """
         memory = self.encode(source)
         x = self.dropout(self.positions(self._embed(self.target_embedding, target)))

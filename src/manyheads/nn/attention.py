@@ -105,10 +105,8 @@ def attend(
     if trace is not None:
         if torch.compiler.is_compiling():
             refuse_compiled()
-        kept_bias = None if bias is None else bias.detach()
-        where = (windows, trace.here, keys)
-        kept = AttentionRecord(site, q.detach(), k.detach(), mask, kept_bias, *where)
-        trace.records.append(kept)
+        compared = (q.detach(), k.detach(), mask, None if bias is None else bias.detach())
+        trace.records.append(AttentionRecord(site, *compared, windows, trace.here, keys))
     if dropout == 0.0 and _formula_is_faster(q, k):
         return attention_weights(q, k, mask, bias) @ v
     allowed = mask
