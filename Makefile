@@ -56,12 +56,13 @@ clean: ## remove what make made: environments, builds, caches, the demo's pictur
 	.venv/bin/python $(PIP) -c constraints.txt -e '.[dev]'
 	@touch $@
 
-# timm and torchvision come without dependencies: torchvision does not fit the CPU build of torch.
+# These peers come without dependencies: torchvision, which the others ask for, does not fit the CPU
+# build of torch.
 .venv-bench/.installed: pyproject.toml constraints.txt constraints-bench.txt
 	@echo "Setting up .venv-bench (minutes the first time) ..."
 	$(call new-environment,.venv-bench)
 	.venv-bench/bin/python $(PIP) -c constraints.txt -c constraints-bench.txt -e '.[all,bench]'
-	.venv-bench/bin/python $(PIP) --no-deps -c constraints-bench.txt timm torchvision
+	.venv-bench/bin/python $(PIP) --no-deps -c constraints-bench.txt timm torchvision vit-pytorch einops
 	@touch $@
 
 define new-environment

@@ -16,7 +16,7 @@ from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
 
 # Named with their versions in every result.
-PEERS = ("timm", "transformers", "torchvision", "ctranslate2")
+PEERS = ("timm", "transformers", "torchvision", "vit-pytorch", "ctranslate2")
 
 
 def timm_vit(config: VitConfig, **arguments: Any) -> nn.Module:
@@ -59,6 +59,38 @@ def hf_vit(config: VitConfig, **arguments: Any) -> nn.Module:
         **arguments,
     )
     return transformers.ViTForImageClassification(shape)
+
+
+def torchvision_vit(config: VitConfig) -> nn.Module:
+    """Build torchvision's VisionTransformer with fresh weights; square pictures only."""
+    torchvision = import_peer("torchvision.models.vision_transformer")
+    model: nn.Module = torchvision.VisionTransformer(
+        image_size=config.height,
+        patch_size=config.patch,
+        num_layers=config.layers,
+        num_heads=config.heads,
+        hidden_dim=config.dim,
+        mlp_dim=config.hidden,
+        num_classes=config.classes,
+    )
+    return model
+
+
+def vit_pytorch(config: VitConfig) -> nn.Module:
+    """Build vit-pytorch's ViT with fresh weights: no bias on queries, keys and values."""
+    library = import_peer("vit_pytorch.vit")
+    model: nn.Module = library.ViT(
+        image_size=(config.height, config.width),
+        patch_size=config.patch,
+        num_classes=config.classes,
+        dim=config.dim,
+        depth=config.layers,
+        heads=config.heads,
+        mlp_dim=config.hidden,
+        channels=config.channels,
+        dim_head=config.dim // config.heads,
+    )
+    return model
 
 
 def hf_marian(config: TransformerConfig, state: Mapping[str, Tensor] | None = None) -> nn.Module:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from benchmarks import flops
-from benchmarks.peers import hf_vit, timm_vit
+from benchmarks.peers import hf_vit, timm_vit, torchvision_vit, vit_pytorch
 from benchmarks.protocol import Case, Contender
 from benchmarks.work import INFERENCE, answering
 from manyheads.models.vit import Vit, VitConfig
@@ -26,6 +26,8 @@ def cases() -> Iterator[Case]:
         "manyheads": Vit(config),
         "timm": timm_vit(config),
         "Hugging Face": hf_vit(config),
+        "torchvision": torchvision_vit(config),
+        "vit-pytorch": vit_pytorch(config),
     }
     yield Case(
         title=f"ViT-B/16, 224 pixels, batch {BATCH}",

@@ -9,7 +9,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from benchmarks import flops
-from benchmarks.peers import hf_vit, timm_vit
+from benchmarks.peers import hf_vit, timm_vit, torchvision_vit, vit_pytorch
 from benchmarks.protocol import Case, Contender
 from benchmarks.work import TRAINING, learning
 from manyheads.data.augment import Augmentation
@@ -36,7 +36,9 @@ def cases() -> Iterator[Case]:
     task = ClassifyTask(none, none, Preprocessing(), Augmentation(), learn, seed=1)
     sides: list[tuple[str, nn.Module, Callable[[nn.Module, ImageBatch], Loss]]] = [
         ("manyheads", Vit(config), task.loss),
-        ("timm", timm_vit(config), _timm_loss),
+        ("timm", timm_vit(config), _plain_loss),
+        ("torchvision", torchvision_vit(config), _plain_loss),
+        ("vit-pytorch", vit_pytorch(config), _plain_loss),
         ("Hugging Face", hf_vit(config), _hf_loss),
     ]
     yield Case(
@@ -52,7 +54,7 @@ def cases() -> Iterator[Case]:
     )
 
 
-def _timm_loss(model: nn.Module, batch: ImageBatch) -> Loss:
+def _plain_loss(model: nn.Module, batch: ImageBatch) -> Loss:
     return _torch_loss(model(batch.images), batch.labels)
 
 

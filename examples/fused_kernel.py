@@ -11,10 +11,17 @@ import torch.nn.functional as F
 from manyheads.nn.attention import attention_weights
 
 CASES = [  # batch, head, query, key, size, precision, gradients
-    (128, 4, 16, 16, 32, torch.bfloat16, True),
+    (256, 8, 25, 25, 64, torch.bfloat16, True),
     (16, 6, 197, 197, 64, torch.bfloat16, True),
     (1, 8, 2048, 2048, 64, torch.bfloat16, True),
     (8, 12, 197, 197, 64, torch.bfloat16, False),
+    (64, 12, 197, 197, 64, torch.bfloat16, False),
+    (8, 12, 577, 577, 64, torch.bfloat16, False),
+    (256, 8, 25, 25, 64, torch.float32, True),
+    (256, 8, 25, 25, 64, torch.float32, False),
+    (256, 4, 65, 65, 32, torch.float32, False),
+    (64, 8, 128, 128, 64, torch.float32, False),
+    (8, 12, 197, 197, 64, torch.float32, False),
     (128, 8, 1, 25, 64, torch.bfloat16, False),
     (128, 8, 1, 25, 64, torch.float32, False),
 ]
@@ -38,7 +45,6 @@ def _formula(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 def main() -> None:
     """Print a line a case."""
-    torch.set_num_threads(1)
     print("(batch, head, query, key, size)  precision, gradients: fused, formula in ms")
     for batch, head, query, key, size, dtype, gradients in CASES:
         q, k, v = (

@@ -32,7 +32,7 @@ def layer(inputs: int = 16, outputs: int = 24, *, bias: bool = True) -> Linear:
     sizes=st.tuples(st.integers(1, 40), st.integers(1, 40)),
     bias=st.booleans(),
     cut=st.tuples(st.integers(0, 40), st.integers(1, 40)),
-    threshold=st.sampled_from([0, 2**20]),
+    threshold=st.sampled_from([0, linear.WORTHWHILE]),
 )
 def test_equals_torch(
     shape: list[int],

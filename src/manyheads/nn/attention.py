@@ -119,14 +119,15 @@ def attend(
 def _formula_is_faster(q: Tensor, k: Tensor) -> bool:
     """Say whether the fused kernel loses to plain products: docs/decisions/fused-kernel.md.
 
-    On a CPU it does for the few queries of a decoding step, and by far for the gradients of bf16;
-    while the map, which it exists to avoid, is small.
+    On a CPU it does while the map, which it avoids, is small; in fp32 whatever the batch is.
     """
     queries, keys = q.shape[-2], k.shape[-2]
     if q.device.type != "cpu" or queries * keys > 512 * 512:
         return False
-    learning = q.requires_grad and torch.is_grad_enabled()
-    return queries <= 4 or (learning and q.dtype == torch.bfloat16)
+    if q.dtype == torch.bfloat16:
+        learning = q.requires_grad and torch.is_grad_enabled()
+        return queries <= 4 or learning or q[..., 0].numel() * keys <= 12 * 2**20
+    return queries <= 4 or queries * keys <= 80 * 80
 
 
 Rotate = Callable[[Tensor, int], Tensor]
@@ -247,9 +248,8 @@ class MultiHeadAttention(nn.Module):
         heads = attend(
             q, k, v, mask, bias, dropout=dropout, site=self.site, windows=windows, keys=keys
         )
-        return self.out(
-            heads.transpose(1, 2).flatten(2)
-        )  # batch head token size -> batch token dim
+        heads = heads.transpose(1, 2).flatten(2)  # batch head token size -> batch token dim
+        return self.out(heads)
 
     def _split(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch head token size"]:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)

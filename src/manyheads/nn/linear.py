@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-# A product of fewer multiplications than this costs more to prepare than it gains in fp32.
-WORTHWHILE = 2**22
+# Rows x weights^2: less gains less in fp32 than a call costs, and the kernel that is compiled for
+# each number of rows, which a large weight repays sooner.
+WORTHWHILE = 2**38
 PACKABLE: set[torch.dtype] = set()
 if torch.backends.mkldnn.is_available():
     PACKABLE.add(torch.float32)
@@ -103,7 +104,7 @@ def _reordered(
 
 def _packing_pays(x: Tensor, weight: Tensor, outputs: int) -> bool:
     return (
-        (x.dtype is not torch.float32 or x.numel() * outputs >= WORTHWHILE)
+        (x.dtype is not torch.float32 or x.numel() * x.shape[-1] * outputs**2 >= WORTHWHILE)
         and not torch.is_grad_enabled()
         and x.is_cpu
         and x.dtype is weight.dtype
