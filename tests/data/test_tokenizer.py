@@ -106,7 +106,7 @@ def test_a_small_alpha_levels_the_segmentations() -> None:
         return [tokenizer().sample(text, alpha, seed) for seed in range(300)]
 
     assert drawn(1.0).count(best) > 200
-    assert drawn(0.0).count(best) < 30
+    assert drawn(0.0).count(best) < 60
 
 
 def test_special_tokens_are_silent() -> None:

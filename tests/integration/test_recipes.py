@@ -82,6 +82,8 @@ def test_two_steps(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     changes = make_data(recipe, tmp_path / "sets")
     make_start(recipe, changes)
+    if recipe.train.restart:
+        changes.append("train.restart=")
     torch.manual_seed(0)
     line = run(RECIPES[name], tmp_path / "out", "train.steps=2", "train.warmup=1", *changes)
     assert 0 <= line["value"] <= (10_000 if line["metric"] == "perplexity" else 100)

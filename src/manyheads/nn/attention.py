@@ -119,15 +119,15 @@ def attend(
 def _formula_is_faster(q: Tensor, k: Tensor) -> bool:
     """Say whether the fused kernel loses to plain products: docs/decisions/fused-kernel.md.
 
-    On a CPU it does while the map, which it avoids, is small; in fp32 whatever the batch is.
+    On a CPU it does for the few queries of a decoding step; in bf16 for gradients, and while all
+    maps together, which it exists to avoid, are small.
     """
     queries, keys = q.shape[-2], k.shape[-2]
     if q.device.type != "cpu" or queries * keys > 512 * 512:
         return False
-    if q.dtype == torch.bfloat16:
-        learning = q.requires_grad and torch.is_grad_enabled()
-        return queries <= 4 or learning or q[..., 0].numel() * keys <= 12 * 2**20
-    return queries <= 4 or queries * keys <= 80 * 80
+    learning = q.requires_grad and torch.is_grad_enabled()
+    small = learning or q[..., 0].numel() * keys <= 4 * 2**20
+    return queries <= 4 or (small and q.dtype == torch.bfloat16)
 
 
 Rotate = Callable[[Tensor, int], Tensor]

@@ -100,7 +100,7 @@ def test_a_healthy_run(task: str, healthy: Callable[[str], Diagnosis]) -> None:
 @pytest.mark.parametrize("task", LEARNS)
 def test_a_hundred_times_too_fast(task: str, tmp_path: Path) -> None:
     """Said first, with a rate near the good one; loops and collapse only follow from it."""
-    rate = 1.0
+    rate = 10.0 if task == "classify" else 1.0  # at 1 halves are learned all the same, by luck
     found = make(tmp_path, RECIPES[task], f"train.learning_rate={rate}", "train.steps=60")
     first = found.findings[0]
     assert (first.kind, first.severity) == ("learning-rate-high", "error")
