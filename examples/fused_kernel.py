@@ -53,9 +53,9 @@ def main() -> None:
             torch.randn(batch, tokens, head, size, dtype=dtype, requires_grad=gradients)
             for tokens in (query, key, key)
         )
-        heads = [x.transpose(1, 2) for x in (q, k, v)]
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
         fused, formula = (
-            milliseconds(partial(way, *heads), gradients=gradients)
+            milliseconds(partial(way, q, k, v), gradients=gradients)
             for way in (F.scaled_dot_product_attention, _formula)
         )
         precision = "bf16" if dtype == torch.bfloat16 else "fp32"
