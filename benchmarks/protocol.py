@@ -24,6 +24,7 @@ from torch import Tensor
 
 from benchmarks.peers import PEERS
 from manyheads.errors import ManyheadsError
+from manyheads.train.device import processor
 
 PEAK_SHAPE = (4096, 768, 3072)  # rows of activations, width, hidden width of ViT-B
 PEAK_RUNS = 20
@@ -155,7 +156,7 @@ def gemm_peak(dtype: torch.dtype) -> float:
 def machine() -> dict[str, str | int]:
     """Describe where and with what something was measured."""
     description: dict[str, str | int] = {
-        "cpu": _cpu_model(),
+        "cpu": processor(),
         "cores": os.cpu_count() or 1,
         "threads": torch.get_num_threads(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
@@ -231,15 +232,6 @@ def _seconds(work: Callable[[], object]) -> float:
 @torch.inference_mode()
 def _multiply(a: Tensor, b: Tensor) -> Tensor:
     return a @ b
-
-
-def _cpu_model() -> str:
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        for line in information.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -185,3 +185,27 @@ class Result:
     cpu_minutes: float
     date: str
     command: str
+
+
+Trials = Mapping[str, Sequence[Mapping[str, Any]]]  # of each model, one a seed
+
+
+def curves(found: Trials, sizes: Sequence[int], what: str) -> list[Curve]:
+    """Draw a measure of every model against the sizes it was taken at: `trial["8"][what]`."""
+    return [Curve.of(name, sizes, _at(sizes, trials, what)) for name, trials in found.items()]
+
+
+def table(title: str, found: Trials, sizes: Sequence[int], what: str) -> Table:
+    """Write the same as a table, with the models' parameters."""
+    return Table(
+        title,
+        ["model", "parameters", *map(str, sizes)],
+        [
+            [name, trials[0]["parameters"], *_at(sizes, trials, what)]
+            for name, trials in found.items()
+        ],
+    )
+
+
+def _at(sizes: Sequence[int], trials: Sequence[Mapping[str, Any]], what: str) -> list[Interval]:
+    return [interval([trial[str(size)][what] for trial in trials]) for size in sizes]

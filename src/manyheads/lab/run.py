@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from manyheads.lab.catalogue import entry, find
 from manyheads.lab.figure import draw, require
 from manyheads.lab.findings import SCHEMA, Result
 from manyheads.lab.page import page
-from manyheads.train.device import best_device, set_threads
+from manyheads.train.device import best_device, processor, set_threads
 
 RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 
@@ -141,19 +140,10 @@ def _machine() -> dict[str, Any]:
     """Say what the times of a result depend on."""
     device = best_device()
     found: dict[str, Any] = {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count() or 1,
         "threads": torch.get_num_threads(),
     }
     if device.type == "cuda":
         found["gpu"] = torch.cuda.get_device_name(device)
     return found
-
-
-def _processor() -> str:
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        for line in information.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

@@ -126,7 +126,7 @@ def _formula_is_faster(q: Tensor, k: Tensor) -> bool:
     if q.device.type != "cpu" or queries * keys > 512 * 512:
         return False
     learning = q.requires_grad and torch.is_grad_enabled()
-    small = learning or q[..., 0].numel() * keys <= 4 * 2**20
+    small = learning or q.numel() // q.shape[-1] * keys <= 4 * 2**20
     return queries <= 4 or (small and q.dtype == torch.bfloat16)
 
 

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+from manyheads.data.leaks import plain
+
 PAIRS = 100  # of fewer, a share says too little to warn of
 BETTER = 0.9  # a sign that fell to this part of itself since the last validation is going away
 
@@ -93,13 +95,13 @@ def marked(
     pairs = list(zip(sources, outputs, strict=True))
     meant = defaultdict(set)
     for source, output in pairs:
-        meant[_normal(output)].add(_normal(source))
+        meant[plain(output)].add(plain(source))
     script = _main_script("".join(references))
     found = {
         "repeated": map(_repeats, outputs),
         "copied": (_copies(source, output) for source, output in pairs),
         "empty": (not output.strip() and bool(source.strip()) for source, output in pairs),
-        "same": (bool(_normal(o)) and len(meant[_normal(o)]) > 1 for o in outputs),
+        "same": (bool(plain(o)) and len(meant[plain(o)]) > 1 for o in outputs),
         "wrong_script": (
             _share(reference, script) >= 0.5 and 0 <= _share(output, script) < 0.25
             for output, reference in zip(outputs, references, strict=True)
@@ -159,10 +161,6 @@ class Watch:
         return said
 
 
-def _normal(text: str) -> str:
-    return " ".join(text.casefold().split())
-
-
 # A stretch of at most 60 characters that begins with a letter and stands three times in a row.
 _LOOP = re.compile(r"(?=([^\W\d_].{0,59})\1\1)", re.DOTALL)
 
@@ -175,7 +173,7 @@ def _repeats(text: str) -> bool:
 
 def _copies(source: str, output: str) -> bool:
     """Say whether most of the words of the output are words of the source."""
-    words, given = _normal(output).split(), _normal(source).split()
+    words, given = plain(output).split(), plain(source).split()
     if words == given:
         return bool(words)
     kept = (Counter(words) & Counter(given)).total()

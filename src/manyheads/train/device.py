@@ -1,6 +1,8 @@
 """One policy for devices, threads and precision."""
 
 import contextlib
+import platform
+from pathlib import Path
 
 import torch
 
@@ -28,3 +30,13 @@ def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractC
         return contextlib.nullcontext()
     assert precision == "bf16"
     return torch.autocast(device.type, dtype=torch.bfloat16)
+
+
+def processor() -> str:
+    """Name the processor, for whoever reads a measured time."""
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

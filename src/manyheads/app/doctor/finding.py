@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from manyheads.data.damage import Severity
+from manyheads.lens import labels
 
 SHOWN = 3  # examples that a finding shows
 
@@ -33,5 +34,4 @@ def rounded(value: float) -> float:
 
 def cut(text: str, length: int = 90) -> str:
     """Shorten an example for a terminal."""
-    text = " ".join(text.split())
-    return text if len(text) <= length else f"{text[: length - 1]}…"
+    return labels.cut(" ".join(text.split()), length)

@@ -5,7 +5,7 @@ from functools import partial
 
 from manyheads.data.tokenizer import Tokenizers
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Curve, Findings, Lines, Table, interval, number, verdict
+from manyheads.lab.findings import Findings, Lines, curves, interval, number, table, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.symbols import Symbols, copying, random_texts
 from manyheads.models.presets import Config
@@ -140,35 +140,20 @@ def run(bench: Bench) -> Findings:
     size = bench.choose(SIZES)
     found = {name: bench.each_seed(name, partial(measure, name, size)) for name in models(size)}
 
-    def means(name: str, what: str) -> list[Curve]:
-        values = [interval([f[str(n)][what] for f in found[name]]) for n in size.lengths]
-        return [Curve.of(name, size.lengths, values)]
-
-    def table(what: str, title: str) -> Table:
-        return Table(
-            title,
-            ["model", "parameters", *(f"{n}" for n in size.lengths)],
-            [
-                [name, each[0]["parameters"]]
-                + [interval([f[str(n)][what] for f in each]) for n in size.lengths]
-                for name, each in found.items()
-            ],
-        )
-
     return Findings(
         conclude(found, size),
         [
-            table("right", "Symbols right, %, by length of the text"),
-            table("exact", "Texts without a mistake, %, by length"),
+            table("Symbols right, %, by length of the text", found, size.lengths, "right"),
+            table("Texts without a mistake, %, by length", found, size.lengths, "exact"),
         ],
         [
             Lines(
-                f"Copying (learned up to {size.longest} symbols)", "symbols of the text", y, curves
+                f"Copying (learned up to {size.longest} symbols)",
+                "symbols of the text",
+                y,
+                curves(found, size.lengths, what),
             )
-            for y, curves in (
-                ("symbols right, %", [c for m in found for c in means(m, "right")]),
-                ("texts without a mistake, %", [c for m in found for c in means(m, "exact")]),
-            )
+            for y, what in (("symbols right, %", "right"), ("texts without a mistake, %", "exact"))
         ],
     )
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Curve, Findings, Lines, Table, interval, number, verdict
+from manyheads.lab.findings import Findings, Lines, curves, interval, number, table, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.symbols import BATCH, FIRST, Asked, asking, keeping
 from manyheads.models.presets import Config
@@ -166,40 +166,30 @@ def run(bench: Bench) -> Findings:
     size = bench.choose(SIZES)
     found = {name: bench.each_seed(name, partial(measure, name, size)) for name in models(size)}
 
-    def values(name: str, what: str) -> list[Curve]:
-        means = [interval([f[str(n)][what] for f in found[name]]) for n in size.distances]
-        return [Curve.of(name, size.distances, means)]
-
-    def table(title: str, what: str) -> Table:
-        return Table(
-            title,
-            ["model", "parameters", *map(str, size.distances)],
-            [
-                [name, each[0]["parameters"]]
-                + [interval([f[str(n)][what] for f in each]) for n in size.distances]
-                for name, each in found.items()
-            ],
-        )
-
     return Findings(
         conclude(found, size),
         [
-            table("Right answers, %, by distance", "accuracy"),
-            table("Gradient by the symbol to keep, before training", "gradient at first"),
+            table("Right answers, %, by distance", found, size.distances, "accuracy"),
+            table(
+                "Gradient by the symbol to keep, before training",
+                found,
+                size.distances,
+                "gradient at first",
+            ),
         ],
         [
             Lines(
                 f"Right answers ({number(100 / size.symbols)}% by guessing)",
                 "symbols in between",
                 "%",
-                [curve for name in found for curve in values(name, "accuracy")],
+                curves(found, size.distances, "accuracy"),
                 log_x=True,
             ),
             Lines(
                 "Gradient by the symbol to keep, before training",
                 "symbols in between",
                 "norm",
-                [curve for name in found for curve in values(name, "gradient at first")],
+                curves(found, size.distances, "gradient at first"),
                 log_x=True,
                 log_y=True,
             ),

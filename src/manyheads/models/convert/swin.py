@@ -78,12 +78,7 @@ def from_timm(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Res
         layers.append(given.count(f"{theirs}.blocks."))
         for layer in range(layers[-1]):
             block, ours = f"{theirs}.blocks.{layer}", f"stages.{stage}.blocks.{layer}"
-            for name, our_name in TIMM_BLOCK.items():
-                state |= given.module(f"{block}.{name}", f"{ours}.{our_name}")
-            state |= packed(given, [f"{block}.attn.qkv"], f"{ours}.attention.attention.qkv")
-            state[f"{ours}.attention.bias.table"] = given.take(
-                f"{block}.attn.relative_position_bias_table"
-            )
+            state |= _block(given, block, ours, TIMM_BLOCK)
     state |= given.module("norm", "norm")
     state |= given.module("head.fc", "head")
     given.finish()
@@ -117,12 +112,7 @@ def from_torchvision(settings: Mapping[str, Any], tensors: Mapping[str, Tensor])
         layers.append(given.count(f"{theirs}."))
         for layer in range(layers[-1]):
             block, ours = f"{theirs}.{layer}", f"stages.{stage}.blocks.{layer}"
-            for name, our_name in TORCHVISION_BLOCK.items():
-                state |= given.module(f"{block}.{name}", f"{ours}.{our_name}")
-            state |= packed(given, [f"{block}.attn.qkv"], f"{ours}.attention.attention.qkv")
-            state[f"{ours}.attention.bias.table"] = given.take(
-                f"{block}.attn.relative_position_bias_table"
-            )
+            state |= _block(given, block, ours, TORCHVISION_BLOCK)
     state |= given.module("norm", "norm")
     state |= given.module("head", "head")
     given.finish()
@@ -184,6 +174,18 @@ def _patches(given: ForeignTensors, project: str, norm: str) -> tuple[Tensor, di
         "patches.project.bias": given.take(f"{project}.bias"),
     }
     return kernel, state | given.module(norm, "norm_patches")
+
+
+def _block(
+    given: ForeignTensors, block: str, ours: str, names: Mapping[str, str]
+) -> dict[str, Tensor]:
+    """Take a block of timm's or torchvision's, which name its attention alike."""
+    state: dict[str, Tensor] = {}
+    for name, our_name in names.items():
+        state |= given.module(f"{block}.{name}", f"{ours}.{our_name}")
+    state |= packed(given, [f"{block}.attn.qkv"], f"{ours}.attention.attention.qkv")
+    table = given.take(f"{block}.attn.relative_position_bias_table")
+    return state | {f"{ours}.attention.bias.table": table}
 
 
 def _merge(given: ForeignTensors, theirs: str, stage: int) -> dict[str, Tensor]:
