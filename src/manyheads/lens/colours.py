@@ -23,6 +23,20 @@ NIGHT = (
     "#9bc6fe",
     "#c9e0fe",
 )
+# The same lightness at hue 50, for what speaks against: signed numbers have a hue for each side.
+AGAINST = (
+    "#fafafa",
+    "#f6daca",
+    "#efba9c",
+    "#e59a6f",
+    "#d67b44",
+    "#c45d0c",
+    "#a34b01",
+    "#823a00",
+    "#632b00",
+)
+# Okabe & Ito 2008: eight colours that colour-blind readers can tell apart; black comes last.
+IDENTITY = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 INK = "#1f2328"
 FAINT = "#6b7280"  # 4.8 : 1 on white
 LINE = "#d5d9e0"

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.lens.grids import Crop, GridView, grid_groups, grid_view, merge, window_boxes
+from manyheads.lens.panels import Figure
 from manyheads.lens.reading import BUDGET, Attention, Groups, attentions, side_limit
 from manyheads.lens.rollout import rollout, why_not
 from manyheads.lens.view import DECIMALS, MapView, Matrix, map_view
@@ -47,6 +48,7 @@ class ImageView:
     maps: list[MapView]  # in the order in which they ran
     rollout: RolloutView | None = None
     notes: list[str] = field(default_factory=list)  # what one has to know
+    figures: list[Figure] = field(default_factory=list)  # what is to see beside maps
 
     def readers(self, found: MapView) -> list[int]:
         """Say which rows of a map the answer is read from: all, if no token is there for it."""
@@ -85,6 +87,7 @@ class ImageView:
             "grids": [asdict(found) for found in self.grids],
             "classes": [asdict(found) for found in self.classes],
             "maps": [vars(found) for found in self.maps],
+            "figures": [found.to_json() for found in self.figures],
             "rollout": None if self.rollout is None else vars(self.rollout),
         }
 

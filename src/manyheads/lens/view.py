@@ -15,6 +15,7 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.lens.gates import GateMap, gate_maps
 from manyheads.lens.grids import Box
+from manyheads.lens.panels import Figure
 from manyheads.lens.reading import BUDGET, Attention, Groups, attentions, side_limit
 from manyheads.nn.trace import Site, Trace
 
@@ -73,6 +74,7 @@ class TextView:
     maps: list[MapView]
     gates: list[GateView] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what one has to know, such as what is left out
+    figures: list[Figure] = field(default_factory=list)  # what is to see beside maps
 
     def to_json(self) -> dict[str, Any]:
         """Turn the view into what `json.dumps` takes."""
@@ -80,6 +82,7 @@ class TextView:
             "kind": "text",
             **vars(self),
             "maps": [vars(found) for found in self.maps],
+            "figures": [found.to_json() for found in self.figures],
             "gates": [vars(found) for found in self.gates],
         }
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Curve, Findings, Heat, Lines, Table, interval, number, verdict
+from manyheads.lab.findings import Findings, interval, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.measures import (
     distances_by_layer,
@@ -31,6 +31,7 @@ from manyheads.lab.pictures import (
     tensors,
     training,
 )
+from manyheads.lens.panels import Curve, Heat, Lines, Table, number
 from manyheads.models.resnet import ResNet
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.nn.convolution import Convolution
