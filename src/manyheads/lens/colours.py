@@ -43,6 +43,16 @@ LINE = "#d5d9e0"
 BAR, TRACK = "#8b93a1", "#eceef2"  # a probability, and the room it has
 
 
+def signed_shade(share: float) -> str:
+    """Blend the hue of what speaks for (above 0) or against (below): 1 and -1 are the darkest.
+
+    Examples:
+        >>> signed_shade(1), signed_shade(0), signed_shade(-1)
+        ('#013c79', '#fafafa', '#632b00')
+    """
+    return shade(abs(share), AGAINST if share < 0 else PAPER)
+
+
 def shade(share: float, ramp: tuple[str, ...] = PAPER) -> str:
     """Blend a ramp's colours: `share` 0 gives the first, 1 the last.
 
