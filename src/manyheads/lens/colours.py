@@ -23,6 +23,29 @@ NIGHT = (
     "#9bc6fe",
     "#c9e0fe",
 )
+# The same steps of lightness at hue 50, for what speaks against: numbers below zero.
+PAPER_AGAINST = (
+    "#fafafa",
+    "#f6daca",
+    "#efba9c",
+    "#e59a6f",
+    "#d67b44",
+    "#c45d0c",
+    "#a34b01",
+    "#823b02",
+    "#632b00",
+)
+NIGHT_AGAINST = (
+    "#171d26",
+    "#452919",
+    "#67391e",
+    "#8b4a23",
+    "#ae5d2b",
+    "#d07237",
+    "#ed8c52",
+    "#f4b28d",
+    "#f9d5c2",
+)
 INK = "#1f2328"
 FAINT = "#6b7280"  # 4.8 : 1 on white
 LINE = "#d5d9e0"

@@ -12,7 +12,7 @@ from manyheads.errors import UsageError
 from manyheads.lens.grids import Crop, GridView, grid_groups, grid_view, merge, window_boxes
 from manyheads.lens.reading import BUDGET, Attention, Groups, attentions, side_limit
 from manyheads.lens.rollout import rollout, why_not
-from manyheads.lens.view import DECIMALS, MapView, Matrix, map_view
+from manyheads.lens.view import DECIMALS, SCHEMA, MapView, Matrix, map_view
 from manyheads.nn.places import Places
 from manyheads.nn.trace import Trace
 
@@ -80,6 +80,7 @@ class ImageView:
     def to_json(self) -> dict[str, Any]:
         """Turn the view into what `json.dumps` takes."""
         return {
+            "schema": SCHEMA,
             "kind": "image",
             **vars(self),
             "grids": [asdict(found) for found in self.grids],
