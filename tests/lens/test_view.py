@@ -26,6 +26,7 @@ def test_a_text_view_survives_json() -> None:
         "maps",
         "gates",
         "notes",
+        "figures",
     ]
     assert json.loads(json.dumps(view)) == view
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from torch import Tensor
 
-from manyheads.lens.colours import NIGHT, NIGHT_AGAINST, PAPER, PAPER_AGAINST
+from manyheads.lens.colours import AGAINST, AGAINST_NIGHT, IDENTITY, NIGHT, PAPER
 from manyheads.lens.packing import pack
 from manyheads.lens.picture import ImageView
 from manyheads.lens.view import MapView, TextView, clearest
@@ -60,8 +60,9 @@ def report(
         "colours": {
             "light": PAPER,
             "dark": NIGHT,
-            "againstLight": PAPER_AGAINST,
-            "againstDark": NIGHT_AGAINST,
+            "againstLight": AGAINST,
+            "againstDark": AGAINST_NIGHT,
+            "identity": IDENTITY[:6],  # black and grey would vanish on one of the grounds
         },
     }
     scripts = [_read(f"d3/{library}.min.js") for library in LIBRARIES]
@@ -84,7 +85,8 @@ def report(
 <style>{style}</style>
 </head>
 <body>
-<main id="look"><p>{html.escape(title)}</p><noscript>This page draws with JavaScript.</noscript></main>
+<main id="look"><p>{html.escape(title)}</p>
+<noscript>This page draws with JavaScript.</noscript></main>
 <script type="application/json" id="look-data">{_inline(data)}</script>
 <script type="text/plain" id="look-weights">{packed.text}</script>
 {head}

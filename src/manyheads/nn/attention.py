@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.flow import Flow, keep_flow
 from manyheads.nn.linear import Linear
 from manyheads.nn.places import Places
 from manyheads.nn.trace import Site, active, refuse_compiled
@@ -68,6 +69,7 @@ class AttentionRecord:
     windows: Windows | None = None  # which tokens are meant, where each window is a batch row
     tokens: Places | None = None  # where they stand in a picture
     keys: Places | None = None  # where keys stand that are not the tokens themselves
+    flow: Flow | None = None  # of a recorder of gradients
 
     @property
     def weights(self) -> Float[Tensor, "batch head query key"]:
@@ -102,11 +104,20 @@ def attend(
         UsageError: a recorder is open while torch.compile traces the model.
     """
     trace = active()
+    if trace is not None and torch.compiler.is_compiling():
+        refuse_compiled()
+    out = _mix(q, k, v, mask, bias, dropout)
     if trace is not None:
-        if torch.compiler.is_compiling():
-            refuse_compiled()
         compared = (q.detach(), k.detach(), mask, None if bias is None else bias.detach())
-        trace.records.append(AttentionRecord(site, *compared, windows, trace.here, keys))
+        flow = keep_flow(v, out)
+        trace.records.append(AttentionRecord(site, *compared, windows, trace.here, keys, flow))
+    return out
+
+
+def _mix(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, dropout: float
+) -> Tensor:
+    """Answer, by the kernel or the formula."""
     if dropout == 0.0 and _formula_is_faster(q, k):
         return attention_weights(q, k, mask, bias) @ v
     allowed = mask

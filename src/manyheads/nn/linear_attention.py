@@ -12,6 +12,7 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.nn.attention import MultiHeadAttention
+from manyheads.nn.flow import Flow, keep_flow
 from manyheads.nn.places import Places
 from manyheads.nn.trace import Site, active, refuse_compiled
 from manyheads.nn.windows import Windows
@@ -61,6 +62,7 @@ class ImpliedRecord:
     mask: Bool[Tensor, "..."] | None
     tokens: Places | None = None  # where they stand in a picture
     keys: Places | None = None  # where keys stand that are not the tokens themselves
+    flow: Flow | None = None  # of a recorder of gradients
 
     @property
     def weights(self) -> Float[Tensor, "batch head query key"]:
@@ -87,11 +89,12 @@ class LinearAttention(MultiHeadAttention):
                 "differs from query to query (a causal one): use softmax attention there."
             )
         trace = active()
-        if trace is not None:
-            if torch.compiler.is_compiling():
-                refuse_compiled()
-            site = replace(self.site, kind=f"{self.site.kind} (implied)")
-            kept = ImpliedRecord(site, q.detach(), k.detach(), mask, trace.here, keys)
-            trace.records.append(kept)
+        if trace is not None and torch.compiler.is_compiling():
+            refuse_compiled()
         heads = linear_attend(q, k, v, mask)
+        if trace is not None:
+            site = replace(self.site, kind=f"{self.site.kind} (implied)")
+            compared = (q.detach(), k.detach(), mask)
+            flow = keep_flow(v, heads)
+            trace.records.append(ImpliedRecord(site, *compared, trace.here, keys, flow))
         return self.out(heads.transpose(1, 2).flatten(2))

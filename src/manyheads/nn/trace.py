@@ -3,6 +3,9 @@
 The recorder never takes part in the computation. A part that has something to show asks
 `active()` and, only if a recorder is open, adds a record of what it already holds. So the answer
 of a model is bitwise the same with and without a recorder.
+
+A recorder of gradients also keeps what gradients of a score can be asked for (see `flow.py` and
+`features.py`): tensors that are there anyway, and with them the graph that leads to them.
 """
 
 from collections.abc import Iterator
@@ -44,10 +47,12 @@ class Trace:
     """The records of everything that ran while the recorder was open, in order.
 
     `here` is where in a picture the tokens stand that the model is at (see `places.py`).
+    `gradients` asks the parts for what gradients are computed from.
     """
 
     records: list[Record] = field(default_factory=list)
     here: "Places | None" = None
+    gradients: bool = False
 
     def __iter__(self) -> Iterator[Record]:
         """Iterate over the records in the order in which they were written."""
@@ -74,13 +79,17 @@ _recorder = _Recorder()
 
 
 @contextmanager
-def record() -> Iterator[Trace]:
+def record(*, gradients: bool = False) -> Iterator[Trace]:
     """Open a recorder for the enclosed forward passes.
 
     For example `with record() as trace: model(x)`.
+
+    Args:
+        gradients: keep also what gradients of a score are computed from. The passes have to run
+            with gradients on, and the trace holds on to their graph.
     """
     outer = _recorder.trace
-    _recorder.trace = trace = Trace()
+    _recorder.trace = trace = Trace(gradients=gradients)
     try:
         yield trace
     finally:
