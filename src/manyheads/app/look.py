@@ -10,6 +10,7 @@ from torch import Tensor
 
 from manyheads.app.explain import explain_image, explain_text
 from manyheads.app.explain_tokens import explain_tokens
+from manyheads.app.overlays import Baseline
 from manyheads.app.paths import make_room
 from manyheads.app.predict import Classifier, Predictor, Reconstruction, Translator, load
 from manyheads.errors import UsageError
@@ -108,12 +109,22 @@ class Look:
         writers[target.suffix.lower()]()
 
 
-def look(model: str | Path | Predictor, given: str | Path) -> Look:
+def look(
+    model: str | Path | Predictor,
+    given: str | Path,
+    *,
+    target: str | None = None,
+    baseline: Baseline = "black",
+    integrated: bool | None = None,
+) -> Look:
     """Run a model on a text or a picture with a recorder open.
 
     Args:
         model: the name of a shipped model, a model folder, or what `load` gave.
         given: a text, or for a model of pictures the path of one.
+        target: of a picture: the class that is explained; the likeliest if None.
+        baseline: of a picture: what gradients are integrated from.
+        integrated: whether to integrate gradients; None: where it costs little.
 
     Raises:
         NotFoundError: there is no such model.
@@ -126,12 +137,19 @@ def look(model: str | Path | Predictor, given: str | Path) -> Look:
             "classifier from it with start.model=FOLDER."
         )
     if isinstance(predictor, Classifier):
-        view, pixels = explain_image(predictor, Path(given))
+        view, pixels = explain_image(
+            predictor, Path(given), target=target, baseline=baseline, integrated=integrated
+        )
         return Look({"path": str(given)}, view, pixels)
+    if target is not None:
+        raise UsageError(
+            f"{predictor.folder.name} reads texts and explains every token of its answer: it takes "
+            "no target class."
+        )
     if isinstance(predictor, Translator):
-        output, found = explain_text(predictor, str(given))
+        output, found = explain_text(predictor, str(given), integrated=integrated)
         return Look({"text": str(given), "translation": output}, found)
-    output, found = explain_tokens(predictor, str(given))
+    output, found = explain_tokens(predictor, str(given), integrated=integrated)
     return Look({"text": str(given), "answer": output}, found)
 
 

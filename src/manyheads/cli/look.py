@@ -1,13 +1,15 @@
 """manyheads look."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 if TYPE_CHECKING:
     from manyheads.app.look import Look
     from manyheads.app.predict import Predictor
+
+Baseline = Literal["black", "mean", "blur"]  # as in app/overlays.py, which imports torch
 
 
 def run(
@@ -25,8 +27,21 @@ def run(
         bool, typer.Option("--shapes", help="Print the shapes of everything on the way instead.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="CLASS", help="Of a picture: the class to explain; the likeliest."),
+    ] = None,
+    baseline: Annotated[
+        Baseline, typer.Option(help="Of a picture: what gradients are integrated from.")
+    ] = "black",
+    integrated: Annotated[
+        bool | None,
+        typer.Option(
+            "--integrated/--no-integrated", help="Integrate gradients; by default if it is cheap."
+        ),
+    ] = None,
 ) -> None:
-    """Show what a model attends to, text or picture: a page to explore, and a map in the terminal."""
+    """Show what a model attends to, in a text or a picture: a page to explore."""
     from manyheads.app.look import checked_name, look
     from manyheads.app.paths import make_room
     from manyheads.app.predict import Reconstruction, load
@@ -41,7 +56,7 @@ def run(
     if shapes:
         _print_shapes(predictor, given, as_json=json)
         return
-    found = look(predictor, given)
+    found = look(predictor, given, target=target, baseline=baseline, integrated=integrated)
     if json:
         print_json(found.to_json())
     else:

@@ -20,7 +20,7 @@ export async function draw(root, data, packed) {
   const { view } = data;
   const matrices = spread(view.maps, await unpack(packed, data.weights));
   const picture = view.kind === "image";
-  const kinds = picture ? pictureKinds(view, matrices) : textKinds(view, matrices);
+  const kinds = (picture ? pictureKinds : textKinds)(view, matrices, data.colours.identity);
   const themed = [];
   const app = {
     state: makeState(kinds, data.open),
@@ -152,8 +152,9 @@ function twinOf(app, view, picture) {
   }
   return {
     name: "attention",
-    columns: () => ["", app.state.look().label],
+    columns: () => ["", app.state.look()?.label ?? ""],
     rows: () => {
+      if (!app.state.look()) return [];
       const cells = pictureCells(view, app.state.layer(), app.state.look(), app.state.active());
       const name = (i) =>
         `patch ${Math.floor(i / cells.columns) + 1},${(i % cells.columns) + 1}`;

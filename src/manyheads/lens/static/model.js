@@ -5,13 +5,8 @@
 
 const ORDER = ["decoder cross", "decoder self", "encoder self"];
 
-/** Okabe & Ito's colours, for identity; their yellow and black are too near paper and ink. */
-export const IDENTITY = [
-  "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
-];
-
-export function textKinds(view, matrices) {
-  const overlays = [...(view.overlays ?? []).map(overlayLook), ...alignmentLook(view)];
+export function textKinds(view, matrices, identity) {
+  const overlays = [...named(view.overlays ?? []).map(overlayLook), ...alignmentLook(view)];
   const names = [...new Set(view.maps.map((map) => map.kind))];
   names.sort((a, b) => (ORDER.indexOf(a) + 9) % 9 - (ORDER.indexOf(b) + 9) % 9);
   const translating = names.some((name) => name.startsWith("decoder"));
@@ -19,7 +14,7 @@ export function textKinds(view, matrices) {
     name,
     layers: view.maps.flatMap((map, number) =>
       map.kind === name
-        ? [textLayer(view, map, matrices[number], overlays, name, translating)]
+        ? [textLayer(map, heads(map, matrices[number], identity), overlays, name, translating)]
         : [],
     ),
   }));
@@ -38,9 +33,9 @@ export function textKinds(view, matrices) {
   return kinds;
 }
 
-export function pictureKinds(view, matrices) {
-  const overlays = (view.overlays ?? []).map((found) => ({
-    name: found.target === null ? found.name : `${found.name}: ${found.target}`,
+export function pictureKinds(view, matrices, identity) {
+  const overlays = named(view.overlays ?? []).map((found) => ({
+    name: found.name,
     label: found.name,
     legend: found.legend,
     cells: found.weights,
@@ -49,22 +44,37 @@ export function pictureKinds(view, matrices) {
   }));
   const layers = view.maps.map((map, number) => ({
     ...map,
-    looks: [...heads(map, matrices[number]), ...overlays],
+    looks: [...heads(map, matrices[number], identity), ...overlays],
   }));
+  if (!layers.length) {
+    // A model without attention: what explains its answer, or only the picture and its classes.
+    const nowhere = { ...bare([], []), site: "", row_grid: null, column_grid: null };
+    layers.push({ ...nowhere, looks: overlays });
+  }
   return [{ name: "", layers }];
 }
 
-function textLayer(view, map, matrices, overlays, kind, translating) {
+/** Looks are chosen by name, so those of one name are numbered. */
+function named(overlays) {
+  const seen = {};
+  return overlays.map((found) => {
+    seen[found.name] = (seen[found.name] ?? 0) + 1;
+    const more = seen[found.name] > 1 ? ` ${seen[found.name]}` : "";
+    return { ...found, name: `${found.name}${more}` };
+  });
+}
+
+function textLayer(map, looks, overlays, kind, translating) {
   const fitting = overlays.filter(
     (look) =>
       look.rows.length === map.rows.length &&
       look.columns.length === map.columns.length &&
       (kind === "decoder cross" || !translating),
   );
-  return { ...map, looks: [...heads(map, matrices), ...fitting] };
+  return { ...map, looks: [...looks, ...fitting] };
 }
 
-function heads(map, matrices) {
+function heads(map, matrices, identity) {
   const width = map.columns.length;
   const at = (matrix) => (row, column) => matrix[row * width + column];
   const mean = { name: "mean", label: "mean", legend: map.legend, at: at(matrices[0]) };
@@ -76,7 +86,7 @@ function heads(map, matrices) {
       label: `head ${number + 1}`,
       legend: map.head_legends[number],
       at: at(matrix),
-      colour: IDENTITY[number % IDENTITY.length],
+      colour: identity[number % identity.length],
     })),
   ];
 }

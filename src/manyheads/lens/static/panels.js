@@ -1,6 +1,5 @@
 // Everything that is no attention map: heats, lines, bars, scatters and tables, as lens/panels.py.
 
-import { IDENTITY } from "./model.js";
 import { label, number, paint, scaleBar, shades } from "./draw.js";
 import { makeTable } from "./table.js";
 const { line, area, ticks, extent } = globalThis.d3;
@@ -9,7 +8,7 @@ const [WIDE, HIGH] = [520, 260]; // of a chart, in its own units
 const EDGE = { left: 52, right: 14, top: 12, bottom: 40 };
 
 export function makePanels(parent, app, figures) {
-  const groups = d3Groups(figures);
+  const groups = grouped(figures);
   for (const [name, members] of groups) {
     const section = parent.append("section").attr("class", "panels");
     if (name) section.append("h2").text(name);
@@ -19,7 +18,7 @@ export function makePanels(parent, app, figures) {
 }
 
 /** Neighbours of the same group stand together. */
-function d3Groups(figures) {
+function grouped(figures) {
   const groups = [];
   for (const found of figures) {
     if (groups.at(-1)?.[0] !== (found.group ?? "")) groups.push([found.group ?? "", []]);
@@ -110,6 +109,9 @@ function names(box, texts) {
   box.selectAll("span").data(texts).join("span").text((text) => label(text));
 }
 
+/** Okabe & Ito's colours, over and over. */
+const identity = (app, i) => app.colours.identity[i % app.colours.identity.length];
+
 /** An axis: where numbers stand between two ends, and at which of them a tick is written. */
 function axis(values, from, to, log = false) {
   const kept = values.filter((value) => value !== null && (!log || value > 0));
@@ -150,11 +152,11 @@ function chart(stage, found) {
   return svg.attr("role", "img").attr("aria-label", found.title);
 }
 
-function key(stage, names) {
+function key(stage, app, names) {
   if (names.length < 2) return;
   const list = stage.append("div").attr("class", "key");
   const entry = list.selectAll("span").data(names).join("span");
-  entry.append("i").style("background", (_, i) => IDENTITY[i % IDENTITY.length]);
+  entry.append("i").style("background", (_, i) => identity(app, i));
   entry.append("b").text((name) => name);
 }
 
@@ -168,7 +170,7 @@ function lines(stage, app, found) {
   const y = axis(heights, HIGH - EDGE.bottom, EDGE.top, found.log_y);
   axes(svg, x, y, found);
   found.curves.forEach((curve, number_) => {
-    const colour = IDENTITY[number_ % IDENTITY.length];
+    const colour = identity(app, number_);
     const there = (_, i) => curve.y[i] !== null && curve.y[i] !== undefined;
     const across = (_, i) => x.scale(curve.x[i]);
     if (curve.low?.length) {
@@ -178,7 +180,7 @@ function lines(stage, app, found) {
     }
     const path = line().defined(there).x(across).y((_, i) => y.scale(curve.y[i]));
     svg.append("path").attr("class", "curve").attr("stroke", colour).attr("d", path(curve.x))
-      .attr("stroke-dasharray", DASHES[Math.floor(number_ / IDENTITY.length) % DASHES.length]);
+      .attr("stroke-dasharray", DASHES[Math.floor(number_ / app.colours.identity.length) % DASHES.length]);
     svg.append("g").selectAll("circle").data(curve.x.map((_, i) => i).filter((i) => there(0, i)))
       .join("circle").attr("r", 3).attr("fill", colour)
       .attr("cx", (i) => x.scale(curve.x[i])).attr("cy", (i) => y.scale(curve.y[i]))
@@ -186,7 +188,7 @@ function lines(stage, app, found) {
         app.tip.show(event, [curve.name, `${number(curve.x[i])}: ${number(curve.y[i])}`]))
       .on("pointerleave", () => app.tip.hide());
   });
-  key(stage, found.curves.map((curve) => curve.name));
+  key(stage, app, found.curves.map((curve) => curve.name));
   return null;
 }
 
@@ -219,7 +221,7 @@ function scatter(stage, app, found) {
   ];
   const groups = [...new Set(found.groups ?? [])];
   const colour = (i) =>
-    groups.length ? IDENTITY[groups.indexOf(found.groups[i]) % IDENTITY.length] : IDENTITY[0];
+    identity(app, groups.length ? groups.indexOf(found.groups[i]) : 0);
   const dot = svg.selectAll("g").data(found.points).join("g")
     .attr("transform", (point) => `translate(${place(point)})`)
     .on("pointerenter", (event, point) => {
@@ -229,7 +231,7 @@ function scatter(stage, app, found) {
     .on("pointerleave", () => app.tip.hide());
   dot.append("circle").attr("r", 3.5).attr("fill", (_, i) => colour(i));
   if (named) dot.append("text").attr("x", 6).attr("y", 4).text((_, i) => label(found.names[i]));
-  key(stage, groups);
+  key(stage, app, groups);
   return null;
 }
 

@@ -6,7 +6,8 @@ const { select } = globalThis.d3;
 /** What a look gives on a grid of the picture, from one row or from those the answer is read from. */
 export function pictureCells(view, layer, look, active) {
   const grid = view.grids[look.cells ? look.grid : layer.column_grid];
-  const extra = grid.extra.length;
+  // Overlays have a number a cell; maps have one a token, and first come those that stand nowhere.
+  const extra = look.cells ? 0 : grid.extra.length;
   const asked = active.row === null ? readers(view, layer) : [active.row];
   const value = look.cells
     ? (column) => look.cells[column]
@@ -18,7 +19,7 @@ export function pictureCells(view, layer, look, active) {
     rows: grid.rows,
     columns: grid.columns,
     values: laid,
-    elsewhere: grid.extra.map((name, i) => [name, values[i]]),
+    elsewhere: look.cells ? [] : grid.extra.map((name, i) => [name, values[i]]),
     at: (row, column) => laid[row * grid.columns + column],
     peak: Math.max(...laid.map(Math.abs), 1e-9),
     key: `${layer.site} ${look.name} ${look.cells ? "" : asked.length > 1 ? "all" : asked[0]}`,
@@ -100,6 +101,7 @@ export function makePicture(parent, app, view, source) {
   function told(row) {
     const layer = app.state.layer();
     const look = app.state.look();
+    if (!look) return [];
     const cells = pictureCells(view, layer, look, { row });
     const top = cells.values.map((value, i) => [Math.abs(value), i]).sort((a, b) => b[0] - a[0]);
     const columns = look.cells ? null : layer.columns.slice(cells.grid.extra.length);
@@ -127,12 +129,13 @@ export function makePicture(parent, app, view, source) {
   function draw() {
     const layer = app.state.layer();
     const grid = view.grids[layer.row_grid ?? layer.column_grid];
+    box.classed("alone", !layer.looks.length);
     const windows = (layer.windows ?? []).flat(2);
     for (const { svg } of [plain, asked]) {
       svg.selectAll("*").remove();
       // Twice each, dark below light, to be seen on any picture.
       for (const tone of ["dark", "light"]) {
-        if (grid.boxes.length <= 1024 && svg === plain.svg) {
+        if (grid && grid.boxes.length <= 1024 && svg === plain.svg) {
           svg.append("path").attr("class", `patches ${tone}`).attr("d", outlines(grid.boxes));
         }
         svg.append("path").attr("class", `windows ${tone}`).attr("d", outlines(windows));
@@ -164,6 +167,7 @@ export function makePicture(parent, app, view, source) {
     const look = app.state.look();
     const active = app.state.active();
     const { row } = active;
+    if (!look) return;
     const cells = pictureCells(view, layer, look, active);
     const shade = shades(app.colours);
     const canvas = asked.canvas.node();
