@@ -14,6 +14,7 @@ from manyheads.lens.panels import Lines
 from manyheads.lens.reading import attentions
 from manyheads.lens.states import record_states
 from manyheads.models.build import build
+from manyheads.nn.attention import AttentionRecord
 from manyheads.nn.places import Axis, Places
 from manyheads.nn.trace import Site, Trace, record
 from tests.lens.examples import record_of, recorded
@@ -57,7 +58,7 @@ def test_pieces_and_the_whole_agree(name: str) -> None:
         assert found.places is not None
         assert found.key_places is not None
         record = found.record
-        whole = record.whole if hasattr(record, "whole") else record.weights
+        whole = record.whole if isinstance(record, AttentionRecord) else record.weights
         where = centres(found.places), centres(found.key_places)
         torch.testing.assert_close(head_distances(found), attention_distance(whole, *where))
 
@@ -86,7 +87,8 @@ def test_a_pure_vit_beside_plain_convolutions() -> None:
     """V11: 3 x 3 convolutions see 3 and 5 pixels, heads as far as they like."""
     found = curves("vit-b")
     assert found["3 x 3 convolutions: receptive field"] == ([1, 2], [3, 5])
-    assert found["farthest head"][0] == [1, 2]
+    layers, _ = found["farthest head"]
+    assert layers == [1, 2]
     assert "its convolutions: receptive field" not in found
 
 
