@@ -281,7 +281,7 @@ def test_gates_have_no_map(show: Show) -> None:
     """T3: a model without attention shows words, probabilities and gates, and no empty frames."""
     page = show(views.recurrent("seq2seq-lstm"))
     assert page.evaluate("document.querySelectorAll('.queries .token').length") == 3
-    assert page.evaluate("document.querySelectorAll('figure.heat').length") == len(
+    assert page.evaluate("document.querySelectorAll('figure.of-heat').length") == len(
         views.recurrent("seq2seq-lstm").gates
     )
     hidden = "getComputedStyle(document.querySelector('{}')).display"
