@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from manyheads.nn.attention import normalise
 from manyheads.nn.linear import Linear
+from manyheads.nn.moments import Moment
 from manyheads.nn.trace import Site, active, refuse_compiled
 
 
@@ -23,6 +24,7 @@ class ScoreRecord:
     site: Site
     scores: Float[Tensor, "batch head query key"]
     mask: Bool[Tensor, "..."] | None
+    moment: Moment | None = None  # of a search
 
     @property
     def weights(self) -> Float[Tensor, "batch head query key"]:
@@ -45,7 +47,7 @@ def keep_scores(
     if trace is not None:
         if torch.compiler.is_compiling():
             refuse_compiled()
-        trace.records.append(ScoreRecord(site, scores.detach(), mask))
+        trace.add(ScoreRecord(site, scores.detach(), mask, trace.moment))
 
 
 class AdditiveScore(nn.Module):
