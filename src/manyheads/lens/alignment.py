@@ -1,16 +1,16 @@
 """Which source token an output token comes from: the attention that says so is found by measuring.
 
-Heads differ in what they do, and which of them follows the alignment of words differs from model to
-model. So every head, the mean of every layer's heads and the mean of all are asked for outputs whose
-origin is known, and the one that errs least is chosen. Each is asked twice: in the step that writes
-a token, and in the step that reads it, where attention has often proved to be closer to the
-alignment (Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation").
+Heads differ in what they do, and which of them follows the alignment of words differs from model
+to model. So every head, the mean of every layer's heads and the mean of all are asked for outputs
+whose origin is known, and the one that errs least is chosen. Each is asked twice: in the step that
+writes a token, and in the step that reads it, which often follows the alignment more closely (Chen
+et al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation").
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -19,7 +19,7 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.nn.alignment import ScoreRecord
 from manyheads.nn.attention import AttentionRecord
-from manyheads.nn.trace import Trace
+from manyheads.nn.trace import Site, Trace
 
 Weights = Float[Tensor, "batch output source"]
 
@@ -37,6 +37,31 @@ class Reader:
         layer = "all decoder layers" if self.layer is None else f"decoder layer {self.layer + 1}"
         head = "mean of the heads" if self.head is None else f"head {self.head + 1}"
         return f"{layer}, {head}, in the step that {'reads' if self.late else 'writes'} a token"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The reader to use, and what it is chosen for."""
+
+    reader: Reader
+    why: str
+    error: float | None = None  # percent of references read wrongly; None: not measured
+
+
+@dataclass(frozen=True)
+class AlignmentView:
+    """Which source token each output token comes from, as the chosen attention has it."""
+
+    legend: str
+    # site; layer and head from 1, null for the mean; step: "written" or "read"
+    chosen: dict[str, Any]
+    why: str
+    links: list[list[float]]  # [output token, source token, weight], counted from 0
+    error: float | None  # percent of references that this attention reads wrongly
+
+    def to_json(self) -> dict[str, Any]:
+        """Turn the view into what `json.dumps` takes."""
+        return vars(self)
 
 
 class Reference(NamedTuple):
@@ -119,11 +144,13 @@ def read(maps: Mapping[int, Tensor], reader: Reader) -> Weights:
     return torch.cat((weights[:, 1:], weights[:, -1:]), dim=1) if reader.late else weights
 
 
-def count(
-    weights: Float[Tensor, "output source"], references: Iterable[Reference]
-) -> Errors:
-    """Count references of which any token was read most from another source token."""
-    most = weights.argmax(dim=1).tolist()
+def count(most: Sequence[int], references: Iterable[Reference]) -> Errors:
+    """Count references of which any token was read most from a wrong source token.
+
+    Args:
+        most: for each output token the source token that it was read most from.
+        references: what they should be.
+    """
     right = [all(most[row] in each.sources for row in each.outputs) for each in references]
     return Errors(right.count(False), len(right))
 
@@ -131,6 +158,36 @@ def count(
 def choose(errors: Mapping[Reader, Errors]) -> Reader:
     """Choose the reader that errs least."""
     return min(errors, key=lambda reader: errors[reader].wrong)
+
+
+def alignment_view(trace: Trace, chosen: Chosen, outputs: int, sources: int) -> AlignmentView:
+    """Link the tokens of one recorded translation.
+
+    Args:
+        trace: of one pass or one output of a search.
+        chosen: which attention to read.
+        outputs: the output's tokens, the end not counted.
+        sources: the source's, likewise.
+
+    Raises:
+        UsageError: the model has no attention over the source, or not the chosen one.
+    """
+    reader = chosen.reader
+    weights = read(layers(trace), reader)[0]
+    site = Site("decoder", reader.layer or 0, "cross")
+    found = links(weights, outputs, sources)
+    return AlignmentView(
+        legend=f"from each output token to the source token that it comes from: {reader}",
+        chosen={
+            "site": "decoder cross" if reader.layer is None else str(site),
+            "layer": None if reader.layer is None else reader.layer + 1,
+            "head": None if reader.head is None else reader.head + 1,
+            "step": "read" if reader.late else "written",
+        },
+        why=chosen.why,
+        links=[[row, column, round(share, 4)] for row, column, share in found],
+        error=chosen.error,
+    )
 
 
 def links(
