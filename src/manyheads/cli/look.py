@@ -23,6 +23,21 @@ def run(
         bool, typer.Option("--shapes", help="Print the shapes of everything on the way instead.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
+    target: Annotated[
+        str | None,
+        typer.Option(help="Of a picture: the class to explain; the likeliest if not given."),
+    ] = None,
+    baseline: Annotated[
+        Baseline, typer.Option(help="Of a picture: what gradients are integrated from.")
+    ] = Baseline.BLACK,
+    integrated: Annotated[
+        bool | None,
+        typer.Option(
+            "--integrated/--no-integrated",
+            help="Integrate gradients, which takes many passes; where it costs little if neither "
+            "is given.",
+        ),
+    ] = None,
 ) -> None:
     """Show what a model attends to, text or picture: a PNG, and for text a map in the terminal."""
     from manyheads.app.paths import make_room

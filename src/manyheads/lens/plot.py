@@ -250,7 +250,6 @@ def _place(found: MapView) -> str:
 
 
 def _counted(view: ImageView, found: MapView) -> str:
-    assert found.column_grid is not None
     grid = _columns(view, found)
     what = "patches" if found.row_grid in (None, found.column_grid) else "keys"
     if grid.merged > 1:
