@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from manyheads.app.overlays import Baseline, Reading, explain_picture, explain_reading
+from manyheads.app.overlays import Reading, explain_picture, explain_reading
 from manyheads.app.predict import Classifier, Translator
 from manyheads.data.batches import pad
 from manyheads.data.images import Preprocessing
@@ -88,7 +88,7 @@ def explain_image(
     *,
     top: int = 5,
     target: str | None = None,
-    baseline: Baseline = "black",
+    baseline: str = "black",
     integrated: bool | None = None,
 ) -> tuple[ImageView, torch.Tensor]:
     """Classify a picture with a recorder open, and explain one class.
@@ -98,7 +98,7 @@ def explain_image(
         path: of the picture.
         top: classes with their probabilities.
         target: the class that is explained; the likeliest if None.
-        baseline: what gradients are integrated from.
+        baseline: what gradients are integrated from: "black", "mean" or "blur".
         integrated: whether to integrate gradients; None: where it costs little.
 
     Returns:

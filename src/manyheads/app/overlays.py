@@ -6,12 +6,12 @@ Why these scores, baselines and limits: docs/decisions/explanations.md.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from manyheads.errors import UsageError, nearest
 from manyheads.lens.embeddings import changed, embeddings
 from manyheads.lens.grad_cam import grad_cam, last_features
 from manyheads.lens.gradients import weighed
@@ -25,11 +25,15 @@ from manyheads.lens.relevance import (
     relevance_of_source,
 )
 from manyheads.lens.view import Span, TextOverlay, text_overlay
-from manyheads.nn.features import MAP
+from manyheads.nn.features import MAP, FeatureRecord
 from manyheads.nn.places import Axis, Places
 from manyheads.nn.trace import Site, Trace, record
 
-Baseline = Literal["black", "mean", "blur"]
+BASELINES = {  # by name, in words
+    "black": "a black picture",
+    "mean": "its own mean colour",
+    "blur": "its own blur",
+}
 
 # Floating-point operations that looking may cost unasked: some ten seconds of two CPU cores.
 WORTH = {"cpu": 1e12, "other": 1e14}
@@ -43,7 +47,7 @@ def explain_picture(
     *,
     target: int,
     label: str,
-    baseline: Baseline = "black",
+    baseline: str = "black",
     black: Tensor,
     integrated: bool | None = None,
 ) -> tuple[list[Attribution], list[str]]:
@@ -60,26 +64,21 @@ def explain_picture(
 
     Returns:
         What is to be laid over the picture, and what one has to know about it.
+
+    Raises:
+        UsageError: there is no such baseline.
     """
+    if baseline not in BASELINES:
+        raise UsageError(
+            f"There is no baseline {baseline!r}{nearest(baseline, BASELINES)}"
+            f"Allowed: {', '.join(BASELINES)}."
+        )
     given = images.detach().clone().requires_grad_()
     with torch.enable_grad(), record(gradients=True) as trace:
         score = model(given)[0, target].float()
     what = f"the logit of {label}"
     found, notes = _relevance(trace, score, label, what)
-    found += [
-        Attribution(
-            "grad-cam",
-            f"Grad-CAM for {what}, "
-            + ("the last feature map" if each.site.kind == MAP else "tokens before the last block")
-            + f" of {each.places.grid[0]} x {each.places.grid[1]}; the largest is 1",
-            label,
-            each.places,
-            grad_cam(each, score).flatten(),
-            merged="mean",
-            scaled="peak",
-        )
-        for each in last_features(trace)
-    ]
+    found += [_where(each, score, label, what) for each in last_features(trace)]
     if not found:
         notes.append("Relevance and Grad-CAM are not defined here: the model has no tokens or map.")
     cost = 3 * STEPS * _cost(lambda: model(images))
@@ -194,6 +193,19 @@ def log_odds(logits: Tensor, wanted: Tensor) -> Tensor:
     return own[..., 0] - others.logsumexp(dim=-1)
 
 
+def _where(features: FeatureRecord, score: Tensor, label: str, what: str) -> Attribution:
+    """Say which places of a feature map speak for a score."""
+    values = grad_cam(features, score)
+    of = "the last feature map" if features.site.kind == MAP else "the tokens before the last block"
+    rows, columns = features.places.grid
+    scale = "the largest is 1" if values.any() else "no place speaks for it"
+    legend = f"Grad-CAM for {what}, of {of}, {rows} x {columns}; {scale}"
+    flat = values.flatten()
+    return Attribution(
+        "grad-cam", legend, label, features.places, flat, merged="mean", scaled="peak"
+    )
+
+
 def _relevance(
     trace: Trace, score: Tensor, label: str, what: str
 ) -> tuple[list[Attribution], list[str]]:
@@ -269,7 +281,7 @@ def _overlay(
     )
 
 
-def _baseline(kind: Baseline, images: Tensor, black: Tensor) -> Tensor:
+def _baseline(kind: str, images: Tensor, black: Tensor) -> Tensor:
     """Make a picture without anything in it: (channel, height, width)."""
     if kind == "black":
         return black.to(images)
@@ -286,14 +298,7 @@ def _baseline(kind: Baseline, images: Tensor, black: Tensor) -> Tensor:
     return F.conv2d(F.pad(x, (0, 0, reach, reach), mode="replicate"), bell.view(1, 1, -1, 1))[:, 0]
 
 
-BASELINES: dict[Baseline, str] = {
-    "black": "a black picture",
-    "mean": "its own mean colour",
-    "blur": "its own blur",
-}
-
-
-def _of_pixels(parts: Integrated, baseline: Baseline, label: str, what: str) -> Attribution:
+def _of_pixels(parts: Integrated, baseline: str, label: str, what: str) -> Attribution:
     """Add what the channels of each pixel say, and pixels to cells, if there are many."""
     values = parts.parts[0].sum(dim=0).float().cpu()
     height, width = values.shape
