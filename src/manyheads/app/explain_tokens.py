@@ -2,8 +2,9 @@
 
 import torch
 
-from manyheads.app.explain import spans
+from manyheads.app.explain import explained, spans
 from manyheads.app.language import Filler, Generator
+from manyheads.app.overlays import Reading
 from manyheads.app.tagging import Spacer
 from manyheads.data.spacing import TAGS, without_spaces
 from manyheads.data.tokenizer import END, START
@@ -16,8 +17,15 @@ from manyheads.tasks.language import BLANK, MASK, blanked, blanked_pieces
 Reader = Generator | Filler | Spacer
 
 
-def explain_tokens(reader: Reader, text: str) -> tuple[str, TextView]:
+def explain_tokens(
+    reader: Reader, text: str, *, integrated: bool | None = None
+) -> tuple[str, TextView]:
     """Run a model over a text with a recorder open.
+
+    Args:
+        reader: the model.
+        text: to read.
+        integrated: whether to integrate gradients; None: where it costs little.
 
     Returns:
         The model's answer, and what there is to see. A generator's output is the text itself, and
@@ -25,7 +33,7 @@ def explain_tokens(reader: Reader, text: str) -> tuple[str, TextView]:
         A filler's output is what it finds likeliest in each place, a tagger's its tags.
 
     Raises:
-        UsageError: the text is empty, or the model has neither attention nor gates.
+        UsageError: the text is empty, or there is nothing to see in the model.
     """
     tokens = _tokens(reader, text)
     with record() as trace, torch.inference_mode():
@@ -48,10 +56,20 @@ def explain_tokens(reader: Reader, text: str) -> tuple[str, TextView]:
         probabilities=chances,
         source_spans=_spans(reader, text),
     )
-    if not view.maps and not view.gates:
+    reading = Reading(
+        reader.model,
+        tokens,
+        output,
+        reader.model,
+        view.source,
+        view.output,
+        _spans(reader, text),
+    )
+    view = explained(view, reading, integrated=integrated)
+    if not view.maps and not view.gates and not view.overlays:
         raise UsageError(
             f"{reader.folder.name} is a plain RNN, with neither attention nor gates to look at. "
-            "Add --shapes to see what walks through it."
+            "Leave --no-integrated out, or add --shapes to see what walks through it."
         )
     return answer, view
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from manyheads.lab.findings import Table
+    from manyheads.lens.panels import Table
 
 
 def run(

@@ -1,7 +1,7 @@
 """manyheads look."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,21 @@ def run(
         bool, typer.Option("--shapes", help="Print the shapes of everything on the way instead.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
+    target: Annotated[
+        str | None,
+        typer.Option(help="Of a picture: the class to explain; the likeliest if not given."),
+    ] = None,
+    baseline: Annotated[
+        str, typer.Option(help="Of a picture: integrate gradients from black, mean or blur.")
+    ] = "black",
+    integrated: Annotated[
+        bool | None,
+        typer.Option(
+            "--integrated/--no-integrated",
+            help="Integrate gradients, which takes many passes; where it costs little if neither "
+            "is given.",
+        ),
+    ] = None,
 ) -> None:
     """Show what a model attends to, text or picture: a PNG, and for text a map in the terminal."""
     from manyheads.app.paths import make_room
@@ -35,14 +50,17 @@ def run(
     predictor = load(model)
     if isinstance(predictor, Reconstruction):
         raise UsageError(f"{model} is not looked at: {other_use(predictor)}")
+    if target is not None and not isinstance(predictor, Classifier):
+        raise UsageError(f"{model} gives no class to a picture: leave --target out.")
     if shapes:
         _print_shapes(predictor, given, as_json=json)
     elif isinstance(predictor, Translator):
-        _look_at_text(predictor, given, out, as_json=json)
+        _look_at_text(predictor, given, out, as_json=json, integrated=integrated)
     elif isinstance(predictor, Classifier):
-        _look_at_image(predictor, Path(given), out, as_json=json)
+        options = {"target": target, "baseline": baseline, "integrated": integrated}
+        _look_at_image(predictor, Path(given), out, as_json=json, **options)
     else:
-        _look_at_tokens(predictor, given, out, as_json=json)
+        _look_at_tokens(predictor, given, out, as_json=json, integrated=integrated)
 
 
 def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
@@ -67,14 +85,16 @@ def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
         print(render_shapes(lines))
 
 
-def _look_at_text(translator: "Translator", text: str, out: Path | None, *, as_json: bool) -> None:
+def _look_at_text(
+    translator: "Translator", text: str, out: Path | None, *, as_json: bool, integrated: bool | None
+) -> None:
     from manyheads.app.explain import explain_text
     from manyheads.cli.show import print_json, warn
     from manyheads.errors import UsageError
     from manyheads.lens.plot import plot_text
     from manyheads.lens.view import clearest
 
-    output, view = explain_text(translator, text)
+    output, view = explain_text(translator, text, integrated=integrated)
     if as_json:
         print_json({"text": text, "translation": output, **view.to_json()})
     else:
@@ -104,14 +124,16 @@ def _look_at_text(translator: "Translator", text: str, out: Path | None, *, as_j
         warn(note)
 
 
-def _look_at_tokens(reader: "Reader", text: str, out: Path | None, *, as_json: bool) -> None:
+def _look_at_tokens(
+    reader: "Reader", text: str, out: Path | None, *, as_json: bool, integrated: bool | None
+) -> None:
     from manyheads.app.explain_tokens import explain_tokens
     from manyheads.cli.show import print_json, warn
     from manyheads.errors import UsageError
     from manyheads.lens.plot import plot_text
     from manyheads.lens.view import clearest
 
-    answer, view = explain_tokens(reader, text)
+    answer, view = explain_tokens(reader, text, integrated=integrated)
     if as_json:
         print_json({"text": text, "answer": answer, **view.to_json()})
     else:
@@ -135,13 +157,13 @@ def _look_at_tokens(reader: "Reader", text: str, out: Path | None, *, as_json: b
 
 
 def _look_at_image(
-    classifier: "Classifier", path: Path, out: Path | None, *, as_json: bool
+    classifier: "Classifier", path: Path, out: Path | None, *, as_json: bool, **options: Any
 ) -> None:
     from manyheads.app.explain import explain_image
     from manyheads.cli.show import print_json, warn
     from manyheads.lens.plot import plot_image
 
-    view, pixels = explain_image(classifier, path)
+    view, pixels = explain_image(classifier, path, **options)
     if as_json:
         print_json({"path": str(path), **view.to_json()})
     else:

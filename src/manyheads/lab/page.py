@@ -1,6 +1,7 @@
 """A result as a Markdown page: the sentence, the figure, the tables, and how it came about."""
 
-from manyheads.lab.findings import Cell, Interval, Result, Table, number
+from manyheads.lab.findings import Result
+from manyheads.lens.panels import Cell, Interval, Table, number
 
 
 def page(result: Result) -> str:

@@ -26,11 +26,14 @@ BUDGET = 6_000_000  # weights in a view: a ViT-B/16 at 224 pixels has 5.6 millio
 
 
 class Piece(NamedTuple):
-    """Weights, and which tokens their rows and columns are."""
+    """Weights, and which tokens their rows and columns are; with where the record has them."""
 
     queries: Int[Tensor, " query"]
     keys: Int[Tensor, " key"]
     weights: Float[Tensor, "head query key"]
+    row: int  # of the batch: an example, or one of its windows
+    rows: Int[Tensor, " query"]  # the places of the queries in that row
+    columns: Int[Tensor, " key"]  # and of the keys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,15 +105,17 @@ class Attention:
         queries, keys = self.shape
         if self.windows is not None:
             for window, places in enumerate(self.windows.places()):
-                inside = places >= 0  # the others are padding
+                (inside,) = torch.where(places >= 0)  # the others are padding
                 weights = _part(self.record, window, slice(None))[:, inside][:, :, inside]
-                yield Piece(places[inside], places[inside], weights)
+                tokens = places[inside]
+                yield Piece(tokens, tokens, weights, window, inside, inside)
             return
         step = max(PIECE // max(self.heads * keys, 1), 1)
         every = torch.arange(keys)
         for first in range(0, queries, step):
             rows = slice(first, min(first + step, queries))
-            yield Piece(torch.arange(rows.start, rows.stop), every, _part(self.record, 0, rows))
+            some = torch.arange(rows.start, rows.stop)
+            yield Piece(some, every, _part(self.record, 0, rows), 0, some, every)
 
     def merged(self, rows: Groups, columns: Groups) -> Float[Tensor, "head row column"]:
         """Compute the map over groups of tokens."""

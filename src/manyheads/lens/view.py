@@ -4,6 +4,7 @@ Every surface - plot, terminal, page, report - draws these same numbers with the
 Pictures have theirs in `picture.py`.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.lens.gates import GateMap, gate_maps
 from manyheads.lens.grids import Box
+from manyheads.lens.panels import Figure
 from manyheads.lens.reading import BUDGET, Attention, Groups, attentions, side_limit
 from manyheads.nn.trace import Site, Trace
 
@@ -60,6 +62,20 @@ class GateView:
 
 
 @dataclass(frozen=True)
+class TextOverlay:
+    """What each source token (column) has to do with each output token (row)."""
+
+    name: str  # "relevance", "integrated gradients"
+    legend: str
+    rows: list[str]
+    columns: list[str]
+    weights: Matrix  # row, column
+    signed: bool = False  # negative numbers speak against
+    row_spans: list[Span | None] | None = None  # as of a map
+    column_spans: list[Span | None] | None = None
+
+
+@dataclass(frozen=True)
 class TextView:
     """A text that became a text: tokens, probabilities, maps, and gates of recurrent layers.
 
@@ -73,6 +89,8 @@ class TextView:
     maps: list[MapView]
     gates: list[GateView] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what one has to know, such as what is left out
+    figures: list[Figure] = field(default_factory=list)  # what is to see beside maps
+    overlays: list[TextOverlay] = field(default_factory=list)  # what explains each output token
 
     def to_json(self) -> dict[str, Any]:
         """Turn the view into what `json.dumps` takes."""
@@ -80,7 +98,9 @@ class TextView:
             "kind": "text",
             **vars(self),
             "maps": [vars(found) for found in self.maps],
+            "figures": [found.to_json() for found in self.figures],
             "gates": [vars(found) for found in self.gates],
+            "overlays": [vars(found) for found in self.overlays],
         }
 
 
@@ -178,6 +198,46 @@ def text_view(
             for found in gate_maps(trace)
         ],
         notes,
+    )
+
+
+def text_overlay(
+    name: str,
+    legend: str,
+    weights: Float[Tensor, "row column"],
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    size: int = 1,
+    row_spans: Sequence[Span | None] | None = None,
+    column_spans: Sequence[Span | None] | None = None,
+    signed: bool = False,
+) -> TextOverlay:
+    """Label what explains output tokens; of a long text show groups of tokens.
+
+    Args:
+        name: see `TextOverlay`, as for the legend.
+        legend: in words.
+        weights: of groups of output tokens, and of every source token.
+        rows: every output token.
+        columns: every source token.
+        size: output tokens in a row that make a group; of source tokens at most 256 are shown.
+        row_spans: the characters that output tokens stand for.
+        column_spans: the same of source tokens.
+        signed: whether negative numbers speak against.
+    """
+    wide = -(-len(columns) // TOKENS)
+    groups = Groups.of(len(columns), wide)
+    shown = torch.zeros(len(weights), groups.count).index_add_(1, groups.index, weights.float())
+    return TextOverlay(
+        name,
+        legend,
+        _joined(rows, size),
+        _joined(columns, wide),
+        significant(shown),
+        signed,
+        _covered(row_spans, size),
+        _covered(column_spans, wide),
     )
 
 
@@ -303,3 +363,10 @@ def rounded(x: Tensor) -> Any:
     """Turn a tensor into lists of numbers that are short to write."""
     # In double precision, so that 0.1234 is printed as 0.1234.
     return x.double().round(decimals=DECIMALS).tolist()
+
+
+def significant(x: Tensor) -> Any:
+    """Turn a tensor into lists of numbers, with four digits of the largest."""
+    peak = float(x.abs().max()) if x.numel() else 0.0
+    digits = DECIMALS if peak == 0 else DECIMALS - 1 - math.floor(math.log10(peak))
+    return x.double().round(decimals=digits).tolist()

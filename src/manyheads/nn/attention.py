@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.flow import Flow, keep_flow
 from manyheads.nn.linear import Linear
 from manyheads.nn.moments import Moment
 from manyheads.nn.places import Places
@@ -70,6 +71,7 @@ class AttentionRecord:
     tokens: Places | None = None  # where they stand in a picture
     keys: Places | None = None  # where keys stand that are not the tokens themselves
     moment: Moment | None = None  # of a search
+    flow: Flow | None = None  # of a recorder of gradients
 
     @property
     def weights(self) -> Float[Tensor, "batch head query key"]:
@@ -120,15 +122,24 @@ def attend(
         UsageError: a recorder is open while torch.compile traces the model.
     """
     trace = active()
+    if trace is not None and torch.compiler.is_compiling():
+        refuse_compiled()
+    out = _mix(q, k, v, mask, bias, dropout)
     if trace is not None:
-        if torch.compiler.is_compiling():
-            refuse_compiled()
         if new is not None and trace.moment is not None:
             trace.add(CachedRecord(site, q.detach(), new.detach(), trace.moment))
         else:
             compared = (q.detach(), k.detach(), mask, None if bias is None else bias.detach())
             places = (trace.here, keys)
-            trace.add(AttentionRecord(site, *compared, windows, *places, trace.moment))
+            flow = keep_flow(v, out)
+            trace.add(AttentionRecord(site, *compared, windows, *places, trace.moment, flow))
+    return out
+
+
+def _mix(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, dropout: float
+) -> Tensor:
+    """Answer, by the kernel or the formula."""
     if dropout == 0.0 and _formula_is_faster(q, k):
         return attention_weights(q, k, mask, bias) @ v
     allowed = mask

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.nn.attention import MultiHeadAttention
+from manyheads.nn.flow import Flow, keep_flow
 from manyheads.nn.moments import Moment
 from manyheads.nn.places import Places
 from manyheads.nn.trace import Site, active, refuse_compiled
@@ -63,6 +64,7 @@ class ImpliedRecord:
     tokens: Places | None = None  # where they stand in a picture
     keys: Places | None = None  # where keys stand that are not the tokens themselves
     moment: Moment | None = None  # of a search
+    flow: Flow | None = None  # of a recorder of gradients
 
     @property
     def weights(self) -> Float[Tensor, "batch head query key"]:
@@ -90,11 +92,13 @@ class LinearAttention(MultiHeadAttention):
                 "differs from query to query (a causal one): use softmax attention there."
             )
         trace = active()
+        if trace is not None and torch.compiler.is_compiling():
+            refuse_compiled()
+        heads = linear_attend(q, k, v, mask)
         if trace is not None:
-            if torch.compiler.is_compiling():
-                refuse_compiled()
             site = replace(self.site, kind=f"{self.site.kind} (implied)")
             compared = (q.detach(), k.detach(), mask)
-            trace.add(ImpliedRecord(site, *compared, trace.here, keys, trace.moment))
-        heads = linear_attend(q, k, v, mask)
+            flow = keep_flow(v, heads)
+            places = (trace.here, keys)
+            trace.add(ImpliedRecord(site, *compared, *places, trace.moment, flow))
         return self.out(heads.transpose(1, 2).flatten(2))

@@ -3,6 +3,9 @@
 The recorder never takes part in the computation. A part that has something to show asks
 `active()` and, only if a recorder is open, adds a record of what it already holds. So the answer
 of a model is bitwise the same with and without a recorder.
+
+A recorder of gradients also keeps what gradients of a score can be asked for (see `flow.py` and
+`features.py`): tensors that are there anyway, and with them the graph that leads to them.
 """
 
 from collections.abc import Iterator
@@ -49,12 +52,14 @@ class Trace:
     """The records of everything that ran while the recorder was open, in order.
 
     `here` is where in a picture the tokens stand that the model is at (see `places.py`), `moment`
-    the step of a search that it is in (see `moments.py`).
+    the step of a search that it is in (see `moments.py`). `gradients` asks the parts for what
+    gradients are computed from.
     """
 
     records: list[Record] = field(default_factory=list)
     here: "Places | None" = None
     moment: "Moment | None" = None
+    gradients: bool = False
     budget: int = BUDGET  # bytes
     dropped: int = 0  # records that came when the budget was spent
     kept: int = 0  # bytes
@@ -125,16 +130,18 @@ def _storages(record: Record) -> Iterator[UntypedStorage]:
 
 
 @contextmanager
-def record(budget: int = BUDGET) -> Iterator[Trace]:
+def record(budget: int = BUDGET, *, gradients: bool = False) -> Iterator[Trace]:
     """Open a recorder for the enclosed forward passes.
 
     For example `with record() as trace: model(x)`.
 
     Args:
         budget: the most bytes to keep of them.
+        gradients: keep also what gradients of a score are computed from. The passes have to run
+            with gradients on, and the trace holds on to their graph, which no budget counts.
     """
     outer = _recorder.trace
-    _recorder.trace = trace = Trace(budget=budget)
+    _recorder.trace = trace = Trace(budget=budget, gradients=gradients)
     try:
         yield trace
     finally:

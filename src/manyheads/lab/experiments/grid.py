@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Bars, Findings, Heat, Table, interval, number, verdict
+from manyheads.lab.findings import Findings, interval, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.pictures import accuracy, cifar, classifying, small_vit, some, tensors, training
+from manyheads.lens.panels import Bars, Heat, Table, number
 from manyheads.models.vit import Positions, Vit, VitConfig
 from manyheads.nn.positions import GridPositions
 from manyheads.streams import generator

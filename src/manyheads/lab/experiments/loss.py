@@ -9,7 +9,8 @@ import torch
 from manyheads.app.predict import Translator, load
 from manyheads.data.batches import pad
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Bars, Findings, Interval, Table, number
+from manyheads.lab.findings import Findings
+from manyheads.lens.panels import Bars, Interval, Table, number
 from manyheads.tasks.decoding import special_ids
 
 # The lecture's table: what a model gives to each right token.
