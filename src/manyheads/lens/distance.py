@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.lens.panels import Curve, Figure, Lines
-from manyheads.lens.reading import Attention, Piece
+from manyheads.lens.reading import Attention
 from manyheads.lens.receptive import receptive_field
 from manyheads.lens.states import CONVOLUTIONS, LayerState
 from manyheads.nn.attention import AttentionRecord
@@ -71,22 +71,13 @@ def head_distances(found: Attention) -> Float[Tensor, " head"]:
         extra, extra_keys = len(found.places.extra), len(found.key_places.extra)
     total, count = torch.zeros(found.heads, dtype=torch.float64), 0
     for piece in found.pieces():
-        placed = _placed(piece, extra, extra_keys)
-        if len(placed.queries) and len(placed.keys):
-            where = queries[placed.queries], keys[placed.keys]
-            total += len(placed.queries) * attention_distance(placed.weights, *where)
-            count += len(placed.queries)
+        rows, columns = piece.queries >= extra, piece.keys >= extra_keys
+        if rows.any() and columns.any():
+            where = queries[piece.queries[rows] - extra], keys[piece.keys[columns] - extra_keys]
+            placed = piece.weights[:, rows][:, :, columns]
+            total += len(where[0]) * attention_distance(placed, *where)
+            count += len(where[0])
     return total / max(count, 1)
-
-
-def _placed(piece: Piece, extra: int, extra_keys: int) -> Piece:
-    """Leave out tokens that stand nowhere, and count the others from 0."""
-    rows, columns = piece.queries >= extra, piece.keys >= extra_keys
-    return Piece(
-        piece.queries[rows] - extra,
-        piece.keys[columns] - extra_keys,
-        piece.weights[:, rows][:, :, columns],
-    )
 
 
 def distance_figures(found: Sequence[Attention], layers: Sequence[LayerState]) -> list[Figure]:

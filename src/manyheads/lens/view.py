@@ -20,6 +20,7 @@ from manyheads.lens.panels import Figure
 from manyheads.lens.reading import BUDGET, Attention, Groups, attentions, side_limit
 from manyheads.nn.trace import Site, Trace
 
+SCHEMA = "manyheads-view/1"  # of the JSON: view.schema.json, beside this file
 Matrix = list[list[float]]
 Span = list[int]  # the characters [begin, end) that a token stands for
 DECIMALS = 4
@@ -46,6 +47,7 @@ class MapView:
     row_grid: int | None = None
     column_grid: int | None = None
     windows: list[list[list[Box]]] | None = None  # see `grids.window_boxes`
+    causal: bool = False  # a mask hides from each row the columns behind it
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class TextView:
     def to_json(self) -> dict[str, Any]:
         """Turn the view into what `json.dumps` takes."""
         return {
+            "schema": SCHEMA,
             "kind": "text",
             **vars(self),
             "maps": [vars(found) for found in self.maps],
@@ -179,6 +182,7 @@ def text_view(
                 what=what,
                 row_spans=_covered(rows.spans, size),
                 column_spans=_covered(columns.spans, size),
+                causal=each.causal,
             )
         )
     notes = []
@@ -299,6 +303,7 @@ def map_view(
     row_grid: int | None = None,
     column_grid: int | None = None,
     windows: list[list[list[Box]]] | None = None,
+    causal: bool = False,
 ) -> MapView:
     """Round the weights of one attention, and say in words what they are.
 
@@ -313,7 +318,16 @@ def map_view(
         row_grid: as above.
         column_grid: as above.
         windows: as above.
+        causal: as above.
+
+    Raises:
+        UsageError: weights are not numbers.
     """
+    if not bool(weights.isfinite().all()):
+        raise UsageError(
+            f"The attention of {site} holds what is not a number: the weights of this model are "
+            "damaged, or it diverged in training. `manyheads doctor` looks at a run."
+        )
     whole = bool((weights.sum(dim=-1) - 1).abs().max() < 1e-3)
     total = "every row sums to 1" if whole else "rows sum to 1, or to 0 with nothing to attend to"
     place = f"{site.stack} layer {site.layer + 1}"
@@ -336,6 +350,7 @@ def map_view(
         row_grid=row_grid,
         column_grid=column_grid,
         windows=windows,
+        causal=causal,
     )
 
 
