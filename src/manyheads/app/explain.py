@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from manyheads.app.overlays import Reading, explain_picture, explain_reading
+from manyheads.app.figures import figures_of_picture, figures_of_text
+from manyheads.app.overlays import Baseline, Reading, explain_picture, explain_reading
 from manyheads.app.predict import Classifier, Translator
 from manyheads.data.batches import pad
 from manyheads.data.images import Preprocessing
@@ -15,6 +16,8 @@ from manyheads.data.pictures import Picture, open_picture
 from manyheads.data.tokenizer import TextTokenizer
 from manyheads.errors import UsageError, nearest
 from manyheads.lens.grids import Crop
+from manyheads.lens.labels import labels
+from manyheads.lens.losses import loss_table
 from manyheads.lens.picture import ImageView, image_view
 from manyheads.lens.shapes import ShapeLine, walk
 from manyheads.lens.view import Span, TextView, text_view
@@ -65,7 +68,26 @@ def explain_text(
         [*spans(sources, text), None],
         [*_spans_of_output(best), None],
     )
-    return best.text, explained(view, reading, integrated=integrated)
+    view = explained(view, reading, integrated=integrated)
+    read = target[:, :-1]
+    figures = figures_of_text(
+        translator.model,
+        lambda: translator.model(source, read),
+        names={
+            "encoder": labels(view.source),
+            "decoder": labels([targets.piece(ids.start), *view.output[:-1]]),
+        },
+        outputs=labels(view.output),
+        gates=view.gates,
+        pieces=(sources.piece, targets.piece),
+    )
+    costs = loss_table(
+        view.output,
+        view.probabilities,
+        title="What the model's own translation costs",
+        given="given the source and those before it",
+    )
+    return best.text, replace(view, figures=[costs, *figures])
 
 
 def explained(view: TextView, reading: Reading, *, integrated: bool | None) -> TextView:
@@ -140,7 +162,8 @@ def explain_image(
         attributions=attributions,
         notes=notes,
     )
-    return view, torch.from_numpy(shown)
+    figures = figures_of_picture(classifier.model, lambda: classifier.classify([picture]))
+    return replace(view, figures=figures), torch.from_numpy(shown)
 
 
 def _shown(preprocessing: Preprocessing, picture: Picture) -> np.ndarray:
