@@ -53,7 +53,7 @@ class Entry(BaseModel):
             f"words of {self.data} whose origin is known: {self.error:.1f}%; the mean of the last "
             f"layer but one, {self.usual:.1f}%"
         )
-        return Chosen(reader=reader, why=why, error=round(self.error, 2))
+        return Chosen(reader=reader, why=why, error=round(self.error / 100, 4))
 
 
 def stored(folder: ModelFolder) -> Chosen | None:

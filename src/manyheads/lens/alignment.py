@@ -22,6 +22,10 @@ from manyheads.nn.attention import AttentionRecord
 from manyheads.nn.trace import Site, Trace
 
 Weights = Float[Tensor, "batch output source"]
+UNMEASURED = (
+    "which attention follows the alignment of words was not measured for this model, and the usual "
+    "guess may be far off: measure it with `manyheads evaluate --alignment`"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +49,7 @@ class Chosen:
 
     reader: Reader
     why: str
-    error: float | None = None  # percent of references read wrongly; None: not measured
+    error: float | None = None  # the share of references read wrongly; None: not measured
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,7 @@ class AlignmentView:
     chosen: dict[str, Any]
     why: str
     links: list[list[float]]  # [output token, source token, weight], counted from 0
-    error: float | None  # percent of references that this attention reads wrongly
-
-    def to_json(self) -> dict[str, Any]:
-        """Turn the view into what `json.dumps` takes."""
-        return vars(self)
+    error: float | None  # the share of words with a known origin that it reads wrongly
 
 
 class Reference(NamedTuple):
@@ -160,20 +160,24 @@ def choose(errors: Mapping[Reader, Errors]) -> Reader:
     return min(errors, key=lambda reader: errors[reader].wrong)
 
 
-def alignment_view(trace: Trace, chosen: Chosen, outputs: int, sources: int) -> AlignmentView:
+def alignment_view(
+    trace: Trace, chosen: Chosen | None, outputs: int, sources: int
+) -> AlignmentView:
     """Link the tokens of one recorded translation.
 
     Args:
         trace: of one pass or one output of a search.
-        chosen: which attention to read.
+        chosen: which attention to read; None: none was measured.
         outputs: the output's tokens, the end not counted.
         sources: the source's, likewise.
 
     Raises:
         UsageError: the model has no attention over the source, or not the chosen one.
     """
+    maps = layers(trace)
+    chosen = chosen or Chosen(reader=fallback(maps), why=UNMEASURED)
     reader = chosen.reader
-    weights = read(layers(trace), reader)[0]
+    weights = read(maps, reader)[0]
     site = Site("decoder", reader.layer or 0, "cross")
     found = links(weights, outputs, sources)
     return AlignmentView(
