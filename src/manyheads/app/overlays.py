@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from manyheads.app.cost import OperationCount
 from manyheads.errors import UsageError, nearest
 from manyheads.lens.embeddings import changed, embeddings
 from manyheads.lens.grad_cam import grad_cam, last_features
@@ -74,14 +75,14 @@ def explain_picture(
             f"Allowed: {', '.join(BASELINES)}."
         )
     given = images.detach().clone().requires_grad_()
-    with torch.enable_grad(), record(gradients=True) as trace:
+    with torch.enable_grad(), record(gradients=True) as trace, OperationCount() as count:
         score = model(given)[0, target].float()
     what = f"the logit of {label}"
     found, notes = _relevance(trace, score, label, what)
     found += [_where(each, score, label, what) for each in last_features(trace)]
     if not found:
         notes.append("Relevance and Grad-CAM are not defined here: the model has no tokens or map.")
-    cost = 3 * STEPS * _cost(lambda: model(images))
+    cost = 3 * STEPS * count.total
     if integrated or (integrated is None and (not found or _worth(cost, images.device))):
         start = _baseline(baseline, images, black)
         parts = integrated_gradients(lambda x: model(x)[:, target, None].float(), images[0], start)
@@ -110,8 +111,12 @@ class Reading:
 
     def scores(self, ids: Tensor, size: int) -> Tensor:
         """Return the log-odds of each output token, summed over groups: (row, group)."""
-        logits = self.run(ids).float()
-        wanted = torch.tensor(self.output, device=logits.device).expand(len(ids), -1)
+        return self.grouped(self.run(ids), size)
+
+    def grouped(self, logits: Tensor, size: int) -> Tensor:
+        """The same from the logits."""
+        logits = logits.float()
+        wanted = torch.tensor(self.output, device=logits.device).expand(len(logits), -1)
         odds = log_odds(logits, wanted)
         rest = -odds.shape[1] % size
         return F.pad(odds, (0, rest)).unflatten(1, (-1, size)).sum(dim=2)
@@ -130,11 +135,12 @@ def explain_reading(
         Matrices of output x source tokens, and what one has to know about them.
     """
     device = reading.source.device
-    pass_cost = _cost(lambda: reading.run(reading.source))
-    affordable = int(WORTH[_kind(device)] / max(2 * pass_cost, 1))
-    size = -(-len(reading.output) // max(min(ROWS, affordable), 1))
     with _recurrent_too(), torch.enable_grad(), record(gradients=True) as trace:
-        scores = reading.scores(reading.source, size)[0]
+        with OperationCount() as count:
+            logits = reading.run(reading.source)
+        affordable = int(WORTH[_kind(device)] / max(2 * count.total, 1))
+        size = -(-len(reading.output) // max(min(ROWS, affordable), 1))
+        scores = reading.grouped(logits, size)[0]
     found: list[TextOverlay] = []
     notes: list[str] = []
     if size > 1:
@@ -162,7 +168,7 @@ def explain_reading(
         found.append(_overlay(reading, "relevance", legend, shown, size, signed=False))
     else:
         notes.append("Relevance is not defined here: no attention leads from output to source.")
-    cost = STEPS * (1 + 2 * len(scores)) * pass_cost
+    cost = STEPS * (1 + 2 * len(scores)) * float(count.total)
     if integrated or (integrated is None and (not found or _worth(cost, device))):
         with _recurrent_too():
             parts = _integrated(reading, size)
@@ -341,13 +347,3 @@ def _kind(device: torch.device) -> str:
 
 def _worth(cost: float, device: torch.device) -> bool:
     return cost <= WORTH[_kind(device)]
-
-
-def _cost(run: Callable[[], object]) -> float:
-    """Count the floating-point operations of one pass forward."""
-    from torch.utils.flop_counter import FlopCounterMode
-
-    counter = FlopCounterMode(display=False)
-    with torch.no_grad(), counter:
-        run()
-    return float(counter.get_total_flops())
