@@ -26,6 +26,9 @@ def run(
     shapes: Annotated[
         bool, typer.Option("--shapes", help="Print the shapes of everything on the way instead.")
     ] = False,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="Of a translation: print every step of the search.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
     target: Annotated[
         str | None,
@@ -44,8 +47,9 @@ def run(
     """Show what a model attends to, in a text or a picture: a page to explore."""
     from manyheads.app.look import checked_name, look
     from manyheads.app.paths import make_room
-    from manyheads.app.predict import Reconstruction, load
+    from manyheads.app.predict import Reconstruction, Translator, load
     from manyheads.cli.show import other_use, print_json, warn
+    from manyheads.cli.steps import print_steps
     from manyheads.errors import UsageError
 
     if out is not None:
@@ -56,10 +60,14 @@ def run(
     if shapes:
         _print_shapes(predictor, given, as_json=json)
         return
+    if steps and not isinstance(predictor, Translator):
+        raise UsageError(f"{model} does not search for a translation: leave --steps out.")
     found = look(predictor, given, target=target, baseline=baseline, integrated=integrated)
     if json:
         print_json(found.to_json())
     else:
+        if steps:
+            print_steps(found.view)
         _print(found)
     if out is not None or not json:
         target = out or Path("look.html")
@@ -95,6 +103,7 @@ def _print(found: "Look") -> None:
     """Print the answer, and for a text its clearest map and its gates."""
     from rich.console import Console
 
+    from manyheads.cli.steps import print_alignment
     from manyheads.lens.picture import ImageView
     from manyheads.lens.terminal import render_map
     from manyheads.lens.view import clearest
@@ -109,5 +118,7 @@ def _print(found: "Look") -> None:
     maps = [each for each in view.maps if each.kind == "decoder cross" or not translated]
     for each in [clearest(maps)] if maps else []:
         Console().print(render_map(each.rows, each.columns, each.mean, each.legend))
+    if view.alignment is not None:
+        print_alignment(view)
     for gates in view.gates:
         Console().print(render_map(gates.tokens, gates.gates, gates.mean, gates.legend))

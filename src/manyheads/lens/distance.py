@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from manyheads.lens.panels import Curve, Figure, Lines
 from manyheads.lens.reading import Attention
 from manyheads.lens.receptive import receptive_field
-from manyheads.lens.states import CONVOLUTIONS, LayerState
+from manyheads.lens.states import LayerState
 from manyheads.nn.attention import AttentionRecord
 from manyheads.nn.places import Places
 from manyheads.nn.trace import record
@@ -87,8 +87,7 @@ def distance_figures(found: Sequence[Attention], layers: Sequence[LayerState]) -
         found: the recorded attentions.
         layers: what every layer answered, in order.
     """
-    pictures = any(each.x.ndim == 4 or each.places is not None for each in layers)
-    if pictures:
+    if any(each.places is not None for each in layers):
         return _of_picture(found, layers)
     figures = []
     for stack in dict.fromkeys(each.site.stack for each in found):
@@ -123,9 +122,9 @@ def _of_picture(found: Sequence[Attention], layers: Sequence[LayerState]) -> lis
     if fields:
         curves.append(Curve("a token is embedded from", *map(list, zip(*fields, strict=True))))
     reaches = [
-        (float(depth[each.stack, each.layer]), float(each.reach))
+        (float(depth[each.stack, each.layer]), float(each.places.rows.field))
         for each in layers
-        if each.layer and each.stack == CONVOLUTIONS and each.reach is not None
+        if each.layer and each.is_map and each.places is not None
     ]
     if reaches:
         x, y = zip(*reaches, strict=True)
