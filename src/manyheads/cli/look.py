@@ -1,15 +1,13 @@
 """manyheads look."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from manyheads.app.look import Look
     from manyheads.app.predict import Predictor
-
-Baseline = Literal["black", "mean", "blur"]  # as in app/overlays.py, which imports torch
 
 
 def run(
@@ -20,7 +18,8 @@ def run(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="File to write, by its ending: .html (a page to explore), .png or .json; look.html if not given."
+            help="File to write, by its ending: .html (a page to explore), .png or .json; "
+            "look.html if not given."
         ),
     ] = None,
     shapes: Annotated[
@@ -35,7 +34,8 @@ def run(
         typer.Option(metavar="CLASS", help="Of a picture: the class to explain; the likeliest."),
     ] = None,
     baseline: Annotated[
-        Baseline, typer.Option(help="Of a picture: what gradients are integrated from.")
+        str,
+        typer.Option(help="Of a picture: what gradients are integrated from: black, mean, blur."),
     ] = "black",
     integrated: Annotated[
         bool | None,
@@ -51,6 +51,7 @@ def run(
     from manyheads.cli.show import other_use, print_json, warn
     from manyheads.cli.steps import print_steps
     from manyheads.errors import UsageError
+    from manyheads.lens.view import TextView
 
     if out is not None:
         make_room(checked_name(out))
@@ -67,12 +68,13 @@ def run(
         print_json(found.to_json())
     else:
         if steps:
+            assert isinstance(found.view, TextView)
             print_steps(found.view)
         _print(found)
     if out is not None or not json:
-        target = out or Path("look.html")
-        found.save(target)
-        warn(f"wrote {target}")
+        written = out or Path("look.html")
+        found.save(written)
+        warn(f"wrote {written}")
     for note in found.view.notes:
         warn(note)
 
