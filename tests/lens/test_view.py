@@ -27,6 +27,7 @@ def test_a_text_view_survives_json() -> None:
         "gates",
         "notes",
         "figures",
+        "overlays",
     ]
     assert json.loads(json.dumps(view)) == view
 

@@ -36,8 +36,19 @@ def test_recorded_with_gradients_is_unrecorded(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["transformer-base", "vit-b", "swin-t", "swin as timm pads", "cvt-13", "coatnet-0"]
-    + ["cct-7/3x1", "attention pool", "linear", "additive", "fed"],
+    [
+        "transformer-base",
+        "vit-b",
+        "swin-t",
+        "swin as timm pads",
+        "cvt-13",
+        "coatnet-0",
+        "cct-7/3x1",
+        "attention pool",
+        "linear",
+        "additive",
+        "fed",
+    ],
 )
 def test_the_gradient_of_a_map_is_that_of_the_formula(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,6 @@ from torch import Tensor
 from manyheads.app.asked import asked_figures
 from manyheads.app.explain import explain_image, explain_text
 from manyheads.app.explain_tokens import explain_tokens
-from manyheads.app.overlays import Baseline
 from manyheads.app.paths import make_room
 from manyheads.app.predict import Classifier, Predictor, Reconstruction, Translator, load
 from manyheads.errors import UsageError
@@ -124,7 +123,7 @@ def look(
     given: str | Path,
     *,
     target: str | None = None,
-    baseline: Baseline = "black",
+    baseline: str = "black",
     integrated: bool | None = None,
     reference: str | None = None,
     word: str | None = None,

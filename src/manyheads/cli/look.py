@@ -1,15 +1,13 @@
 """manyheads look."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from manyheads.app.look import Look
     from manyheads.app.predict import Predictor
-
-Baseline = Literal["black", "mean", "blur"]  # as in app/overlays.py, which imports torch
 
 
 def run(
@@ -20,11 +18,15 @@ def run(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="File to write, by its ending: .html (a page to explore), .png or .json; look.html if not given."
+            help="File to write, by its ending: .html (a page to explore), .png or .json; "
+            "look.html if not given."
         ),
     ] = None,
     shapes: Annotated[
         bool, typer.Option("--shapes", help="Print the shapes of everything on the way instead.")
+    ] = False,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="Of a translation: print every step of the search.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
     target: Annotated[
@@ -32,7 +34,8 @@ def run(
         typer.Option(metavar="CLASS", help="Of a picture: the class to explain; the likeliest."),
     ] = None,
     baseline: Annotated[
-        Baseline, typer.Option(help="Of a picture: what gradients are integrated from.")
+        str,
+        typer.Option(help="Of a picture: what gradients are integrated from: black, mean, blur."),
     ] = "black",
     integrated: Annotated[
         bool | None,
@@ -62,10 +65,12 @@ def run(
     """Show what a model attends to, in a text or a picture: a page to explore."""
     from manyheads.app.look import checked_name, look
     from manyheads.app.paths import make_room
-    from manyheads.app.predict import Reconstruction, load
+    from manyheads.app.predict import Reconstruction, Translator, load
     from manyheads.cli.show import other_use, print_json, print_tables, warn
+    from manyheads.cli.steps import print_steps
     from manyheads.errors import UsageError
     from manyheads.lens.panels import Table
+    from manyheads.lens.view import TextView
 
     if out is not None:
         make_room(checked_name(out))
@@ -77,6 +82,8 @@ def run(
     if shapes:
         _print_shapes(predictor, given, as_json=json)
         return
+    if steps and not isinstance(predictor, Translator):
+        raise UsageError(f"{model} does not search for a translation: leave --steps out.")
     found = look(
         predictor,
         given,
@@ -90,14 +97,17 @@ def run(
     if json:
         print_json(found.to_json())
     else:
+        if steps:
+            assert isinstance(found.view, TextView)
+            print_steps(found.view)
         _print(found)
         if reference is not None:
             panels = [each.panel for each in found.view.figures[:1]]
             print_tables([panel for panel in panels if isinstance(panel, Table)])
     if out is not None or not json:
-        target = out or Path("look.html")
-        found.save(target)
-        warn(f"wrote {target}")
+        written = out or Path("look.html")
+        found.save(written)
+        warn(f"wrote {written}")
     if figures is not None:
         found.figures_png(figures)
         warn(f"wrote {figures}")
@@ -131,6 +141,7 @@ def _print(found: "Look") -> None:
     """Print the answer, and for a text its clearest map and its gates."""
     from rich.console import Console
 
+    from manyheads.cli.steps import print_alignment
     from manyheads.lens.picture import ImageView
     from manyheads.lens.terminal import render_map
     from manyheads.lens.view import clearest
@@ -145,5 +156,7 @@ def _print(found: "Look") -> None:
     maps = [each for each in view.maps if each.kind == "decoder cross" or not translated]
     for each in [clearest(maps)] if maps else []:
         Console().print(render_map(each.rows, each.columns, each.mean, each.legend))
+    if view.alignment is not None:
+        print_alignment(view)
     for gates in view.gates:
         Console().print(render_map(gates.tokens, gates.gates, gates.mean, gates.legend))

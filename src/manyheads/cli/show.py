@@ -42,6 +42,8 @@ def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) ->
         _print_bins(line["by_length"], list(line["all"]))
     if "timing" in line:
         _print_timing(line["timing"])
+    if "alignment" in line:
+        _print_alignment(line["alignment"])
     for remark in line.get("remarks", []):
         warn(f"{line['data']}: {remark}")
 
@@ -104,6 +106,18 @@ def print_tables(tables: "Sequence[Table]") -> None:
         for row in table.rows:
             drawn.add_row(*map(written, row))
         console.print(drawn)
+
+
+def _print_alignment(found: Mapping[str, Any] | None) -> None:
+    if found is None:
+        print("  alignment: no word of the translations has a known origin")
+        return
+    parts = ", ".join(
+        f"{100 - found[name]['error']:.2f}% of {found[name]['of']:,} {name}"
+        for name in ("words", "numbers")
+        if name in found
+    )
+    print(f"  alignment: {parts} of known origin, by {found['reader']}")
 
 
 Row = tuple[str, int | None, str, str, str]  # severity, count, lines, what it is, more about it

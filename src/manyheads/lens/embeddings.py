@@ -26,7 +26,7 @@ def changed(model: nn.Module, ids: Int[Tensor, "batch token"], change: Change) -
     """
     asked = 0
 
-    def hook(part: nn.Module, given: tuple[Any, ...], found: Tensor) -> Tensor:
+    def hook(_: nn.Module, given: tuple[Any, ...], found: Tensor) -> Tensor:
         nonlocal asked
         if given[0] is not ids:
             return found

@@ -151,10 +151,11 @@ def attentions(trace: Trace) -> list[Attention]:
     """List the recorded attentions, in the order in which they ran.
 
     Raises:
-        UsageError: the trace holds several examples, or several passes through one attention.
+        UsageError: the trace holds several examples, or several passes through one attention, or
+            the recorder was full.
     """
     found: dict[Site, Attention] = {}
-    for record in trace:
+    for record in trace.complete():
         if not is_attention(record):
             continue
         attention = Attention(record)
@@ -167,7 +168,7 @@ def attentions(trace: Trace) -> list[Attention]:
         if record.site in found:
             raise UsageError(
                 f"The trace holds several passes through {record.site}: record one forward pass, "
-                "for a translation the one that reads the whole output at once."
+                "or take one output out of a recorded search with lens.decoding.decoded."
             )
         found[record.site] = attention
     return list(found.values())

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.errors import UsageError
+from manyheads.lens.alignment import AlignmentView
 from manyheads.lens.gates import GateMap, gate_maps
 from manyheads.lens.grids import Box
 from manyheads.lens.panels import Figure
@@ -78,6 +79,15 @@ class TextOverlay:
 
 
 @dataclass(frozen=True)
+class StepView:
+    """One step of the search that found the output: what was chosen, and what might have been."""
+
+    token: str
+    probability: float  # that the search gave it; 1 where a rule of the search forced it
+    candidates: list[tuple[str, float]]  # the model's likeliest tokens there, and probabilities
+
+
+@dataclass(frozen=True)
 class TextView:
     """A text that became a text: tokens, probabilities, maps, and gates of recurrent layers.
 
@@ -93,6 +103,9 @@ class TextView:
     notes: list[str] = field(default_factory=list)  # what one has to know, such as what is left out
     figures: list[Figure] = field(default_factory=list)  # what is to see beside maps
     overlays: list[TextOverlay] = field(default_factory=list)  # what explains each output token
+    alignment: AlignmentView | None = None  # of a translation
+    # Of a search; one less than the output where that was cut off, as its end was not searched.
+    steps: list[StepView] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Turn the view into what `json.dumps` takes."""
@@ -104,6 +117,11 @@ class TextView:
             "figures": [found.to_json() for found in self.figures],
             "gates": [vars(found) for found in self.gates],
             "overlays": [vars(found) for found in self.overlays],
+            "alignment": None if self.alignment is None else vars(self.alignment),
+            "steps": [
+                {**vars(step), "candidates": [list(each) for each in step.candidates]}
+                for step in self.steps
+            ],
         }
 
 

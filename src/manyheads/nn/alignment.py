@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from manyheads.nn.attention import normalise
 from manyheads.nn.flow import Flow, keep_flow
 from manyheads.nn.linear import Linear
+from manyheads.nn.moments import Moment
 from manyheads.nn.trace import Site, active, refuse_compiled
 
 
@@ -24,6 +25,7 @@ class ScoreRecord:
     site: Site
     scores: Float[Tensor, "batch head query key"]
     mask: Bool[Tensor, "..."] | None
+    moment: Moment | None = None  # of a search
     flow: Flow | None = None  # of a recorder of gradients
 
     @property
@@ -48,7 +50,7 @@ def keep_scores(
     if trace is not None:
         if torch.compiler.is_compiling():
             refuse_compiled()
-        trace.records.append(ScoreRecord(site, scores.detach(), mask, flow))
+        trace.add(ScoreRecord(site, scores.detach(), mask, trace.moment, flow))
 
 
 class AdditiveScore(nn.Module):

@@ -46,4 +46,4 @@ def _keep(x: Tensor, kind: str) -> None:
     if trace is None or not trace.gradients or trace.here is None:
         return
     number = sum(isinstance(each, FeatureRecord) for each in trace.records)
-    trace.records.append(FeatureRecord(Site("features", number, kind), x, trace.here))
+    trace.add(FeatureRecord(Site("features", number, kind), x, trace.here))

@@ -6,7 +6,7 @@ Without dropout, that is, in evaluation.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -15,8 +15,7 @@ from torch import Tensor
 from manyheads.nn.trace import active
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Flow:
+class Flow(NamedTuple):
     """Values and answers of one attention; an attention with a single head may leave it out."""
 
     v: Float[Tensor, "batch *head key value"]

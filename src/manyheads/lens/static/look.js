@@ -121,15 +121,17 @@ function about(app, row, column) {
 function keyboard(app, large) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.closest("input, textarea, select, details")) return;
     if (event.key === "Escape") {
       app.tip.hide();
       app.state.pin(null, false);
-    } else if (/^[1-9]$/.test(event.key)) {
+      return;
+    }
+    if (event.target.closest?.("textarea, details")) return;
+    if (/^[1-9]$/.test(event.key)) {
       if (Number(event.key) <= app.state.layers().length) {
         app.state.choose({ layer: Number(event.key) - 1 });
       }
-    } else if (event.key.startsWith("Arrow")) {
+    } else if (event.key.startsWith("Arrow") && !event.target.closest?.("input")) {
       event.preventDefault();
       large.walk(event.key);
     }

@@ -87,6 +87,10 @@ export function makeText(parent, app) {
       box.style("--size", share * less);
     }
     box.classed("one-line", false);
+    queries.selectAll("button").classed("narrow", function narrow() {
+      const percent = this.querySelector(".percent");
+      return percent !== null && percent.scrollWidth > this.offsetWidth + 6;
+    });
   }
 
   /** Light up what the active token looks at, or by what it is looked at. */
