@@ -7,7 +7,14 @@ import torch
 from torch import nn
 
 from manyheads.lens.panels import Curve, Figure, Heat, Lines
-from manyheads.lens.position_figures import PLACES, by_distance, cosines, position_figures
+from manyheads.lens.position_figures import (
+    PLACES,
+    along,
+    by_distance,
+    cosines,
+    mosaic,
+    position_figures,
+)
 from manyheads.models.build import build
 from manyheads.nn.positions import (
     GridPositions,
@@ -62,27 +69,41 @@ def test_figure_7_of_the_vit_paper() -> None:
     """The tile of a patch holds its similarity with all others, where they stand."""
     torch.manual_seed(0)
     part = GridPositions((2, 3), 1, 8, std=1.0)
-    mosaic, along = position_figures(nn.Sequential(part))
+    figure, lines = position_figures(nn.Sequential(part))
     alike = cosines(part.table.detach()[1:])  # without the class token
-    assert heat(mosaic).tile == [2, 3]
+    assert heat(figure).tile == [2, 3]
     for row, column, other_row, other_column in [(0, 0, 0, 0), (1, 2, 0, 1), (0, 1, 1, 0)]:
-        found = heat(mosaic).values[2 * row + other_row][3 * column + other_column]
+        found = heat(figure).values[2 * row + other_row][3 * column + other_column]
         wanted = alike[3 * row + column, 3 * other_row + other_column].item()
         assert found == pytest.approx(wanted, abs=0.005)
-    in_row, in_column, any_two = curves(along)
+    in_row, in_column, neither = curves(lines)
     pairs = [alike[3 * row + c, 3 * row + c + 2].item() for row in (0, 1) for c in (0,)]
     assert in_row.y[2] == pytest.approx(sum(pairs) / 2, abs=1e-4)
     below = [alike[c, 3 + c].item() for c in range(3)]
     assert in_column.y[1] == pytest.approx(sum(below) / 3, abs=1e-4)
-    assert any_two.y[0] == pytest.approx(alike.mean().item(), abs=1e-4)
+    assert neither.y[0] == pytest.approx(along(alike, (2, 3))["neither"], abs=1e-4)
+
+
+def test_similarity_along_rows_and_columns() -> None:
+    """A vector for the row and one for the column, beside each other: half is shared."""
+    rows, columns = torch.eye(2), torch.eye(2)
+    table = torch.cat((rows.repeat_interleave(2, 0), columns.repeat(2, 1)), dim=1)
+    found = along(cosines(table), (2, 2))
+    assert found == pytest.approx({"same row": 0.5, "same column": 0.5, "neither": 0.0})
+
+
+def test_the_mosaic_has_each_positions_map_in_its_place() -> None:
+    """Position (0, 0) at the upper left, (0, 1) right of it."""
+    wanted = [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
+    assert mosaic(torch.arange(16.0).view(4, 4), (2, 2)).tolist() == wanted
 
 
 def test_rows_and_columns_show_in_2d_sinusoids() -> None:
     """V7: patches of one row are more alike than any two."""
-    _, along = position_figures(SinusoidalGridPositions((6, 6), 0, 32, std=0.0))
-    in_row, in_column, any_two = curves(along)
+    _, lines = position_figures(SinusoidalGridPositions((6, 6), 0, 32, std=0.0))
+    in_row, in_column, neither = curves(lines)
     assert in_row.y == pytest.approx(in_column.y)
-    near, every = in_row.y[1], any_two.y[0]
+    near, every = in_row.y[1], neither.y[0]
     assert near is not None
     assert every is not None
     assert near > every
@@ -90,10 +111,10 @@ def test_rows_and_columns_show_in_2d_sinusoids() -> None:
 
 def test_a_large_grid_is_thinned() -> None:
     """24 x 24 patches would be 331,776 numbers."""
-    mosaic, _ = position_figures(GridPositions((24, 24), 0, 4, std=1.0))
-    assert heat(mosaic).tile == [12, 12]
+    figure, _ = position_figures(GridPositions((24, 24), 0, 4, std=1.0))
+    assert heat(figure).tile == [12, 12]
     assert PLACES >= 12 * 12
-    assert "every second row and column" in mosaic.legend
+    assert "every second row and column" in figure.legend
 
 
 def test_biases_by_distance() -> None:
