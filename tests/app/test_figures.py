@@ -14,7 +14,8 @@ from manyheads.app.predict import Classifier, Translator, load
 from manyheads.app.reference import score_reference
 from manyheads.app.words import _find
 from manyheads.errors import UsageError
-from manyheads.lens.panels import Figure, Lines, Table
+from manyheads.lens.panels import Figure, Heat, Lines, Table
+from manyheads.lens.view import GateView
 from manyheads.models.build import build
 from tests.small import ALL, Images, inputs, randomise
 
@@ -89,6 +90,19 @@ def test_a_long_text_stays_small() -> None:
     )
     groups(figures)
     assert sum(len(json.dumps(figure.to_json())) for figure in figures) < 300_000
+
+
+def test_gates_are_a_figure() -> None:
+    """T2: a row a token, a column a gate, from shut to open."""
+    gates = GateView(
+        "encoder layer 1 forward", "encoder forward", 1, "gates", ["▁a"], ["input"], [[0.25]]
+    )
+    model = torch.nn.Identity()
+    (figure,) = figures_of_text(model, list, names={"encoder": ["a"]}, gates=[gates])
+    assert isinstance(figure.panel, Heat)
+    assert figure.group == "gates"
+    assert (figure.panel.rows, figure.panel.columns) == (["a"], ["input"])
+    assert (figure.panel.values, figure.panel.scale) == ([[0.25]], [0.0, 1.0])
 
 
 def test_looking_changes_nothing(translator: Path) -> None:
