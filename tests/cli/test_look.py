@@ -112,13 +112,40 @@ def test_every_family(
         top, left = grid["boxes"][0][:2]
         row, column, high, wide = grid["boxes"][-1]
         assert (top, left, row + high, column + wide) == (0, 16, 32, 48)
-    assert (view["rollout"] is None) == ("rollout" in (note or "") or kind == "cvt")
+    names = [found["name"] for found in view["overlays"]]
+    defined = [] if "rollout" in (note or "") or kind == "cvt" else ["rollout"]
+    maps = ["grad-cam"] * (2 if kind in ("cct", "coatnet") else 1)
+    assert names == [*defined, "relevance", *maps, "integrated gradients"]
+    for found in view["overlays"]:
+        grid = view["grids"][found["grid"]]
+        assert len(found["weights"]) == grid["rows"] * grid["columns"]
 
 
-def test_what_does_not_attend(call: Call, picture: Path) -> None:
-    """A ResNet: said, with what to do instead."""
-    code, _, err = call("look", folder("resnet"), picture)
-    assert code == 2
-    assert "is a ResNet, which has no attention to look at" in err
-    assert "--shapes" in err
+def test_what_does_not_attend(call: Call, tmp_path: Path, picture: Path) -> None:
+    """A ResNet has no maps, but what speaks for a class can be seen."""
+    code, _, err = call("look", folder("resnet"), picture, "--out", "look.png")
+    assert code == 0, err
+    assert min(open_image(tmp_path / "look.png").size) > 200
+    view = json.loads(call("look", folder("resnet"), picture, "--json").out)
+    assert view["maps"] == []
+    assert [found["name"] for found in view["overlays"]] == ["grad-cam", "integrated gradients"]
     assert call("look", folder("resnet"), picture, "--shapes").code == 0
+
+
+def test_the_class_and_the_baseline_are_chosen(call: Call, picture: Path) -> None:
+    """The likeliest class is explained unless another is named; mistakes are named."""
+    view = json.loads(
+        call(
+            "look", folder("deit"), picture, "--json", "--target", "right", "--baseline", "blur"
+        ).out
+    )
+    explained = view["overlays"][1:]
+    assert {found["target"] for found in explained} == {"right"}
+    assert "the logit of right" in explained[0]["legend"]
+    assert "from its own blur" in explained[-1]["legend"]
+    code, _, err = call("look", folder("deit"), picture, "--target", "rigth")
+    assert (code, "did you mean 'right'?" in err) == (2, True)
+    code, _, err = call("look", folder("deit"), picture, "--baseline", "blak")
+    assert (code, "did you mean 'black'?" in err) == (2, True)
+    left_out = json.loads(call("look", folder("deit"), picture, "--json", "--no-integrated").out)
+    assert "integrated gradients" not in [found["name"] for found in left_out["overlays"]]

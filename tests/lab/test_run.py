@@ -9,9 +9,10 @@ import pytest
 from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.lab.bench import Bench, Measured, Scale
 from manyheads.lab.catalogue import CATALOGUE, entry
-from manyheads.lab.findings import Curve, Interval, Table, interval, number, verdict
+from manyheads.lab.findings import interval, verdict
 from manyheads.lab.page import cell
 from manyheads.lab.run import RESULT, read, run_lab
+from manyheads.lens.panels import Curve, Interval, Table, number
 
 DOCS = Path(__file__).parents[2] / "docs" / "lab"
 

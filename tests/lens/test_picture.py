@@ -85,8 +85,8 @@ def test_a_pool_asks_with_a_query_of_its_own() -> None:
     found = view.maps[-1]
     assert (found.kind, found.rows, found.row_grid) == ("pool sequence", ["learned query"], None)
     assert view.received(found, found.mean) == [found.mean[0][:3], found.mean[0][3:]]
-    assert view.rollout is not None
-    assert "from the pool's learned query" in view.rollout.legend
+    (rollout,) = view.overlays
+    assert "from the pool's learned query" in rollout.legend
 
 
 def test_boxes_lie_in_the_picture_that_was_cropped() -> None:
@@ -185,8 +185,9 @@ def test_rollout_by_hand() -> None:
     for token in range(2):
         torch.testing.assert_close(rollout(layers, torch.eye(2)[token]), product[token])
     view = image_view(Trace([e.record for e in layers]), width=20, height=10, classes=[])
-    assert view.rollout is not None
-    assert view.rollout.weights == pytest.approx(product.mean(dim=0).tolist(), abs=1e-4)
+    (overlay,) = view.overlays
+    assert (overlay.name, overlay.target, overlay.signed) == ("rollout", None, False)
+    assert overlay.weights == pytest.approx(product.mean(dim=0).tolist(), abs=1e-4)
 
 
 def test_a_trace_without_a_picture_is_refused() -> None:

@@ -26,6 +26,8 @@ def test_a_text_view_survives_json() -> None:
         "maps",
         "gates",
         "notes",
+        "figures",
+        "overlays",
     ]
     assert json.loads(json.dumps(view)) == view
 

@@ -73,9 +73,12 @@ def test_every_model_of_images_that_attends_is_described(name: str) -> None:
         area = sum(high * wide for _, _, high, wide in grid.boxes)
         assert area == pytest.approx(6 * config.width * config.height, rel=1e-2)
         assert grid.boxes[0][:2] == [crop.top, crop.left]
-    assert (view.rollout is None) == any("rollout is not defined" in note for note in view.notes)
-    if view.rollout is not None:
-        assert sum(view.rollout.weights) == pytest.approx(1, abs=1e-3)
+    assert (not view.overlays) == any("rollout is not defined" in note for note in view.notes)
+    for overlay in view.overlays:
+        grid = view.grids[overlay.grid]
+        assert len(overlay.weights) == grid.rows * grid.columns
+        if not grid.extra:
+            assert sum(overlay.weights) == pytest.approx(1, abs=1e-3)
 
 
 def test_rollout_is_defined_where_tokens_stay() -> None:
@@ -83,7 +86,7 @@ def test_rollout_is_defined_where_tokens_stay() -> None:
 
     def reason(config: Pictures) -> str | None:
         view = image_view(traced(config, 1)[1], width=8, height=8, classes=[])
-        return None if view.rollout else view.notes[-1]
+        return None if view.overlays else view.notes[-1]
 
     assert reason(IMAGES["vit: vit-b"]) is None
     assert reason(IMAGES["deit: deit-b"]) is None

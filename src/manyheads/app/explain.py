@@ -1,29 +1,44 @@
 """Look inside: join what a recorder kept to the words and patches that people know."""
 
+from dataclasses import replace
+from math import exp
 from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image
 
+from manyheads.app.figures import figures_of_picture, figures_of_text
+from manyheads.app.overlays import Reading, explain_picture, explain_reading
 from manyheads.app.predict import Classifier, Translator
 from manyheads.data.batches import pad
 from manyheads.data.images import Preprocessing
 from manyheads.data.pictures import Picture, open_picture
 from manyheads.data.tokenizer import TextTokenizer
-from manyheads.errors import UsageError
+from manyheads.errors import UsageError, nearest
+from manyheads.lens.alignment import AlignmentView, alignment_view
+from manyheads.lens.decoding import decoded
 from manyheads.lens.grids import Crop
+from manyheads.lens.labels import labels
+from manyheads.lens.losses import loss_table
 from manyheads.lens.picture import ImageView, image_view
-from manyheads.lens.reading import is_attention
 from manyheads.lens.shapes import ShapeLine, walk
-from manyheads.lens.view import Span, TextView, text_view
-from manyheads.nn.trace import record
+from manyheads.lens.view import Span, StepView, TextView, text_view
+from manyheads.nn.trace import Trace, record
+from manyheads.tasks.alignment import reads_source
 from manyheads.tasks.decoding import Translation, special_ids
 from manyheads.tasks.details import behind_space
 
 
-def explain_text(translator: Translator, text: str) -> tuple[str, TextView]:
+def explain_text(
+    translator: Translator, text: str, *, integrated: bool | None = None
+) -> tuple[str, TextView]:
     """Translate a text, then run the model once over text and translation with a recorder open.
+
+    Args:
+        translator: the model.
+        text: to translate.
+        integrated: whether to integrate gradients; None: where it costs little.
 
     Returns:
         The translation, and what there is to see.
@@ -31,7 +46,8 @@ def explain_text(translator: Translator, text: str) -> tuple[str, TextView]:
     Raises:
         UsageError: the text is empty.
     """
-    source, target, best = _translated(translator, text)
+    with record() as search:
+        source, target, best = _translated(translator, text)
     with record() as trace, torch.inference_mode():
         logits = translator.model(source, target[:, :-1])
     wanted = target[:, 1:]
@@ -47,7 +63,73 @@ def explain_text(translator: Translator, text: str) -> tuple[str, TextView]:
         source_spans=[*spans(sources, text), None],
         output_spans=[*_spans_of_output(best), None],
     )
-    return best.text, view
+    reading = Reading(
+        translator.model,
+        source,
+        wanted[0].tolist(),
+        lambda ids: translator.model(ids, target[:, :-1].expand(len(ids), -1)),
+        view.source,
+        view.output,
+        [*spans(sources, text), None],
+        [*_spans_of_output(best), None],
+    )
+    view = explained(view, reading, integrated=integrated)
+    read = target[:, :-1]
+    figures = figures_of_text(
+        translator.model,
+        lambda: translator.model(source, read),
+        names={
+            "encoder": labels(view.source),
+            "decoder": labels([targets.piece(ids.start), *view.output[:-1]]),
+        },
+        outputs=labels(view.output),
+        gates=view.gates,
+        pieces=(sources.piece, targets.piece),
+    )
+    costs = loss_table(
+        view.output,
+        view.probabilities,
+        title="What the model's own translation costs",
+        given="given the source and those before it",
+    )
+    return best.text, replace(
+        view,
+        figures=[costs, *figures],
+        alignment=_alignment(translator, trace, best, len(view.source)),
+        steps=_steps(translator, search, best),
+    )
+
+
+def _alignment(
+    translator: Translator, trace: Trace, best: Translation, sources: int
+) -> AlignmentView | None:
+    """Say which source token each output token comes from, if the model attends to the source."""
+    if not reads_source(translator.model):
+        return None
+    return alignment_view(trace, translator.alignment, len(best.tokens), sources - 1)
+
+
+def _steps(translator: Translator, search: Trace, best: Translation) -> list[StepView]:
+    """Say what the search might have chosen in every step."""
+    name = translator.tokenizers.target.piece
+    tokens = [*best.tokens, *([special_ids(translator.model).end] if best.finished else [])]
+    found = decoded(search, tokens)
+    return [
+        StepView(
+            name(token),
+            round(exp(log_probability), 6),
+            [(name(each.token), round(each.probability, 6)) for each in candidates],
+        )
+        for token, log_probability, candidates in zip(
+            tokens, best.token_log_probabilities, found.candidates, strict=True
+        )
+    ]
+
+
+def explained(view: TextView, reading: Reading, *, integrated: bool | None) -> TextView:
+    """Add to a view what explains its output tokens."""
+    overlays, notes = explain_reading(reading, integrated=integrated)
+    return replace(view, overlays=overlays, notes=[*view.notes, *notes])
 
 
 def spans(tokenizer: TextTokenizer, text: str) -> list[Span | None]:
@@ -59,25 +141,52 @@ def spans(tokenizer: TextTokenizer, text: str) -> list[Span | None]:
 
 
 def explain_image(
-    classifier: Classifier, path: Path, *, top: int = 5
+    classifier: Classifier,
+    path: Path,
+    *,
+    top: int = 5,
+    target: str | None = None,
+    baseline: str = "black",
+    integrated: bool | None = None,
 ) -> tuple[ImageView, torch.Tensor]:
-    """Classify a picture with a recorder open.
+    """Classify a picture with a recorder open, and explain one class.
+
+    Args:
+        classifier: the model.
+        path: of the picture.
+        top: classes with their probabilities.
+        target: the class that is explained; the likeliest if None.
+        baseline: what gradients are integrated from: "black", "mean" or "blur".
+        integrated: whether to integrate gradients; None: where it costs little.
 
     Returns:
         What there is to see, and the picture itself: (height, width) or (height, width, 3), 0..255.
 
     Raises:
-        UsageError: the model has no attention.
+        UsageError: there is no such class.
     """
     picture = open_picture(path)
     with record() as trace:
         (guesses,) = classifier.classify([picture], top=top)
-    if not any(map(is_attention, trace)):
+    label = guesses[0].label if target is None else target
+    if label not in classifier.labels:
         raise UsageError(
-            f"{classifier.folder.name} is a {type(classifier.model).__name__}, which has no "
-            "attention to look at. Give a model that attends, such as a ViT, CCT, Swin, CvT or "
-            "CoAtNet; --shapes shows what walks through any model."
+            f"{classifier.folder.name} knows no class {label!r}{nearest(label, classifier.labels)}"
+            f"Its classes: {', '.join(classifier.labels[:20])}"
+            + (", ..." if len(classifier.labels) > 20 else ".")
         )
+    device = next(classifier.model.parameters()).device
+    pixels = classifier.pixels(picture).to(device)
+    images, black = classifier.preprocessing.normalise(torch.stack((pixels, 0 * pixels))).split(1)
+    attributions, notes = explain_picture(
+        classifier.model,
+        images,
+        target=classifier.labels.index(label),
+        label=label,
+        baseline=baseline,
+        black=black[0],
+        integrated=integrated,
+    )
     shown = _shown(classifier.preprocessing, picture)
     height, width = shown.shape[:2]
     view = image_view(
@@ -86,8 +195,11 @@ def explain_image(
         height=height,
         classes=[(guess.label, guess.probability) for guess in guesses],
         crop=Crop(*classifier.preprocessing.box(width, height)),
+        attributions=attributions,
+        notes=notes,
     )
-    return view, torch.from_numpy(shown)
+    figures = figures_of_picture(classifier.model, lambda: classifier.classify([picture]))
+    return replace(view, figures=figures), torch.from_numpy(shown)
 
 
 def _shown(preprocessing: Preprocessing, picture: Picture) -> np.ndarray:

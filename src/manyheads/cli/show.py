@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manyheads.app.predict import Predictor
+    from manyheads.lens.panels import Table
 
 COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}  # of severities
 WIDEST = 12  # classes of a confusion matrix that a terminal has room for
@@ -41,6 +42,8 @@ def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) ->
         _print_bins(line["by_length"], list(line["all"]))
     if "timing" in line:
         _print_timing(line["timing"])
+    if "alignment" in line:
+        _print_alignment(line["alignment"])
     for remark in line.get("remarks", []):
         warn(f"{line['data']}: {remark}")
 
@@ -83,6 +86,38 @@ def _print_timing(timing: Mapping[str, Any]) -> None:
         f"95% within {timing['p95_milliseconds']:.0f} ms "
         f"({timing['device']}, threads: {timing['threads']})"
     )
+
+
+def print_tables(tables: "Sequence[Table]") -> None:
+    """Print tables of numbers, names on the left."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Drawn
+
+    from manyheads.lens.panels import written
+
+    console = Console(markup=False, highlight=False)
+    for table in tables:
+        # Not as the table's own title, which would be broken to the width of the numbers.
+        console.print(table.title, style="italic")
+        drawn = Drawn(box=box.SIMPLE_HEAD)
+        for number, column in enumerate(table.columns):
+            drawn.add_column(column, justify="right" if number else "left")
+        for row in table.rows:
+            drawn.add_row(*map(written, row))
+        console.print(drawn)
+
+
+def _print_alignment(found: Mapping[str, Any] | None) -> None:
+    if found is None:
+        print("  alignment: no word of the translations has a known origin")
+        return
+    parts = ", ".join(
+        f"{100 - found[name]['error']:.2f}% of {found[name]['of']:,} {name}"
+        for name in ("words", "numbers")
+        if name in found
+    )
+    print(f"  alignment: {parts} of known origin, by {found['reader']}")
 
 
 Row = tuple[str, int | None, str, str, str]  # severity, count, lines, what it is, more about it

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from manyheads.decode.choice import LIKELIEST, Chooser
 from manyheads.decode.constraints import Rule, applied
+from manyheads.decode.follow import follow, inner
 from manyheads.decode.step import Hypothesis, State, Step
 
 
@@ -55,6 +56,7 @@ def beam_search(
         for _ in range(count)
     ]
     alive = list(range(count))  # rows of the batch -> sentences
+    model = follow(model)
     state = model.start(source, beams, max(max_lengths))
     tokens = torch.full((count, beams), start, device=device)
     prefixes = torch.empty((count, beams, 0), dtype=torch.long, device=device)
@@ -67,7 +69,7 @@ def beam_search(
         log_probabilities = applied(rules, log_probabilities, prefixes, alive, end=end)
         totals = scores[..., None] + log_probabilities
         choice = choose(totals, prefixes, alive, end=end)
-        extra = torch.zeros_like(scores) if bonus is None else bonus(state)
+        extra = torch.zeros_like(scores) if bonus is None else bonus(inner(state))
         if choice.complete:
             at = tuple(torch.tensor(choice.complete, device=device).T)  # rows, beams
             last = log_probabilities[..., end][at]

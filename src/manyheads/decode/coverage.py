@@ -11,7 +11,7 @@ from manyheads.decode.step import State, Step
 from manyheads.errors import UsageError
 from manyheads.nn.alignment import ScoreRecord
 from manyheads.nn.attention import AttentionRecord
-from manyheads.nn.trace import Trace, record
+from manyheads.nn.trace import Trace, overhear
 
 
 def read_from_source(trace: Trace) -> Float[Tensor, "batch query source"]:
@@ -72,7 +72,7 @@ class Coverage(Generic[State]):
         self, tokens: Int[Tensor, "sentence beam"], state: Covered[State]
     ) -> tuple[Float[Tensor, "sentence beam vocabulary"], Covered[State]]:
         """Add what this step reads."""
-        with record() as trace:
+        with overhear() as trace:
             log_probabilities, inner = self.model.step(tokens, state.inner)
         return log_probabilities, Covered(inner, state.read + read_from_source(trace), state.real)
 

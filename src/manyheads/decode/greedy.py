@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from manyheads.decode.constraints import Rule, applied
+from manyheads.decode.follow import follow
 from manyheads.decode.step import Hypothesis, State, Step
 
 # Finished sentences stay in the batch, unread, until the living ones are at most this share of it:
@@ -37,6 +38,7 @@ def greedy_search(
     finished = [False] * count
     alive = list(range(count))  # rows of the batch -> sentences
     over: set[int] = set()  # those of them that have ended
+    model = follow(model)
     state = model.start(source, 1, max(max_lengths))
     tokens = torch.full((count, 1), start, device=source.device)
     while alive:

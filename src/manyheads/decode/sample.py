@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from manyheads.decode.constraints import Rule, applied
+from manyheads.decode.follow import follow
 from manyheads.decode.step import Hypothesis, State, Step
 from manyheads.streams import generator
 
@@ -86,6 +87,7 @@ def sample(
     values: list[list[list[float]]] = [[[] for _ in range(samples)] for _ in range(count)]
     finished = [[False] * samples for _ in range(count)]
     alive = list(range(count))  # rows of the batch -> sentences
+    model = follow(model)
     state = model.start(source, samples, max(max_lengths))
     tokens = torch.full((count, samples), start, device=device)
     prefixes = torch.empty((count, samples, 0), dtype=torch.long, device=device)

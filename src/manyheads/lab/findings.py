@@ -3,28 +3,15 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
+
+from manyheads.lens.panels import Curve, Interval, Panel, Table
 
 SCHEMA = "manyheads-lab/1"
 
 # Two-sided 95% quantiles of Student's t by degrees of freedom; beyond, the normal one is near.
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean over seeds, and the 95% interval of that mean; one seed has none."""
-
-    mean: float
-    low: float | None = None
-    high: float | None = None
-
-    def __str__(self) -> str:
-        """Write the mean, and how far the interval reaches to each side."""
-        if self.low is None or self.high is None:
-            return number(self.mean)
-        return f"{number(self.mean)} ± {number((self.high - self.low) / 2)}"
 
 
 def interval(values: Sequence[float]) -> Interval:
@@ -47,100 +34,6 @@ def verdict(a: Sequence[float], b: Sequence[float]) -> int:
     low = found.mean if found.low is None else found.low
     high = found.mean if found.high is None else found.high
     return 1 if low > 0 else -1 if high < 0 else 0
-
-
-def number(value: float) -> str:
-    """Write a number with three digits that mean something.
-
-    Examples:
-        >>> number(0.12345), number(1234567), number(42.0), number(1e-7), number(99.96)
-        ('0.123', '1,234,567', '42', '1.00e-07', '100')
-    """
-    if value == 0 or not math.isfinite(value):
-        return "0" if value == 0 else str(value)
-    if float(value).is_integer() and abs(value) < 1e15:
-        return f"{int(value):,}"
-    size = abs(value)
-    if size >= 1e7 or size < 1e-3:
-        return f"{value:.2e}"
-    digits = max(0, 2 - math.floor(math.log10(size)))
-    text = f"{value:,.{digits}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-Cell = Interval | int | float | str | None
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of numbers under named columns."""
-
-    title: str
-    columns: list[str]
-    rows: list[list[Cell]]
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One line of a panel, with the bounds of its interval where there are several seeds."""
-
-    name: str
-    x: list[float]
-    y: list[float | None]
-    low: list[float | None] = field(default_factory=list)
-    high: list[float | None] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, name: str, x: Sequence[float], found: Sequence[Interval]) -> "Curve":
-        """Draw means with their intervals."""
-        return cls(
-            name,
-            [float(each) for each in x],
-            [each.mean for each in found],
-            [each.low for each in found],
-            [each.high for each in found],
-        )
-
-
-@dataclass(frozen=True)
-class Lines:
-    """A panel of curves; an axis may be logarithmic."""
-
-    title: str
-    x: str
-    y: str
-    curves: list[Curve]
-    log_x: bool = False
-    log_y: bool = False
-    kind: Literal["lines"] = "lines"
-
-
-@dataclass(frozen=True)
-class Bars:
-    """A panel of bars, one a name."""
-
-    title: str
-    y: str
-    names: list[str]
-    values: list[Interval]
-    kind: Literal["bars"] = "bars"
-
-
-@dataclass(frozen=True)
-class Heat:
-    """A panel of shades: one value a row and column; None is left white."""
-
-    title: str
-    x: str
-    y: str
-    values: list[list[float | None]]
-    rows: list[str] = field(default_factory=list)  # names; numbers from 1 if there are none
-    columns: list[str] = field(default_factory=list)
-    numbered: bool = True  # False: rows and columns that nobody counts, such as pixels
-    kind: Literal["heat"] = "heat"
-
-
-Panel = Lines | Bars | Heat
 
 
 @dataclass(frozen=True)

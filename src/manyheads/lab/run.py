@@ -13,9 +13,9 @@ from manyheads.app.folder import versions
 from manyheads.errors import FolderError, InterruptedRunError, UsageError
 from manyheads.lab.bench import TRIALS, Bench, Say, Scale
 from manyheads.lab.catalogue import entry, find
-from manyheads.lab.figure import draw, require
 from manyheads.lab.findings import SCHEMA, Result
 from manyheads.lab.page import page
+from manyheads.lens.panel_plot import draw, require
 from manyheads.train.device import best_device, processor, set_threads
 
 RESULT: TypeAdapter[Result] = TypeAdapter(Result)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from manyheads.lens.colours import BAR, FAINT, INK, LINE, PAPER, TRACK
+from manyheads.lens.colours import BAR, FAINT, INK, LINE, PAPER, TRACK, signed_shade
 from manyheads.lens.fonts import Fonts
 from manyheads.lens.view import Matrix
 
@@ -102,6 +102,17 @@ class Canvas:
         self.write(x, y + 0.06, "0", va="center_baseline")
         self.matrix([[step / 63 for step in range(64)]], x + zero, y, 1.1, 0.11, 1.0)
         self.write(x + zero + 1.16, y + 0.06, f"{peak:.2f}", va="center_baseline")
+
+    def signed_scale(self, x: float, y: float, peak: float) -> None:
+        """Draw the key to the shades on both sides of 0."""
+        least = f"\N{MINUS SIGN}{peak:.2g}"
+        left = x + self.fonts.width([least], SMALL) + 0.06
+        self.write(x, y + 0.06, least, va="center_baseline")
+        for step in range(31):
+            colour = signed_shade((step - 15) / 15)
+            self.rectangle(left + step * 1.1 / 31, y, 1.1 / 31, 0.11, fc=colour, lw=0)
+        self.rectangle(left, y, 1.1, 0.11, fill=False, ec=LINE, lw=0.6)
+        self.write(left + 1.16, y + 0.06, f"{peak:.2g}", va="center_baseline")
 
     def bars(self, values: Sequence[float], x: float, y: float, step: float) -> None:
         """Draw probabilities as bars, one below the other, `step` apart; full length is 1 inch."""

@@ -23,10 +23,45 @@ NIGHT = (
     "#9bc6fe",
     "#c9e0fe",
 )
+# The same lightness at hue 50, for what speaks against: signed numbers have a hue for each side.
+AGAINST = (
+    "#fafafa",
+    "#f6daca",
+    "#efba9c",
+    "#e59a6f",
+    "#d67b44",
+    "#c45d0c",
+    "#a34b01",
+    "#823a00",
+    "#632b00",
+)
+AGAINST_NIGHT = (
+    "#171d26",
+    "#452919",
+    "#67391e",
+    "#8b4a23",
+    "#ae5d2b",
+    "#d07237",
+    "#ed8c52",
+    "#f4b28d",
+    "#f9d5c2",
+)
+# Okabe & Ito 2008: eight colours that colour-blind readers can tell apart; black comes last.
+IDENTITY = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 INK = "#1f2328"
 FAINT = "#6b7280"  # 4.8 : 1 on white
 LINE = "#d5d9e0"
 BAR, TRACK = "#8b93a1", "#eceef2"  # a probability, and the room it has
+
+
+def signed_shade(share: float) -> str:
+    """Blend the hue of what speaks for (above 0) or against (below): 1 and -1 are the darkest.
+
+    Examples:
+        >>> signed_shade(1), signed_shade(0), signed_shade(-1)
+        ('#013c79', '#fafafa', '#632b00')
+    """
+    return shade(abs(share), AGAINST if share < 0 else PAPER)
 
 
 def shade(share: float, ramp: tuple[str, ...] = PAPER) -> str:

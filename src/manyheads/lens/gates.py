@@ -27,10 +27,10 @@ def gate_maps(trace: Trace) -> list[GateMap]:
     A decoder that reads one token at a time wrote a record a token: these become one.
 
     Raises:
-        UsageError: the trace holds several examples.
+        UsageError: the trace holds several examples, or the recorder was full.
     """
     found: dict[Site, list[dict[str, Tensor]]] = {}
-    for record in trace:
+    for record in trace.complete():
         if not isinstance(record, RecurrentRecord):
             continue
         if len(record.x) != 1:

@@ -1,8 +1,8 @@
-"""The view model of a picture that was given a class: grids of tokens, maps, rollout."""
+"""The view model of a picture that was given a class: grids of tokens, maps, overlays."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -10,12 +10,14 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.lens.grids import Crop, GridView, grid_groups, grid_view, merge, window_boxes
+from manyheads.lens.panels import Figure
 from manyheads.lens.reading import BUDGET, Attention, Groups, attentions, side_limit
 from manyheads.lens.rollout import rollout, why_not
-from manyheads.lens.view import DECIMALS, MapView, Matrix, map_view
+from manyheads.lens.view import SCHEMA, MapView, Matrix, map_view, significant
 from manyheads.nn.places import Places
 from manyheads.nn.trace import Trace
 
+CELLS = 1024  # of an overlay on a grid of its own
 POOL = "pool"  # the stack of what asks the tokens at the end, with a query of its own
 
 
@@ -27,13 +29,31 @@ class ClassView:
     probability: float
 
 
-@dataclass(frozen=True)
-class RolloutView:
-    """How much of the answer comes from each token below the first layer, as attention tells it."""
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """A number for each token of a picture that tells what it has to do with the answer."""
 
+    name: str  # "relevance", "grad-cam", "integrated gradients"
     legend: str
-    grid: int
-    weights: list[float]  # of each token of the grid; they sum to 1
+    target: str | None  # the class that is explained; None: whatever the answer is
+    places: Places
+    values: Float[Tensor, " token"]  # of all tokens, or of those on the grid only
+    signed: bool = False  # negative numbers speak against
+    # What cells that are merged show, and how numbers are scaled: to what is easiest to read.
+    merged: Literal["sum", "mean"] = "sum"
+    scaled: Literal["share", "peak", "as they are"] = "as they are"
+
+
+@dataclass(frozen=True)
+class OverlayView:
+    """A number for every cell of a grid, to be laid over the picture."""
+
+    name: str  # "rollout", "relevance", "grad-cam", "integrated gradients"
+    legend: str
+    target: str | None  # the class that is explained; None: whatever the answer is
+    grid: int  # of the view's `grids`
+    weights: list[float]  # of each cell, row by row; tokens that stand nowhere have none
+    signed: bool = False  # negative numbers speak against
 
 
 @dataclass(frozen=True)
@@ -45,8 +65,9 @@ class ImageView:
     grids: list[GridView]
     classes: list[ClassView]  # the likeliest first
     maps: list[MapView]  # in the order in which they ran
-    rollout: RolloutView | None = None
+    overlays: list[OverlayView] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what one has to know
+    figures: list[Figure] = field(default_factory=list)  # what is to see beside maps
 
     def readers(self, found: MapView) -> list[int]:
         """Say which rows of a map the answer is read from: all, if no token is there for it."""
@@ -68,10 +89,10 @@ class ImageView:
         )
 
     def on_grid(self, grid: int | None, values: Sequence[float]) -> Matrix:
-        """Lay a value a token on its grid, and leave out the tokens that stand nowhere."""
+        """Lay values on a grid: of its cells, or of its tokens, of which some stand nowhere."""
         assert grid is not None
         found = self.grids[grid]
-        laid = values[len(found.extra) :]
+        laid = values[len(values) - found.rows * found.columns :]
         return [
             list(laid[first : first + found.columns])
             for first in range(0, len(laid), found.columns)
@@ -80,12 +101,14 @@ class ImageView:
     def to_json(self) -> dict[str, Any]:
         """Turn the view into what `json.dumps` takes."""
         return {
+            "schema": SCHEMA,
             "kind": "image",
             **vars(self),
             "grids": [asdict(found) for found in self.grids],
             "classes": [asdict(found) for found in self.classes],
             "maps": [vars(found) for found in self.maps],
-            "rollout": None if self.rollout is None else vars(self.rollout),
+            "figures": [found.to_json() for found in self.figures],
+            "overlays": [vars(found) for found in self.overlays],
         }
 
 
@@ -96,6 +119,8 @@ def image_view(
     height: int,
     classes: Sequence[tuple[str, float]],
     crop: Crop | None = None,
+    attributions: Sequence[Attribution] = (),
+    notes: Sequence[str] = (),
     budget: int = BUDGET,
 ) -> ImageView:
     """Describe one forward pass of a model over a picture.
@@ -109,34 +134,38 @@ def image_view(
         height: of the same.
         classes: labels and probabilities, the likeliest first.
         crop: what the model saw of the picture; all of it if None.
+        attributions: what explains the answer beside attention rollout, to become overlays.
+        notes: what one has to know about them.
         budget: the most weights of all maps together; of large grids they show groups of tokens.
 
     Raises:
-        UsageError: the trace holds no attention, or one that no picture belongs to.
+        UsageError: the trace holds no attention, and nothing else is given, or one that no
+            picture belongs to.
     """
     found = attentions(trace)
-    if not found:
+    if not found and not attributions:
         raise UsageError("The trace holds no attention: there is nothing to look at.")
     seen = crop or Crop(0, 0, width, height)
     limit = side_limit(found, budget)
     layout = _Layout(seen, limit)
     maps = [_map(each, layout, seen) for each in found]
-    view = ImageView(
+    layout.limit = max(limit, CELLS)  # a grid without a map costs little
+    layers = [each for each in found if each.site.stack != POOL]
+    pools = [each for each in found if each.site.stack == POOL]
+    reason = why_not(layers) if found else None
+    remarks = [] if reason is None else [f"Attention rollout is not defined here: {reason}."]
+    if layers and reason is None:
+        attributions = [_rollout(layers, pools[0] if pools else None), *attributions]
+    overlays = [_overlay(each, layout) for each in attributions]
+    return ImageView(
         width,
         height,
         layout.views,
         [ClassView(label, round(p, 6)) for label, p in classes],
         maps,
-        notes=layout.notes(),
+        overlays,
+        [*layout.notes(), *remarks, *notes],
     )
-    layers = [each for each in found if each.site.stack != POOL]
-    reason = why_not(layers)
-    if reason is not None:
-        view.notes.append(f"Attention rollout is not defined here: {reason}.")
-        return view
-    pools = [each for each in found if each.site.stack == POOL]
-    shown = _rollout(layers, pools[0] if pools else None, layout)
-    return replace(view, rollout=shown)
 
 
 class _Layout:
@@ -224,17 +253,29 @@ def _what(found: Attention, places: Places, key_places: Places) -> str:
     return f"{what}, as linear attention implies it" if found.implied else what
 
 
-def _rollout(layers: Sequence[Attention], pool: Attention | None, layout: _Layout) -> RolloutView:
+def _rollout(layers: Sequence[Attention], pool: Attention | None) -> Attribution:
     places = layers[0].places
     assert places is not None  # or there were no maps
     start, whence = _start(places, pool)
-    groups = layout.groups(places)
-    shares = torch.zeros(groups.count).index_add_(0, groups.index, rollout(layers, start))
     rest = f" with the {' and the '.join(places.extra)}" if places.extra else ""
-    return RolloutView(
-        f"attention rollout through {len(layers)} layers, {whence}; sums to 1{rest}",
-        layout.number(places),
-        shares.double().round(decimals=DECIMALS).tolist(),
+    legend = f"attention rollout through {len(layers)} layers, {whence}; sums to 1{rest}"
+    return Attribution("rollout", legend, None, places, rollout(layers, start))
+
+
+def _overlay(found: Attribution, layout: _Layout) -> OverlayView:
+    """Lay numbers of tokens on the cells of a grid."""
+    number, groups = layout.number(found.places), layout.groups(found.places)
+    extra = len(found.places.extra)
+    values = found.values[-(found.places.count - extra) :].float()
+    index = groups.index[extra:] - extra
+    cells = torch.zeros(groups.count - extra).index_add_(0, index, values)
+    if found.merged == "mean":
+        cells = cells / torch.bincount(index)
+    if found.scaled != "as they are":
+        whole = cells.sum() if found.scaled == "share" else cells.max()
+        cells = cells / whole if whole > 0 else cells
+    return OverlayView(
+        found.name, found.legend, found.target, number, significant(cells), found.signed
     )
 
 

@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.lens.canvas import SMALL, Canvas
-from manyheads.lens.colours import INK, shade
+from manyheads.lens.colours import INK, shade, signed_shade
 from manyheads.lens.fonts import Fonts
 from manyheads.lens.gallery import Gallery, peak_of
 from manyheads.lens.grids import Box, GridView
@@ -28,6 +28,9 @@ HEADLINE = 100  # characters
 BARS = 1.5  # probability bars with their numbers
 LINE = 0.17  # of notes
 GAP = 0.25  # between panels
+LINK = "#d55e00"  # of alignment: a vermilion that colour-blind eyes tell from the blues
+KEY = 0.4  # below a panel
+BESIDE = 4  # panels
 
 
 def plot_text(
@@ -57,7 +60,9 @@ def plot_text(
     title = cut(" ".join(title.split()), HEADLINE)
     chances = view.probabilities if kind.startswith("decoder") else []
     chances = chances if len(chances) == len(rows) else []  # rows may be groups of tokens
-    fonts = Fonts([title, large.legend, *rows, *columns, *view.notes])
+    linked = view.alignment if kind == "decoder cross" and len(rows) == len(view.output) else None
+    remarks = view.notes if linked is None else [f"Frames: {linked.legend}", *view.notes]
+    fonts = Fonts([title, large.legend, *rows, *columns, *remarks])
 
     # Measure first, so that the sheet fits what is written on it.
     cell = min(max(8.0 / len(columns), 0.15), 0.42)
@@ -83,12 +88,15 @@ def plot_text(
         (cell * len(columns), line * len(rows)),
         peak_of([matrix for row in matrices for matrix in row]),
     )
-    notes = _wrapped(view.notes, fonts, width - 2 * MARGIN)
+    notes = _wrapped(remarks, fonts, width - 2 * MARGIN)
     foot = bottom + 0.4 + gallery.height
     canvas = Canvas(width, foot + LINE * len(notes) + MARGIN, fonts)
     _head(canvas, title, large.legend)
     peak = peak_of([large.mean])
     canvas.matrix(large.mean, left, top, right - left, bottom - top, peak)
+    for row, column, _ in [] if linked is None else linked.links:
+        x, y = left + column * cell, top + row * line
+        canvas.rectangle(x, y, cell, line, fill=False, ec=LINK, lw=1.4)
     if line >= 0.25:
         _numbers(canvas, large.mean, left, top, (cell, line), peak, least=0.1)
     _row_labels(canvas, rows, left, top, line, size)
@@ -110,7 +118,7 @@ def plot_image(
     title: str = "",
     layer: int | None = None,
 ) -> None:
-    """Draw a picture under its tokens, its attention, rollout, classes, and every layer and head.
+    """Draw a picture under its tokens, its attention, overlays, classes, and every layer and head.
 
     Args:
         view: what to draw.
@@ -124,70 +132,114 @@ def plot_image(
         UsageError: the view has no such map, or the pixels are no picture.
         MissingExtraError: matplotlib, or a font for these texts, is not installed.
     """
-    large = view.maps[-1] if layer is None else _of_number(view.maps, layer)
-    assert large.column_grid is not None
-    grid = view.grids[large.column_grid]
+    large = _enlarged(view.maps, layer)
     names = [label(found.label) for found in view.classes]
-    legend = _image_legend(view, large)
+    legend = "" if large is None else _image_legend(view, large)
     title = cut(" ".join(title.split()), HEADLINE)
     image = _checked(pixels)
-    remarks = ([view.rollout.legend] if view.rollout else []) + view.notes
+    remarks = [each.legend for each in view.overlays] + view.notes
     remarks = [f"{each[0].upper()}{each[1:]}" for each in remarks]
     fonts = Fonts([title, legend, *names, *remarks])
 
-    # What is laid over the picture: the attention, and rollout where it is defined.
-    layers = [(grid, view.received(large, large.mean), "")]
-    if view.rollout is not None:
-        shown = view.rollout
-        layers.append((view.grids[shown.grid], view.on_grid(shown.grid, shown.weights), "rollout"))
+    # What is laid over the picture: the attention, and all that explains the answer.
+    laid = [
+        _Laid(view.grids[each.grid], view.on_grid(each.grid, each.weights), each.name, each.signed)
+        for each in view.overlays
+    ]
+    if large is not None:
+        laid.insert(0, _Laid(_columns(view, large), view.received(large, large.mean)))
 
     across = min(3.2 * view.width / view.height, 4.8)
     down = across * view.height / view.width
-    classes = MARGIN + (1 + len(layers)) * (across + GAP) + 0.1
+    beside = min(1 + len(laid), BESIDE)
+    classes = MARGIN + beside * (across + GAP) + 0.1
     bars = classes + fonts.width(names, 11.0) + 0.14
     headline = max(fonts.width([title], TITLE), fonts.width([legend], SMALL))
     width = max(bars + BARS, MARGIN + headline) + MARGIN
-    top = MARGIN + (0.4 if title else 0.0) + 0.4
-    bottom = top + down
-    gallery = Gallery(
-        fonts,
-        [_place(found) for found in view.maps],
-        [[view.received(found, each) for each in _thumbnails(found)] for found in view.maps],
-        view.maps.index(large),
-        width - 2 * MARGIN,
-        _extent(grid),
-        limit=1.1,
-    )
+    top = MARGIN + (0.4 if title else 0.0) + (0.4 if legend else 0.0)
+    below = -(-(1 + len(laid)) // beside) * (down + KEY)  # rows of pictures, with their keys
+    gallery = None
+    if large is not None:
+        gallery = Gallery(
+            fonts,
+            [_place(found) for found in view.maps],
+            [[view.received(found, each) for each in _thumbnails(found)] for found in view.maps],
+            view.maps.index(large),
+            width - 2 * MARGIN,
+            _extent(_columns(view, large)),
+            limit=1.1,
+        )
     notes = _wrapped(remarks, fonts, width - 2 * MARGIN)
-    foot = bottom + 0.4 + gallery.height
+    foot = top + below + (0.0 if gallery is None else gallery.height)
 
     canvas = Canvas(width, foot + LINE * len(notes) + MARGIN, fonts)
     _head(canvas, title, legend)
     bare = canvas.picture(image, MARGIN, top, across, down)
-    _outline(bare, view, grid.boxes)
-    if large.windows is not None:
-        _outline(bare, view, [b for window in large.windows for g in window for b in g], 1.6)
-    canvas.write(MARGIN, bottom + 0.16, _counted(view, large), va="center_baseline")
-    for number, (laid, weights, name) in enumerate(layers, 1):
-        left = MARGIN + number * (across + GAP)
-        peak = peak_of([weights])
-        _attention(canvas.picture(_pencil(image), left, top, across, down), view, laid, weights)
-        scale = across / view.width, down / view.height
-        if min(min(box[2] * scale[1], box[3] * scale[0]) for box in laid.boxes) >= 0.4:
-            for box, weight in zip(laid.boxes, [w for row in weights for w in row], strict=True):
-                x, y = (
-                    left + (box[1] + box[3] / 2) * scale[0],
-                    top + (box[0] + box[2] / 2) * scale[1],
-                )
-                _number(canvas, x, y, weight, peak)
-        canvas.scale(left, bottom + 0.1, peak)
-        canvas.write(left + across, bottom + 0.16, name, ha="right", va="center_baseline")
+    if large is not None:
+        _outline(bare, view, _columns(view, large).boxes)
+        if large.windows is not None:
+            _outline(bare, view, [b for window in large.windows for g in window for b in g], 1.6)
+        canvas.write(MARGIN, top + down + 0.16, _counted(view, large), va="center_baseline")
+    for number, each in enumerate(laid, 1):
+        left = MARGIN + number % beside * (across + GAP)
+        high = top + number // beside * (down + KEY)
+        _lay(canvas, view, image, each, left, high, across, down)
     step = min(0.4, down / max(len(names), 1))
     _row_labels(canvas, names, bars, top, step, 11.0)
     canvas.bars([found.probability for found in view.classes], bars, top, step)
-    gallery.draw(canvas, MARGIN, bottom + 0.4)
+    if gallery is not None:
+        gallery.draw(canvas, MARGIN, top + below)
     _write_notes(canvas, notes, foot)
     canvas.save(path)
+
+
+class _Laid(NamedTuple):
+    """Numbers to be laid over the picture."""
+
+    grid: GridView
+    weights: Matrix
+    name: str = ""
+    signed: bool = False
+
+
+def _enlarged(maps: Sequence[MapView], layer: int | None) -> MapView | None:
+    if layer is not None:
+        return _of_number(maps, layer)
+    return maps[-1] if maps else None
+
+
+def _columns(view: ImageView, found: MapView) -> GridView:
+    """The grid of a map's keys."""
+    assert found.column_grid is not None
+    return view.grids[found.column_grid]
+
+
+def _lay(
+    canvas: Canvas,
+    view: ImageView,
+    image: Tensor,
+    laid: _Laid,
+    left: float,
+    top: float,
+    across: float,
+    down: float,
+) -> None:
+    """Draw numbers below the picture, and the key to them."""
+    boxes, weights = laid.grid.boxes, [weight for row in laid.weights for weight in row]
+    peak = max(map(abs, weights), default=0.0) or 1.0
+    axes = canvas.picture(_pencil(image), left, top, across, down)
+    colour = signed_shade if laid.signed else shade
+    colours = [colour(weight / peak) for weight in weights]
+    _boxes(axes, view, boxes, facecolors=colours, linewidths=0, antialiaseds=False, zorder=-1)
+    scale = across / view.width, down / view.height
+    if min(min(box[2] * scale[1], box[3] * scale[0]) for box in boxes) >= 0.4:
+        for box, weight in zip(boxes, weights, strict=True):
+            x = left + (box[1] + box[3] / 2) * scale[0]
+            y = top + (box[0] + box[2] / 2) * scale[1]
+            _number(canvas, x, y, weight, peak)
+    draw_scale = canvas.signed_scale if laid.signed else canvas.scale
+    draw_scale(left, top + down + 0.1, peak)
+    canvas.write(left + across, top + down + 0.16, laid.name, ha="right", va="center_baseline")
 
 
 def _thumbnails(found: MapView) -> list[Matrix]:
@@ -204,8 +256,7 @@ def _place(found: MapView) -> str:
 
 
 def _counted(view: ImageView, found: MapView) -> str:
-    assert found.column_grid is not None
-    grid = view.grids[found.column_grid]
+    grid = _columns(view, found)
     what = "patches" if found.row_grid in (None, found.column_grid) else "keys"
     if grid.merged > 1:
         what = f"groups of {grid.merged} x {grid.merged} {what}"
@@ -246,13 +297,6 @@ def _outline(axes: "Axes", view: ImageView, boxes: Sequence[Box], width: float =
     """Draw the outlines of boxes, to be seen on dark and on light."""
     for colour, line in (("#00000060", 2.3 * width), ("#ffffffb0", width)):
         _boxes(axes, view, boxes, facecolors="none", edgecolors=colour, linewidths=line)
-
-
-def _attention(axes: "Axes", view: ImageView, grid: GridView, weights: Matrix) -> None:
-    """Draw the weight of each token below the picture."""
-    peak = peak_of([weights])
-    colours = [shade(weight / peak) for row in weights for weight in row]
-    _boxes(axes, view, grid.boxes, facecolors=colours, linewidths=0, antialiaseds=False, zorder=-1)
 
 
 def _boxes(axes: "Axes", view: ImageView, boxes: Sequence[Box], **look: Any) -> None:
@@ -361,7 +405,7 @@ def _numbers(
 
 
 def _number(canvas: Canvas, x: float, y: float, weight: float, peak: float) -> None:
-    ink = "white" if weight > 0.5 * peak else INK
+    ink = "white" if abs(weight) > 0.5 * peak else INK
     canvas.write(x, y, f"{weight:.2f}", 7.5, ink, ha="center", va="center_baseline")
 
 

@@ -26,11 +26,14 @@ BUDGET = 6_000_000  # weights in a view: a ViT-B/16 at 224 pixels has 5.6 millio
 
 
 class Piece(NamedTuple):
-    """Weights, and which tokens their rows and columns are."""
+    """Weights, and which tokens their rows and columns are; with where the record has them."""
 
     queries: Int[Tensor, " query"]
     keys: Int[Tensor, " key"]
     weights: Float[Tensor, "head query key"]
+    row: int  # of the batch: an example, or one of its windows
+    rows: Int[Tensor, " query"]  # the places of the queries in that row
+    columns: Int[Tensor, " key"]  # and of the keys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,20 +100,30 @@ class Attention:
         """Whether queries and keys are the same tokens."""
         return self.shape[0] == self.shape[1] and self.places == self.key_places
 
+    @property
+    def causal(self) -> bool:
+        """Whether the mask hides from each token what comes after it."""
+        mask = self.record.mask
+        if mask is None or mask.ndim < 2 or mask.shape[-1] != mask.shape[-2] != 1:
+            return False
+        return self.square and not bool(mask.triu(diagonal=1).any())
+
     def pieces(self) -> Iterator[Piece]:
         """Compute the map, a window or a few queries at a time."""
         queries, keys = self.shape
         if self.windows is not None:
             for window, places in enumerate(self.windows.places()):
-                inside = places >= 0  # the others are padding
+                (inside,) = torch.where(places >= 0)  # the others are padding
                 weights = _part(self.record, window, slice(None))[:, inside][:, :, inside]
-                yield Piece(places[inside], places[inside], weights)
+                tokens = places[inside]
+                yield Piece(tokens, tokens, weights, window, inside, inside)
             return
         step = max(PIECE // max(self.heads * keys, 1), 1)
         every = torch.arange(keys)
         for first in range(0, queries, step):
             rows = slice(first, min(first + step, queries))
-            yield Piece(torch.arange(rows.start, rows.stop), every, _part(self.record, 0, rows))
+            some = torch.arange(rows.start, rows.stop)
+            yield Piece(some, every, _part(self.record, 0, rows), 0, some, every)
 
     def merged(self, rows: Groups, columns: Groups) -> Float[Tensor, "head row column"]:
         """Compute the map over groups of tokens."""
@@ -138,10 +151,11 @@ def attentions(trace: Trace) -> list[Attention]:
     """List the recorded attentions, in the order in which they ran.
 
     Raises:
-        UsageError: the trace holds several examples, or several passes through one attention.
+        UsageError: the trace holds several examples, or several passes through one attention, or
+            the recorder was full.
     """
     found: dict[Site, Attention] = {}
-    for record in trace:
+    for record in trace.complete():
         if not is_attention(record):
             continue
         attention = Attention(record)
@@ -154,7 +168,7 @@ def attentions(trace: Trace) -> list[Attention]:
         if record.site in found:
             raise UsageError(
                 f"The trace holds several passes through {record.site}: record one forward pass, "
-                "for a translation the one that reads the whole output at once."
+                "or take one output out of a recorded search with lens.decoding.decoded."
             )
         found[record.site] = attention
     return list(found.values())

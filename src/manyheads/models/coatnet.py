@@ -18,6 +18,7 @@ from manyheads.models.parts import ACTIVATIONS, Activation
 from manyheads.nn.attention import MultiHeadAttention
 from manyheads.nn.block import AttentionBlock
 from manyheads.nn.depth import rising
+from manyheads.nn.features import keep_tokens
 from manyheads.nn.feedforward import FeedForward
 from manyheads.nn.grid import to_map, to_tokens
 from manyheads.nn.grid_block import GridBlock
@@ -118,6 +119,7 @@ class DownBlock(AttentionBlock):
         self, x: Float[Tensor, "batch token dim"], grid: tuple[int, int]
     ) -> Float[Tensor, "batch fewer wider"]:
         """Halve, mix tokens, then transform each."""
+        keep_tokens(x)
         see_through([self.pool])
         short, _ = to_tokens(self.shortcut(to_map(x, grid)))
         y, halved = to_tokens(self.pool(to_map(self.norm(x), grid)))

@@ -15,6 +15,7 @@ from manyheads.nn.convolution import (
     StemPool,
     initialise,
 )
+from manyheads.nn.features import keep_map
 from manyheads.nn.places import see_through
 from manyheads.nn.residual_block import Bottleneck, stages
 
@@ -86,9 +87,6 @@ class ResNetTokens(nn.Module):
             convolution=convolution,
             norm=norm,
         )
-        blocks = [part for part in self.stages.modules() if isinstance(part, Bottleneck)]
-        # What tokens are gathered by; all other convolutions read one place each.
-        self.path = (self.stem.convolution, self.pool, *(each.mix.convolution for each in blocks))
         dim = outputs[-1] if outputs else config.stem_width
         self.patches = PATCHES[config.patches](dim, config.patch, config.dim)
         initialise(self)
@@ -97,8 +95,10 @@ class ResNetTokens(nn.Module):
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch token dim"]:
         """Embed every patch of the feature map."""
-        see_through(self.path)
-        return self.patches(self.stages(self.pool(F.relu(self.stem(images)))))
+        see_through([self.stem.convolution])
+        x = self.stages(self.pool(F.relu(self.stem(images))))
+        keep_map(x)
+        return self.patches(x)
 
 
 class Hybrid(Vit):

@@ -11,6 +11,7 @@ from manyheads.models.parts import ACTIVATIONS, Activation
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.head import Head
 from manyheads.nn.linear import Linear
+from manyheads.nn.places import begin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,4 +77,5 @@ class Mlp(nn.Module):
                 f"but this perceptron has weights for {' x '.join(map(str, expected))}: resize "
                 "the images, or train one for their size."
             )
+        begin(images)
         return self.layers(images.flatten(1))

@@ -9,7 +9,9 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.nn.convolution import Convolution, NormedConvolution, StemPool, initialise
+from manyheads.nn.features import keep_map
 from manyheads.nn.head import Head
+from manyheads.nn.places import begin, see_through
 from manyheads.nn.residual_block import BasicBlock, Block, Bottleneck, stages
 
 BlockName = Literal["basic", "bottleneck"]
@@ -32,6 +34,7 @@ class HalvingStem(nn.Module):
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch dim row column"]:
         """Convolve, bend, pool."""
+        see_through([self.convolution.convolution])
         return self.pool(F.relu(self.convolution(images)))
 
 
@@ -46,6 +49,7 @@ class PlainStem(nn.Module):
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch dim row column"]:
         """Convolve, bend."""
+        see_through([self.convolution.convolution])
         return F.relu(self.convolution(images))
 
 
@@ -115,7 +119,10 @@ class ResNet(nn.Module):
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch dim row column"]:
         """Give the feature map that the mean is taken of."""
-        return self.stages(self.stem(images))
+        begin(images)
+        x = self.stages(self.stem(images))
+        keep_map(x)
+        return x
 
 
 def check_stages(

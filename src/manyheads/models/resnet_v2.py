@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.models.resnet import check_stages
 from manyheads.nn.convolution import StandardisedConvolution, StemPool, initialise
+from manyheads.nn.features import keep_map
 from manyheads.nn.head import Head
+from manyheads.nn.places import begin, see_through
 from manyheads.nn.residual_block import PreActivationBottleneck, stages
 
 
@@ -92,4 +94,8 @@ class ResNetV2(nn.Module):
         self, images: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch dim row column"]:
         """Give the feature map that the mean is taken of."""
-        return F.relu(self.norm(self.stages(self.pool(self.stem(images)))))
+        begin(images)
+        see_through([self.stem])
+        x = F.relu(self.norm(self.stages(self.pool(self.stem(images)))))
+        keep_map(x)
+        return x

@@ -19,6 +19,7 @@ from manyheads.models.parts import CELLS, SCORES, CellName, ScoreName
 from manyheads.nn import initial
 from manyheads.nn.alignment import GlobalAttention, NoAttention, Source, keep_scores
 from manyheads.nn.dropout import Dropout
+from manyheads.nn.flow import keep_flow
 from manyheads.nn.linear import Linear
 from manyheads.nn.masks import padding_mask
 from manyheads.nn.readout import Readout, logits
@@ -221,14 +222,17 @@ class FedDecoder(nn.Module):
         self, x: Float[Tensor, "batch target dim"], states: list[State], source: Source
     ) -> Float[Tensor, "batch target dim"]:
         """Read a target step by step; return its attentional vectors."""
-        seen, vectors, scores = torch.zeros_like(x[:, 0]), [], []
+        seen, vectors = torch.zeros_like(x[:, 0]), []
+        scores, contexts = [], []
         for token in x.unbind(dim=1):
             hidden, states = self.stack.step(torch.cat((token, seen), dim=-1), states)
             scores.append(self.attention.scores(hidden[:, None], source))
-            seen = self.attention.answer(hidden[:, None], scores[-1], source)[:, 0]
+            contexts.append(self.attention.context(scores[-1], source))
+            seen = self.attention.join(contexts[-1], hidden[:, None])[:, 0]
             vectors.append(seen)
         # One record for the whole target, as other attentions have.
-        keep_scores(torch.cat(scores, dim=2), source.mask, site=self.attention.site)
+        flow = keep_flow(source.values, *contexts)
+        keep_scores(torch.cat(scores, dim=2), source.mask, site=self.attention.site, flow=flow)
         return torch.stack(vectors, dim=1)
 
     def step(

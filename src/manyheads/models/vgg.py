@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.nn.convolution import initialise
 from manyheads.nn.dropout import Dropout
+from manyheads.nn.features import keep_map
 from manyheads.nn.head import Head
 from manyheads.nn.linear import Linear
+from manyheads.nn.places import begin, see_through
 
 GRID = 7  # rows and columns that the first fully connected layer sees: 224 / 2^5
 
@@ -112,7 +114,15 @@ class Vgg(nn.Module):
     ) -> Float[Tensor, "batch dim row column"]:
         """Give the feature map behind the last halving."""
         _check_size(images.shape[2], images.shape[3], len(self.config.depths))
-        return self.layers(images)
+        begin(images)
+        x = images
+        *layers, halving = self.layers
+        for layer in layers:
+            see_through(layer if isinstance(layer, nn.Sequential) else [layer])
+            x = layer(x)
+        keep_map(x)
+        see_through([halving])
+        return halving(x)
 
 
 def _check_size(height: int, width: int, halvings: int) -> None:

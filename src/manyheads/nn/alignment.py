@@ -12,7 +12,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manyheads.nn.attention import normalise
+from manyheads.nn.flow import Flow, keep_flow
 from manyheads.nn.linear import Linear
+from manyheads.nn.moments import Moment
 from manyheads.nn.trace import Site, active, refuse_compiled
 
 
@@ -23,6 +25,8 @@ class ScoreRecord:
     site: Site
     scores: Float[Tensor, "batch head query key"]
     mask: Bool[Tensor, "..."] | None
+    moment: Moment | None = None  # of a search
+    flow: Flow | None = None  # of a recorder of gradients
 
     @property
     def weights(self) -> Float[Tensor, "batch head query key"]:
@@ -35,8 +39,9 @@ def keep_scores(
     mask: Bool[Tensor, "..."] | None = None,
     *,
     site: Site,
+    flow: Flow | None = None,
 ) -> None:
-    """Record scores of any origin, if a recorder is open.
+    """Record scores of any origin, if a recorder is open; `flow` is what their weights mixed.
 
     Raises:
         UsageError: a recorder is open while torch.compile traces the model.
@@ -45,7 +50,7 @@ def keep_scores(
     if trace is not None:
         if torch.compiler.is_compiling():
             refuse_compiled()
-        trace.records.append(ScoreRecord(site, scores.detach(), mask))
+        trace.add(ScoreRecord(site, scores.detach(), mask, trace.moment, flow))
 
 
 class AdditiveScore(nn.Module):
@@ -135,14 +140,16 @@ class GlobalAttention(nn.Module):
         """Compare states with the source; the 1 is the head that other attentions have many of."""
         return self.score(query, source.keys)[:, None]
 
-    def answer(
-        self,
-        query: Float[Tensor, "batch query size"],
-        scores: Float[Tensor, "batch 1 query key"],
-        source: Source,
+    def context(
+        self, scores: Float[Tensor, "batch 1 query key"], source: Source
+    ) -> Float[Tensor, "batch query value"]:
+        """Weigh the source by the scores."""
+        return normalise(scores, source.mask)[:, 0] @ source.values
+
+    def join(
+        self, context: Float[Tensor, "batch query value"], query: Float[Tensor, "batch query size"]
     ) -> Float[Tensor, "batch query out"]:
-        """Weigh the source by the scores, and join it to the states."""
-        context = normalise(scores, source.mask)[:, 0] @ source.values
+        """Join what the source says to the states."""
         return self.combine(torch.cat((context, query), dim=-1)).tanh()
 
     def forward(
@@ -150,8 +157,10 @@ class GlobalAttention(nn.Module):
     ) -> Float[Tensor, "batch query out"]:
         """Let states look at a source: those of a whole target, or of all beams at one step."""
         scores = self.scores(query, source)
-        keep_scores(scores, source.mask, site=self.site)
-        return self.answer(query, scores, source)
+        context = self.context(scores, source)
+        flow = keep_flow(source.values, context)
+        keep_scores(scores, source.mask, site=self.site, flow=flow)
+        return self.join(context, query)
 
 
 class NoAttention(nn.Module):

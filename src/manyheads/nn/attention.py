@@ -16,7 +16,9 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.flow import Flow, keep_flow
 from manyheads.nn.linear import Linear
+from manyheads.nn.moments import Moment
 from manyheads.nn.places import Places
 from manyheads.nn.trace import Site, active, refuse_compiled
 from manyheads.nn.windows import Windows
@@ -68,6 +70,8 @@ class AttentionRecord:
     windows: Windows | None = None  # which tokens are meant, where each window is a batch row
     tokens: Places | None = None  # where they stand in a picture
     keys: Places | None = None  # where keys stand that are not the tokens themselves
+    moment: Moment | None = None  # of a search
+    flow: Flow | None = None  # of a recorder of gradients
 
     @property
     def weights(self) -> Float[Tensor, "batch head query key"]:
@@ -81,6 +85,20 @@ class AttentionRecord:
         return self.weights if self.windows is None else self.windows.spread(self.weights)
 
 
+@dataclass(frozen=True, slots=True)
+class CachedRecord:
+    """What a recorder keeps of self-attention in one step of a search: only what is new.
+
+    The other keys are in the records before it. Each step's keys as they lie in the cache would
+    be a copy of the cache, as beams are put in another order.
+    """
+
+    site: Site
+    q: Float[Tensor, "row head 1 size"]
+    k: Float[Tensor, "row head 1 size"]
+    moment: Moment
+
+
 def attend(
     q: Float[Tensor, "batch head query size"],
     k: Float[Tensor, "batch head key size"],
@@ -92,21 +110,36 @@ def attend(
     site: Site = Site(),
     windows: Windows | None = None,
     keys: Places | None = None,
+    new: Float[Tensor, "batch head 1 size"] | None = None,
 ) -> Float[Tensor, "batch head query value"]:
     """Compute softmax(QK^T / sqrt(d_k)) V, equation (1), with the fused kernel where that is fast.
 
     An open recorder only keeps q and k, so looking never changes the answer. `windows` says for
-    the record which tokens the rows of the batch are, `keys` where keys of their own stand.
+    the record which tokens the rows of the batch are, `keys` where keys of their own stand, `new`
+    which of the keys a step of decoding has added.
 
     Raises:
         UsageError: a recorder is open while torch.compile traces the model.
     """
     trace = active()
+    if trace is not None and torch.compiler.is_compiling():
+        refuse_compiled()
+    out = _mix(q, k, v, mask, bias, dropout)
     if trace is not None:
-        if torch.compiler.is_compiling():
-            refuse_compiled()
-        compared = (q.detach(), k.detach(), mask, None if bias is None else bias.detach())
-        trace.records.append(AttentionRecord(site, *compared, windows, trace.here, keys))
+        if new is not None and trace.moment is not None:
+            trace.add(CachedRecord(site, q.detach(), new.detach(), trace.moment))
+        else:
+            compared = (q.detach(), k.detach(), mask, None if bias is None else bias.detach())
+            places = (trace.here, keys)
+            flow = keep_flow(v, out)
+            trace.add(AttentionRecord(site, *compared, windows, *places, trace.moment, flow))
+    return out
+
+
+def _mix(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, dropout: float
+) -> Tensor:
+    """Answer, by the kernel or the formula."""
     if dropout == 0.0 and _formula_is_faster(q, k):
         return attention_weights(q, k, mask, bias) @ v
     allowed = mask
@@ -232,7 +265,7 @@ class MultiHeadAttention(nn.Module):
         q, k, v = (self._split(part) for part in new.chunk(3, dim=-1))
         q, k = self.rotate(q, cache.length), self.rotate(k, cache.length)
         cache = cache.append(k, v)
-        return self._attend(q, cache.keys, cache.values, None).view_as(x), cache
+        return self._attend(q, cache.keys, cache.values, None, new=k).view_as(x), cache
 
     def _attend(
         self,
@@ -243,10 +276,20 @@ class MultiHeadAttention(nn.Module):
         bias: Float[Tensor, "..."] | None = None,
         windows: Windows | None = None,
         keys: Places | None = None,
+        new: Tensor | None = None,
     ) -> Float[Tensor, "batch token output"]:
         dropout = self.dropout if self.training else 0.0
         heads = attend(
-            q, k, v, mask, bias, dropout=dropout, site=self.site, windows=windows, keys=keys
+            q,
+            k,
+            v,
+            mask,
+            bias,
+            dropout=dropout,
+            site=self.site,
+            windows=windows,
+            keys=keys,
+            new=new,
         )
         heads = heads.transpose(1, 2).flatten(2)  # batch head token size -> batch token dim
         return self.out(heads)

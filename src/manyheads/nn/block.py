@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from manyheads.nn.attention import KeyValue, MultiHeadAttention
 from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.features import keep_tokens
 from manyheads.nn.residual import PostNorm, PreNorm
 
 ResidualFactory = Callable[[], PostNorm | PreNorm]
@@ -32,6 +33,7 @@ class EncoderBlock(AttentionBlock):
         self, x: Float[Tensor, "batch token dim"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "batch token dim"]:
         """Mix tokens, then transform each."""
+        keep_tokens(x)
         x = self.around_attention(x, lambda y: self.attention(y, mask))
         return self.around_feedforward(x, self.feedforward)
 

@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from manyheads.nn.places import see_through
+
 Padding = Literal["symmetric", "same"]
 
 
@@ -125,6 +127,7 @@ class StemPool(nn.Module):
         self, x: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch channel rows columns"]:
         """Halve height and width."""
+        see_through([self])
         return F.max_pool2d(self.pad(x), self.kernel_size, self.stride)
 
 

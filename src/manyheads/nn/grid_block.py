@@ -4,6 +4,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.nn.block import AttentionBlock, ResidualFactory
+from manyheads.nn.features import keep_tokens
 
 
 class GridBlock(AttentionBlock):
@@ -25,5 +26,6 @@ class GridBlock(AttentionBlock):
         self, x: Float[Tensor, "batch token dim"], grid: tuple[int, int]
     ) -> Float[Tensor, "batch token dim"]:
         """Mix tokens, then transform each."""
+        keep_tokens(x)
         x = self.around_attention(x, lambda y: self.attention(y, grid))
         return self.around_feedforward(x, self.feedforward)

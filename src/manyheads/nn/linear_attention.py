@@ -12,6 +12,8 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.nn.attention import MultiHeadAttention
+from manyheads.nn.flow import Flow, keep_flow
+from manyheads.nn.moments import Moment
 from manyheads.nn.places import Places
 from manyheads.nn.trace import Site, active, refuse_compiled
 from manyheads.nn.windows import Windows
@@ -61,6 +63,8 @@ class ImpliedRecord:
     mask: Bool[Tensor, "..."] | None
     tokens: Places | None = None  # where they stand in a picture
     keys: Places | None = None  # where keys stand that are not the tokens themselves
+    moment: Moment | None = None  # of a search
+    flow: Flow | None = None  # of a recorder of gradients
 
     @property
     def weights(self) -> Float[Tensor, "batch head query key"]:
@@ -80,6 +84,7 @@ class LinearAttention(MultiHeadAttention):
         bias: Float[Tensor, "..."] | None = None,
         windows: Windows | None = None,
         keys: Places | None = None,
+        new: Tensor | None = None,
     ) -> Float[Tensor, "batch token output"]:
         if bias is not None or (mask is not None and mask.shape[-2] != 1):
             raise UsageError(
@@ -87,11 +92,13 @@ class LinearAttention(MultiHeadAttention):
                 "differs from query to query (a causal one): use softmax attention there."
             )
         trace = active()
-        if trace is not None:
-            if torch.compiler.is_compiling():
-                refuse_compiled()
-            site = replace(self.site, kind=f"{self.site.kind} (implied)")
-            kept = ImpliedRecord(site, q.detach(), k.detach(), mask, trace.here, keys)
-            trace.records.append(kept)
+        if trace is not None and torch.compiler.is_compiling():
+            refuse_compiled()
         heads = linear_attend(q, k, v, mask)
+        if trace is not None:
+            site = replace(self.site, kind=f"{self.site.kind} (implied)")
+            compared = (q.detach(), k.detach(), mask)
+            flow = keep_flow(v, heads)
+            places = (trace.here, keys)
+            trace.add(ImpliedRecord(site, *compared, *places, trace.moment, flow))
         return self.out(heads.transpose(1, 2).flatten(2))

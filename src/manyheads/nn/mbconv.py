@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.nn.depth import StochasticDepth
+from manyheads.nn.features import keep_map
 from manyheads.nn.places import see_through
 
 
@@ -70,7 +71,9 @@ class MBConv(nn.Module):
     ) -> Float[Tensor, "batch output out_row out_column"]:
         """Add the branch to the map."""
         see_through(self.layers)  # the shortcut sees no more
-        return self.shortcut(x) + self.drop_path(self.layers(x))
+        x = self.shortcut(x) + self.drop_path(self.layers(x))
+        keep_map(x)
+        return x
 
 
 def shrink(

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from manyheads.nn.dropout import Dropout
+from manyheads.nn.moments import Moment
 from manyheads.nn.trace import Site, active
 
 State = tuple[Tensor, ...]  # (hidden,), or of an LSTM (hidden, cell); each (row, hidden)
@@ -117,6 +118,7 @@ class RecurrentRecord:
     weights: Weights
     lengths: Int[Tensor, " batch"] | None  # tokens that are not padding; all if None
     backward: bool
+    moment: Moment | None = None  # of a search
 
     @property
     def gates(self) -> dict[str, Float[Tensor, "batch token hidden"]]:
@@ -226,7 +228,7 @@ class Recurrent(nn.Module):
             return
         divided = tuple(self._divided(each.detach()) for each in state)
         for direction, weights in enumerate(self.weights):
-            trace.records.append(
+            trace.add(
                 RecurrentRecord(
                     self.sites[direction],
                     self.cell,
@@ -235,6 +237,7 @@ class Recurrent(nn.Module):
                     Weights(*(each.detach() for each in weights)),
                     lengths,
                     backward=direction == 1,
+                    moment=trace.moment,
                 )
             )
 

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.nn.convolution import ConvolutionFactory, NormedConvolution, NormFactory
+from manyheads.nn.places import see_through
 
 
 class BasicBlock(nn.Module):
@@ -40,6 +41,7 @@ class BasicBlock(nn.Module):
         self, x: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch output rows columns"]:
         """Convolve twice, add the shortcut, bend."""
+        see_through([self.first.convolution, self.second.convolution])
         y = self.second(F.relu(self.first(x)))
         return F.relu(y + self.shortcut(x))
 
@@ -74,6 +76,7 @@ class Bottleneck(nn.Module):
         self, x: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch output rows columns"]:
         """Reduce, mix, expand, add the shortcut, bend."""
+        see_through([self.mix.convolution])  # the others read one place each
         y = self.expand(F.relu(self.mix(F.relu(self.reduce(x)))))
         return F.relu(y + self.shortcut(x))
 
@@ -109,6 +112,7 @@ class PreActivationBottleneck(nn.Module):
         self, x: Float[Tensor, "batch channel height width"]
     ) -> Float[Tensor, "batch output rows columns"]:
         """Reduce, mix, expand, each behind its norm; add the shortcut."""
+        see_through([self.mix])  # the others read one place each
         y = F.relu(self.norm1(x))
         past = x if self.shortcut is None else self.shortcut(y)
         y = self.mix(F.relu(self.norm2(self.reduce(y))))

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from manyheads.nn.features import keep_map
 from manyheads.nn.places import see_through
 
 
@@ -33,4 +34,6 @@ class ConvStem(nn.Module):
         Computed with the channel last, which convolutions in bf16 prefer and tokens are anyway.
         """
         see_through(self.layers)
-        return self.layers(images.contiguous(memory_format=torch.channels_last))
+        x = self.layers(images.contiguous(memory_format=torch.channels_last))
+        keep_map(x)
+        return x

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Curve, Findings, Heat, Lines, Table, number
+from manyheads.lab.findings import Findings
+from manyheads.lens.panels import Curve, Heat, Lines, Table, number
 
 BASE = 10000.0
 

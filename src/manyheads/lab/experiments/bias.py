@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Curve, Findings, Lines, Table, interval, number, verdict
+from manyheads.lab.findings import Findings, interval, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.pictures import (
     accuracy,
@@ -20,6 +20,7 @@ from manyheads.lab.pictures import (
     tensors,
     training,
 )
+from manyheads.lens.panels import Curve, Lines, Table, number
 from manyheads.models.mlp import MlpConfig
 from manyheads.models.presets import Config
 from manyheads.models.resnet import ResNet

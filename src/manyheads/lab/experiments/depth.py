@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Curve, Findings, Lines, Table, interval, number
+from manyheads.lab.findings import Findings, interval
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.symbols import BATCH, FIRST, Asked, asking, looking_back
+from manyheads.lens.panels import Curve, Lines, Table, number
 from manyheads.models.parts import Norm
 from manyheads.models.tagger import AttentiveContext, EncoderTaggerConfig, Tagger
 from manyheads.nn.block import EncoderBlock

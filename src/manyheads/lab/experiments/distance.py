@@ -6,21 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Curve, Findings, Heat, Lines, Table, interval, number, verdict
+from manyheads.lab.findings import Findings, interval, verdict
 from manyheads.lab.learn import fresh, learn
-from manyheads.lab.measures import (
-    distances_by_layer,
-    layers_needed,
-    likeness,
-    outputs,
-    pooled,
-    probe,
-    receptive_field,
-    seen,
-)
 from manyheads.lab.pictures import (
     accuracy,
     cifar,
@@ -31,6 +21,12 @@ from manyheads.lab.pictures import (
     tensors,
     training,
 )
+from manyheads.lens.distance import distances_by_layer
+from manyheads.lens.likeness import likeness
+from manyheads.lens.panels import Curve, Heat, Lines, Table, number
+from manyheads.lens.probe import probe
+from manyheads.lens.receptive import layers_needed, receptive_field, seen
+from manyheads.lens.states import CONVOLUTIONS, outputs, pooled
 from manyheads.models.resnet import ResNet
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.nn.convolution import Convolution
@@ -110,12 +106,10 @@ def fields(numbers: tuple[int, ...]) -> Measured:
     }
 
 
-def parts(model: nn.Module) -> list[nn.Module]:
-    """What is compared: the ViT's blocks; the ResNet's stem and blocks."""
-    if isinstance(model, Vit):
-        return list(model.encoder.blocks)
-    assert isinstance(model, ResNet)
-    return [model.stem, *(part for part in model.modules() if isinstance(part, BasicBlock))]
+def compared(model: nn.Module, pictures: Tensor) -> list[Tensor]:
+    """What the ViT's blocks answer; the ResNet's stem and blocks."""
+    found = outputs(model, pictures)
+    return [each.x.float().cpu() for each in found if each.layer or each.stack == CONVOLUTIONS]
 
 
 def vit(size: Size) -> VitConfig:
@@ -127,7 +121,8 @@ def reach(model: ResNet) -> list[int]:
     """The receptive field of the stem and of each block, in pixels of a row."""
     model = model.double().eval()
     pictures = torch.rand(1, 3, 33, 97, dtype=torch.float64)
-    found, places = [], parts(model)
+    blocks = [part for part in model.modules() if isinstance(part, BasicBlock)]
+    found, places = [], [model.stem, *blocks]
     for last in range(len(places)):
         part = nn.Sequential(*places[: last + 1])
         with torch.no_grad():
@@ -149,7 +144,7 @@ def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     few = pictures[: size.compared]
     found: Measured = {}
     if isinstance(model, Vit):
-        found["distance at first"] = distances_by_layer(model, few, model.config.grid, size.patch)
+        found["distance at first"] = distances_by_layer(model, few)
     learn(
         model,
         classifying(train, valid.select(torch.arange(10).numpy()), how, seed=seed),
@@ -158,12 +153,11 @@ def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     )
     found["accuracy"] = accuracy(model, pictures, labels)
     if isinstance(model, Vit):
-        found["distance"] = distances_by_layer(model, few, model.config.grid, size.patch)
-    layers = outputs(model, parts(model), few)
-    found["likeness"] = likeness(layers)
+        found["distance"] = distances_by_layer(model, few)
+    found["likeness"] = likeness(compared(model, few))
     known, classes = tensors(some(train, size.probed, 0))
-    knows = [pooled(each) for each in outputs(model, parts(model), known)]
-    asked = [pooled(each) for each in outputs(model, parts(model), pictures)]
+    knows = [pooled(each) for each in compared(model, known)]
+    asked = [pooled(each) for each in compared(model, pictures)]
     found["probe"] = [
         probe(a, classes.cpu(), b, labels.cpu()) for a, b in zip(knows, asked, strict=True)
     ]

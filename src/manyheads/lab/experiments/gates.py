@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Bars, Findings, Heat, Table, interval, number, verdict
+from manyheads.lab.findings import Findings, interval, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.symbols import BATCH, FIRST, asking, keeping
+from manyheads.lens.panels import Bars, Heat, Table, number
 from manyheads.models.tagger import RecurrentTaggerConfig
 from manyheads.nn.recurrent import RecurrentRecord
 from manyheads.nn.trace import record

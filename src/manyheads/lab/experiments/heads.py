@@ -7,10 +7,11 @@ import torch
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
 from manyheads.lab.dates import dates, translating_dates
-from manyheads.lab.findings import Curve, Findings, Lines, Table, interval, number, verdict
+from manyheads.lab.findings import Findings, interval, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.symbols import BATCH, FIRST, asking, looking_back
 from manyheads.lab.timing import best_of
+from manyheads.lens.panels import Curve, Lines, Table, number
 from manyheads.models.tagger import EncoderTaggerConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.nn.attention import MultiHeadAttention

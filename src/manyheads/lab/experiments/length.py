@@ -5,9 +5,10 @@ from functools import partial
 
 from manyheads.data.tokenizer import Tokenizers
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Findings, Lines, curves, interval, number, table, verdict
+from manyheads.lab.findings import Findings, curves, interval, table, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.symbols import Symbols, copying, random_texts
+from manyheads.lens.panels import Lines, number
 from manyheads.models.presets import Config
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.transformer import TransformerConfig

@@ -11,9 +11,10 @@ from manyheads.decode.constraints import Banned
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.step import Step
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Curve, Findings, Lines, Table, number
+from manyheads.lab.findings import Findings
 from manyheads.lab.learn import fresh
 from manyheads.lab.timing import best_of
+from manyheads.lens.panels import Curve, Lines, Table, number
 from manyheads.models.presets import Config
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.transformer import TransformerConfig

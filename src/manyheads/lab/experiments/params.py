@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Bars, Curve, Findings, Interval, Lines, Table, number
+from manyheads.lab.findings import Findings
+from manyheads.lens.panels import Bars, Curve, Interval, Lines, Table, number
 from manyheads.models.build import build
 from manyheads.models.presets import preset
 from manyheads.nn.attention import MultiHeadAttention

@@ -7,7 +7,8 @@ from functools import partial
 import torch
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Curve, Findings, Heat, Lines, Table, number
+from manyheads.lab.findings import Findings
+from manyheads.lens.panels import Curve, Heat, Lines, Table, number
 from manyheads.nn.patch import ConvPatches, LinearPatches, patchify
 from manyheads.streams import stream
 

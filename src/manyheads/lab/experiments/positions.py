@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Cell, Curve, Findings, Lines, Table, interval, number
+from manyheads.lab.findings import Findings, interval
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.symbols import BATCH, FIRST, asking, looking_back
+from manyheads.lens.panels import Cell, Curve, Lines, Table, number
 from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
 from manyheads.models.parts import TokenPositions
 from manyheads.models.presets import Config

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Findings, Lines, curves, interval, number, table, verdict
+from manyheads.lab.findings import Findings, curves, interval, table, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.symbols import BATCH, FIRST, Asked, asking, keeping
+from manyheads.lens.panels import Lines, number
 from manyheads.models.presets import Config
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig, Tagger
 from manyheads.tasks.tokenwise import TokenTrainConfig

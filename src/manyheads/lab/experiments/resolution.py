@@ -8,10 +8,11 @@ from functools import partial
 import torch
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Curve, Findings, Lines, Table, interval, number, verdict
+from manyheads.lab.findings import Findings, interval, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.pictures import cifar, classifying, small_resnet, small_vit, some, training
 from manyheads.lab.timing import best_of, saved_bytes
+from manyheads.lens.panels import Curve, Lines, Table, number
 from manyheads.models.presets import Config
 from manyheads.models.swin import SwinConfig
 

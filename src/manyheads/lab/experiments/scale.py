@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Curve, Findings, Lines, Table, interval, number, verdict
+from manyheads.lab.findings import Findings, interval, verdict
+from manyheads.lens.panels import Curve, Lines, Table, number
 from manyheads.nn.attention import attention_weights, normalise
 from manyheads.streams import stream
 

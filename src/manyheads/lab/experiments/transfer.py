@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manyheads.data.images import ImageSet
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Curve, Findings, Lines, Table, interval, number, verdict
+from manyheads.lab.findings import Findings, interval, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.pictures import (
     COLOURS,
@@ -22,6 +22,7 @@ from manyheads.lab.pictures import (
     tensors,
     training,
 )
+from manyheads.lens.panels import Curve, Lines, Table, number
 from manyheads.models.resize import POSITIONS, resize
 from manyheads.models.vit import VitConfig
 from manyheads.train.checkpoint import tensors as weights

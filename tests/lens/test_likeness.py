@@ -1,0 +1,89 @@
+"""Centred kernel alignment, worked out by hand."""
+
+import pytest
+import torch
+
+from manyheads.lens.likeness import (
+    cka,
+    likeness,
+    likeness_figures,
+    on_one_grid,
+    unbiased_cka,
+)
+from manyheads.lens.panels import Heat
+from manyheads.lens.states import LayerState
+from manyheads.nn.places import Axis, Places
+
+
+def test_cka() -> None:
+    """1 for what is turned, moved and scaled; 0 for what is orthogonal; by hand in between."""
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(20, 6, generator=random, dtype=torch.float64)
+    turn, _ = torch.linalg.qr(torch.randn(6, 6, generator=random, dtype=torch.float64))
+    assert cka(x, 3 * x @ turn + 7) == 1.0 or abs(cka(x, 3 * x @ turn + 7) - 1) < 1e-9
+    a = torch.tensor([[1.0], [1.0], [-1.0], [-1.0]])
+    b = torch.tensor([[1.0], [-1.0], [1.0], [-1.0]])
+    assert abs(cka(a, b)) < 1e-12
+    # a alone against a and b together: ||a^T [a b]||^2 / (||a^T a|| ||[a b]^T [a b]||) = 1 / root 2
+    assert abs(cka(a, torch.cat((a, b), dim=1)) - 0.5**0.5) < 1e-9
+    table = likeness([a, b])
+    assert abs(table[0][0] - 1) < 1e-12
+    assert table[0][1] == table[1][0]
+
+
+def test_unbiased_cka_by_its_sums() -> None:
+    """The U-centred inner product equals the sums of Song et al. 2012, equation 5."""
+    random = torch.Generator().manual_seed(1)
+    x = torch.randn(9, 4, generator=random, dtype=torch.float64)
+    y = x @ torch.randn(4, 3, generator=random, dtype=torch.float64)
+
+    def hsic(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        k, m, n = (a @ a.T).fill_diagonal_(0), (b @ b.T).fill_diagonal_(0), len(a)
+        between = 2 / (n - 2) * (k @ m).sum()
+        return (k @ m).trace() + k.sum() * m.sum() / ((n - 1) * (n - 2)) - between
+
+    wanted = hsic(x, y) / (hsic(x, x) * hsic(y, y)).sqrt()
+    assert unbiased_cka(x, y) == pytest.approx(wanted.item(), abs=1e-12)
+    assert unbiased_cka(x, 2 * x + 5) == pytest.approx(1.0)
+
+
+def test_few_examples_in_many_dimensions_do_not_look_alike() -> None:
+    """Noise against noise: the plain estimate says 0.9 each time, the unbiased one 0 on average."""
+    random = torch.Generator().manual_seed(0)
+    pairs = torch.randn(40, 2, 10, 500, generator=random)
+    assert min(cka(x, y) for x, y in pairs) > 0.8
+    assert abs(sum(unbiased_cka(x, y) for x, y in pairs) / len(pairs)) < 0.05
+
+
+def test_finer_grids_are_averaged() -> None:
+    """A 4 x 4 map beside 2 x 2 patches behind a class token: four means of four."""
+    fine = torch.arange(16.0).view(1, 1, 4, 4)
+    places = Places((4, 4), Axis(2, 0, 2, 2), Axis(2, 0, 2, 2), ("class token",))
+    coarse = torch.tensor([[[9.0], [1.0], [2.0], [3.0], [4.0]]])
+    layers = [
+        LayerState("convolutions", "block 1", 1, fine),
+        LayerState("encoder", "encoder layer 1", 1, coarse, places),
+    ]
+    (_, a), (_, b) = on_one_grid(layers)
+    assert a.flatten().tolist() == [2.5, 4.5, 10.5, 12.5]
+    assert b.flatten().tolist() == [1, 2, 3, 4]
+    (figure,) = likeness_figures(layers)
+    assert isinstance(figure.panel, Heat)
+    assert figure.panel.rows == ["block 1", "encoder layer 1"]
+    assert figure.panel.values[0][0] == pytest.approx(1)
+    assert "over 4 places" in figure.legend
+
+
+def test_stacks_of_a_text_are_compared_among_themselves() -> None:
+    """Source and output have other tokens; three tokens are too few."""
+    random = torch.Generator().manual_seed(0)
+
+    def layer(stack: str, number: int, tokens: int) -> LayerState:
+        x = torch.randn(1, tokens, 8, generator=random)
+        return LayerState(stack, f"{stack} layer {number}", number, x)
+
+    layers = [layer("encoder", n, 5) for n in (1, 2)] + [layer("decoder", n, 3) for n in (1, 2)]
+    (figure,) = likeness_figures(layers)
+    assert isinstance(figure.panel, Heat)
+    assert figure.panel.rows == ["layer 1", "layer 2"]
+    assert "encoder" in figure.panel.title
