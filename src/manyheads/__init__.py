@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-__all__ = ["ManyheadsError", "__version__", "build", "load", "preset", "record"]
+__all__ = ["ManyheadsError", "__version__", "build", "load", "look", "preset", "record"]
 
 if TYPE_CHECKING:
+    from manyheads.app.look import look
     from manyheads.app.predict import load
     from manyheads.errors import ManyheadsError
     from manyheads.models.build import build
@@ -23,6 +24,7 @@ _HOMES = {
     "ManyheadsError": "manyheads.errors",
     "build": "manyheads.models.build",
     "load": "manyheads.app.predict",
+    "look": "manyheads.app.look",
     "preset": "manyheads.models.presets",
     "record": "manyheads.nn.trace",
 }

@@ -116,6 +116,22 @@ def test_the_base_need_not_exceed_the_dimension() -> None:
     assert basis.of_base(1.0, 8, 64)["frequencies"] == 1
 
 
+def test_the_base_sets_the_longest_wavelength() -> None:
+    """E11: 2 pi base^((d - 2) / d), so more of it is longer waves, not more frequencies."""
+    for base in (10.0, 100.0, 10000.0):
+        found = basis.of_base(base, 8, 16)
+        assert found["longest"] == pytest.approx(2 * math.pi * base ** (14 / 16))
+        assert found["frequencies"] == 8
+
+
+def test_columns_are_far_from_orthogonal_over_a_sentence() -> None:
+    """E11: dimensions do mix; over 50 tokens the slow cosines are nearly one column."""
+    mean, largest = basis.overlap(basis.sinusoids(50, 64))
+    assert mean > 0.3
+    assert largest > 0.999
+    assert basis.rank_and_condition(basis.sinusoids(50, 64))[0] < 50
+
+
 def test_the_sentence_of_basis_follows_its_numbers() -> None:
     row = {"rank": 4, "possible": 4, "mean": 0.0, "largest": 0.0, "condition": 1.0, "fourier": 0.0}
     fine = {10.0: {"frequencies": 8, "nearest": 1.0, "longest": 9.0, "rank": 4}}

@@ -33,10 +33,12 @@ def transformer() -> tuple[Transformer, Tensor, Tensor]:
     return model, torch.tensor([[5, 6, 7, 2]]), torch.tensor([[1, 8, 9]])
 
 
-def text_trace() -> Trace:
+def text_trace(*, encoder_only: bool = False) -> Trace:
     model, source, target = transformer()
     with record() as trace, torch.no_grad():
         model(source, target)
+    if encoder_only:
+        trace.records[:] = [each for each in trace if each.site.stack == "encoder"]
     return trace
 
 

@@ -193,7 +193,9 @@ def test_what_was_not_recorded_is_refused() -> None:
         search(model, config, "greedy")
     assert 0 < len(small) < len(trace)
     assert small.kept <= 10_000
-    with pytest.raises(UsageError, match=rf"{len(small)} records fitted its 10,000 bytes, \d+ more"):
+    with pytest.raises(
+        UsageError, match=rf"{len(small)} records fitted its 10,000 bytes, \d+ more"
+    ):
         decoded(small, [5], SOURCES[0])
 
 

@@ -88,7 +88,8 @@ def test_what_is_kept_is_what_the_layer_answered() -> None:
     given, state = outputs(model, pictures)
     torch.testing.assert_close(given.x, pictures)
     torch.testing.assert_close(state.x, model[0](pictures))
-    assert (state.name, state.reach) == ("convolution 1", 3)
+    assert state.name == "convolution 1"
+    assert state.is_map
     tokens = torch.arange(6.0).view(1, 3, 2)
     assert pooled(tokens).tolist() == [[2, 3]]
     assert pooled(torch.ones(2, 3, 4, 4)).shape == (2, 3)

@@ -96,6 +96,51 @@ def test_permuted_keys_permute_columns() -> None:
     close(attention_weights(q, k[order]), attention_weights(q, k)[:, order])
 
 
+def test_tokens_are_rows() -> None:
+    """E8: tokens are rows, so X is multiplied from the right by W, and the weights by V: A V.
+
+    Two tokens of width 2: Q = X W, and K, V likewise; by the softmax of Q K^T / sqrt(2) over keys.
+    """
+    x = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
+    attention = MultiHeadAttention(2, 1)
+    wq = torch.tensor([[LN3 * math.sqrt(2), 0.0], [0.0, 0.0]])  # X W = W, as X is the identity
+    wk, wv = torch.eye(2), torch.tensor([[4.0, 0.0], [8.0, 8.0]])
+    with torch.no_grad():
+        attention.qkv.weight.copy_(torch.cat((wq, wk, wv), dim=1).T)  # torch stores W^T
+        attention.qkv.bias.zero_()
+        attention.out.weight.copy_(torch.eye(2))
+        attention.out.bias.zero_()
+    # Scores (ln 3, 0) and (0, 0): the first token takes 3/4 of itself, the second half of each.
+    a = torch.tensor([[3 / 4, 1 / 4], [1 / 2, 1 / 2]])
+    close(attention(x)[0], a @ wv)
+    close(attention(x)[0], [[5.0, 2.0], [6.0, 4.0]])
+    over_queries = a.new_tensor([[LN3, 0.0], [0.0, 0.0]]).softmax(dim=0)  # the wrong axis
+    assert (over_queries.sum(dim=-1) - 1).abs().max() > 0.2
+
+
+def test_a_word_takes_from_its_sentence() -> None:
+    """T6: scores ln 6, ln 3 and 0 of "name" for Epoch, name and cat give weights .6, .3 and .1."""
+    q = torch.tensor([[1.0]])
+    k = torch.tensor([[math.log(6)], [LN3], [0.0]])
+    weights = attention_weights(q, k)
+    close(weights, [[0.6, 0.3, 0.1]])
+    epoch, name, cat = torch.eye(3)
+    close((weights @ torch.eye(3))[0], 0.6 * epoch + 0.3 * name + 0.1 * cat)
+
+
+@pytest.mark.parametrize("tokens", [4, 40])
+def test_any_two_tokens_are_one_step_apart(tokens: int) -> None:
+    """T19: the last token reads the first in one layer; a convolution of 3 reads its neighbours."""
+    attention = randomise(MultiHeadAttention(8, 2))
+    x = torch.randn(1, tokens, 8)
+    changed = x.clone()
+    changed[0, 0] = torch.randn(8)
+    assert (attention(changed) - attention(x))[0, -1].abs().max() > 1e-4
+    convolution = torch.nn.Conv1d(8, 8, 3, padding=1)
+    apart = convolution(changed.mT) - convolution(x.mT)
+    assert apart[..., 2:].abs().max() == 0
+
+
 def test_bias_by_hand() -> None:
     """A bias of ln 2 on equal scores doubles a key's share: 2/3 and 1/3."""
     q, k = torch.ones(1, 4), torch.zeros(2, 4)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from manyheads.app.alignment import choose_reader, measured, store
 from manyheads.app.card import write_card
 from manyheads.app.folder import ModelFolder, append_evaluation
 from manyheads.app.language import Filler, Generator
@@ -105,8 +106,27 @@ def _evaluate_text(
     recipe = translator.folder.recipe
     assert isinstance(recipe, TranslateRecipe)
     corpus, head = pairs(recipe, data, split, final)
-    _, scores, more = measure(translator, corpus, report)
+    outputs, scores, more = measure(translator, corpus, report)
+    if report.alignment:
+        named = recipe.data.valid if data is None and split == "valid" else None
+        more["alignment"] = _alignment(translator, corpus, outputs, named)
     return head | scored(scores) | more
+
+
+def _alignment(
+    translator: Translator, corpus: Corpus, outputs: Sequence[str], named: str | None
+) -> dict[str, Any] | None:
+    """Measure the alignment of words; on validation data, choose the attention to read it from.
+
+    A shipped model keeps what it came with.
+    """
+    folder = translator.folder
+    if named is not None and not is_shipped(folder):
+        entry = choose_reader(translator, corpus, outputs, named)
+        if entry is not None:
+            translator.alignment = entry.chosen
+            store(folder, entry.model_dump())
+    return measured(translator, corpus, outputs, translator.alignment)
 
 
 def pairs(

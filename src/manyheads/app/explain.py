@@ -1,12 +1,14 @@
 """Look inside: join what a recorder kept to the words and patches that people know."""
 
 from dataclasses import replace
+from math import exp
 from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image
 
+from manyheads.app.figures import figures_of_picture, figures_of_text
 from manyheads.app.overlays import Reading, explain_picture, explain_reading
 from manyheads.app.predict import Classifier, Translator
 from manyheads.data.batches import pad
@@ -14,11 +16,16 @@ from manyheads.data.images import Preprocessing
 from manyheads.data.pictures import Picture, open_picture
 from manyheads.data.tokenizer import TextTokenizer
 from manyheads.errors import UsageError, nearest
+from manyheads.lens.alignment import AlignmentView, alignment_view
+from manyheads.lens.decoding import decoded
 from manyheads.lens.grids import Crop
+from manyheads.lens.labels import labels
+from manyheads.lens.losses import loss_table
 from manyheads.lens.picture import ImageView, image_view
 from manyheads.lens.shapes import ShapeLine, walk
-from manyheads.lens.view import Span, TextView, text_view
-from manyheads.nn.trace import record
+from manyheads.lens.view import Span, StepView, TextView, text_view
+from manyheads.nn.trace import Trace, record
+from manyheads.tasks.alignment import reads_source
 from manyheads.tasks.decoding import Translation, special_ids
 from manyheads.tasks.details import behind_space
 
@@ -39,7 +46,8 @@ def explain_text(
     Raises:
         UsageError: the text is empty.
     """
-    source, target, best = _translated(translator, text)
+    with record() as search:
+        source, target, best = _translated(translator, text)
     with record() as trace, torch.inference_mode():
         logits = translator.model(source, target[:, :-1])
     wanted = target[:, 1:]
@@ -65,7 +73,57 @@ def explain_text(
         [*spans(sources, text), None],
         [*_spans_of_output(best), None],
     )
-    return best.text, explained(view, reading, integrated=integrated)
+    view = explained(view, reading, integrated=integrated)
+    read = target[:, :-1]
+    figures = figures_of_text(
+        translator.model,
+        lambda: translator.model(source, read),
+        names={
+            "encoder": labels(view.source),
+            "decoder": labels([targets.piece(ids.start), *view.output[:-1]]),
+        },
+        outputs=labels(view.output),
+        gates=view.gates,
+        pieces=(sources.piece, targets.piece),
+    )
+    costs = loss_table(
+        view.output,
+        view.probabilities,
+        title="What the model's own translation costs",
+        given="given the source and those before it",
+    )
+    return best.text, replace(
+        view,
+        figures=[costs, *figures],
+        alignment=_alignment(translator, trace, best, len(view.source)),
+        steps=_steps(translator, search, best),
+    )
+
+
+def _alignment(
+    translator: Translator, trace: Trace, best: Translation, sources: int
+) -> AlignmentView | None:
+    """Say which source token each output token comes from, if the model attends to the source."""
+    if not reads_source(translator.model):
+        return None
+    return alignment_view(trace, translator.alignment, len(best.tokens), sources - 1)
+
+
+def _steps(translator: Translator, search: Trace, best: Translation) -> list[StepView]:
+    """Say what the search might have chosen in every step."""
+    name = translator.tokenizers.target.piece
+    tokens = [*best.tokens, *([special_ids(translator.model).end] if best.finished else [])]
+    found = decoded(search, tokens)
+    return [
+        StepView(
+            name(token),
+            round(exp(log_probability), 6),
+            [(name(each.token), round(each.probability, 6)) for each in candidates],
+        )
+        for token, log_probability, candidates in zip(
+            tokens, best.token_log_probabilities, found.candidates, strict=True
+        )
+    ]
 
 
 def explained(view: TextView, reading: Reading, *, integrated: bool | None) -> TextView:
@@ -140,7 +198,8 @@ def explain_image(
         attributions=attributions,
         notes=notes,
     )
-    return view, torch.from_numpy(shown)
+    figures = figures_of_picture(classifier.model, lambda: classifier.classify([picture]))
+    return replace(view, figures=figures), torch.from_numpy(shown)
 
 
 def _shown(preprocessing: Preprocessing, picture: Picture) -> np.ndarray:

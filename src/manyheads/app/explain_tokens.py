@@ -1,14 +1,20 @@
 """Look inside what reads one text: language models and taggers."""
 
+from dataclasses import replace
+
 import torch
 
 from manyheads.app.explain import explained, spans
+from manyheads.app.figures import figures_of_text
 from manyheads.app.language import Filler, Generator
 from manyheads.app.overlays import Reading
 from manyheads.app.tagging import Spacer
 from manyheads.data.spacing import TAGS, without_spaces
 from manyheads.data.tokenizer import END, START
 from manyheads.errors import UsageError
+from manyheads.lens.labels import labels
+from manyheads.lens.losses import loss_table
+from manyheads.lens.panels import Figure
 from manyheads.lens.shapes import ShapeLine, walk
 from manyheads.lens.view import Span, TextView, text_view
 from manyheads.nn.trace import record
@@ -35,7 +41,7 @@ def explain_tokens(
     Raises:
         UsageError: the text is empty, or there is nothing to see in the model.
     """
-    tokens = _tokens(reader, text)
+    tokens = token_ids(reader, text)
     with record() as trace, torch.inference_mode():
         logits = reader.model(tokens)
     log_probabilities = logits[0].float().log_softmax(dim=-1)
@@ -51,10 +57,10 @@ def explain_tokens(
     ]
     view = text_view(
         trace,
-        source=_pieces(reader, tokens[0].tolist(), text),
+        source=token_names(reader, tokens[0].tolist(), text),
         output=_said(reader, output),
         probabilities=chances,
-        source_spans=_spans(reader, text),
+        source_spans=token_spans(reader, text),
     )
     reading = Reading(
         reader.model,
@@ -63,9 +69,10 @@ def explain_tokens(
         reader.model,
         view.source,
         view.output,
-        _spans(reader, text),
+        token_spans(reader, text),
     )
     view = explained(view, reading, integrated=integrated)
+    view = replace(view, figures=_figures(reader, tokens, view))
     if not view.maps and not view.gates and not view.overlays:
         raise UsageError(
             f"{reader.folder.name} is a plain RNN, with neither attention nor gates to look at. "
@@ -74,14 +81,36 @@ def explain_tokens(
     return answer, view
 
 
+def _figures(reader: Reader, tokens: torch.Tensor, view: TextView) -> list[Figure]:
+    names = labels(view.source)
+    figures = figures_of_text(
+        reader.model,
+        lambda: reader.model(tokens),
+        names={"encoder": names},
+        gates=view.gates,
+        pieces=[] if isinstance(reader, Spacer) else [reader.tokenizer.piece],
+    )
+    written = view.output[:-1]  # what is behind the text nobody wrote
+    if not isinstance(reader, Generator) or not written:
+        return figures
+    costs = loss_table(
+        written,
+        view.probabilities[:-1],
+        title="What the text costs",
+        given="given those before it",
+    )
+    return [costs, *figures]
+
+
 def shapes_of_tokens(reader: Reader, text: str) -> list[ShapeLine]:
     """Walk through one pass over a text."""
-    tokens = _tokens(reader, text)
+    tokens = token_ids(reader, text)
     with torch.inference_mode():
         return walk(reader.model, lambda: reader.model(tokens))
 
 
-def _tokens(reader: Reader, text: str) -> torch.Tensor:
+def token_ids(reader: Reader, text: str) -> torch.Tensor:
+    """Make the ids that a model reads of a text, as one example."""
     if not text.strip():
         raise UsageError("The text is empty: give a sentence to look at.")
     if isinstance(reader, Generator):
@@ -93,14 +122,15 @@ def _tokens(reader: Reader, text: str) -> torch.Tensor:
     return torch.tensor([ids], device=next(reader.model.parameters()).device)
 
 
-def _pieces(reader: Reader, ids: list[int], text: str) -> list[str]:
+def token_names(reader: Reader, ids: list[int], text: str) -> list[str]:
+    """Write each token."""
     if isinstance(reader, Spacer):
         return list(without_spaces(text)[0])
     pieces = [reader.tokenizer.piece(token) for token in ids]
     return [BLANK if token == MASK else piece for token, piece in zip(ids, pieces, strict=True)]
 
 
-def _spans(reader: Reader, text: str) -> list[Span | None]:
+def token_spans(reader: Reader, text: str) -> list[Span | None]:
     """Say which characters of the text each token stands for."""
     if isinstance(reader, Spacer):
         return [[place, place + 1] for place, sign in enumerate(text) if not sign.isspace()]

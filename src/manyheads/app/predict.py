@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, overload
 import torch
 from pydantic import TypeAdapter, ValidationError
 
+from manyheads.app.alignment import stored
 from manyheads.app.folder import ModelFolder
 from manyheads.app.language import Filler, Generator
 from manyheads.app.paths import find_model
@@ -48,6 +49,7 @@ class Translator(OneOrMany):
         self.folder = folder
         self.decode = folder.recipe.decode
         self.tokenizers = folder.tokenizers()
+        self.alignment = stored(folder)  # the attention that says where words come from
         self.model = folder.model().to(best_device())
 
     def answers(self, texts: Sequence[str]) -> list[str]:
@@ -101,7 +103,7 @@ class Translator(OneOrMany):
             constraints: for each text sequences of target tokens that its translations contain.
             seed: of sampling.
             details: describe the tokens of each translation.
-            align: with the token of the text that each reads most.
+            align: with the token of the text that each comes from.
         """
         options = self.decode if options is None else options
         if (beams is not None and beams < 1) or n_best < 1:
@@ -119,6 +121,7 @@ class Translator(OneOrMany):
             seed=seed,
             details=details,
             align=align,
+            reader=None if self.alignment is None else self.alignment.reader,
         )
 
     def stream(

@@ -18,12 +18,14 @@ from manyheads.app.folder import (
     write_weights,
 )
 from manyheads.app.model import build_model
-from manyheads.app.predict import load
+from manyheads.app.predict import Translator, load
 from manyheads.app.prepare import prepare
 from manyheads.app.recipe import Recipe, differences, write_recipe
 from manyheads.app.start import begin
+from manyheads.app.translations import Report
 from manyheads.errors import InterruptedRunError, RecipeError, UsageError
 from manyheads.streams import stream
+from manyheads.tasks.alignment import reads_source
 from manyheads.train import checkpoint
 from manyheads.train.config import Precision
 from manyheads.train.depth import freeze
@@ -111,7 +113,9 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
     shutil.rmtree(out / CACHE, ignore_errors=True)
     if recipe.train.early_stop is None:
         keep(model)  # there already, unless a finished run's file was damaged and it is resumed
-    return evaluate(load(out))
+    predictor = load(out)
+    aligns = isinstance(predictor, Translator) and reads_source(predictor.model)
+    return evaluate(predictor, report=Report(alignment=True) if aligns else None)
 
 
 def _precision(

@@ -101,6 +101,7 @@ def _dates(split: str) -> Corpus:
         groups=[pair.phrasing for pair in pairs],
         hashes=(digest.hexdigest(),),
         test=split == "test",
+        links=[pair.links for pair in pairs],
     )
 
 

@@ -31,6 +31,7 @@ class Report:
     by_length: bool = False
     timing: bool = False
     outputs: Path | None = None  # where to write the translations, one a line
+    alignment: bool = False  # how well attention says where words come from
 
 
 def metrics(names: Iterable[str]) -> tuple[TextMetric, ...]:

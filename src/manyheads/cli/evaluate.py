@@ -28,6 +28,13 @@ def run(
     timing: Annotated[
         bool, typer.Option("--timing", help="Speed, all together and one at a time.")
     ] = False,
+    alignment: Annotated[
+        bool,
+        typer.Option(
+            "--alignment",
+            help="How well attention says where words come from; on valid, choose the head.",
+        ),
+    ] = False,
     outputs: Annotated[
         Path | None, typer.Option(help="Write the translations to this file, one a line.")
     ] = None,
@@ -48,7 +55,11 @@ def run(
     from manyheads.errors import UsageError
 
     report = Report(
-        metrics=metrics(metric or []), by_length=by_length, timing=timing, outputs=outputs
+        metrics=metrics(metric or []),
+        by_length=by_length,
+        timing=timing,
+        outputs=outputs,
+        alignment=alignment,
     )
     predictor = load(model)
     if plots is not None and not isinstance(predictor, Classifier):

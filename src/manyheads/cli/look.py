@@ -1,13 +1,13 @@
 """manyheads look."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from manyheads.app.explain_tokens import Reader
-    from manyheads.app.predict import Classifier, Predictor, Translator
+    from manyheads.app.look import Look
+    from manyheads.app.predict import Predictor
 
 
 def run(
@@ -17,50 +17,66 @@ def run(
     given: Annotated[str, typer.Argument(metavar="INPUT", help="A sentence, or a picture's path.")],
     out: Annotated[
         Path | None,
-        typer.Option(help="PNG to write; look.png if not given."),
+        typer.Option(
+            help="File to write, by its ending: .html (a page to explore), .png or .json; "
+            "look.html if not given."
+        ),
     ] = None,
     shapes: Annotated[
         bool, typer.Option("--shapes", help="Print the shapes of everything on the way instead.")
     ] = False,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="Of a translation: print every step of the search.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
     target: Annotated[
         str | None,
-        typer.Option(help="Of a picture: the class to explain; the likeliest if not given."),
+        typer.Option(metavar="CLASS", help="Of a picture: the class to explain; the likeliest."),
     ] = None,
     baseline: Annotated[
-        str, typer.Option(help="Of a picture: integrate gradients from black, mean or blur.")
+        str,
+        typer.Option(help="Of a picture: what gradients are integrated from: black, mean, blur."),
     ] = "black",
     integrated: Annotated[
         bool | None,
         typer.Option(
-            "--integrated/--no-integrated",
-            help="Integrate gradients, which takes many passes; where it costs little if neither "
-            "is given.",
+            "--integrated/--no-integrated", help="Integrate gradients; by default if it is cheap."
         ),
     ] = None,
 ) -> None:
-    """Show what a model attends to, text or picture: a PNG, and for text a map in the terminal."""
+    """Show what a model attends to, in a text or a picture: a page to explore."""
+    from manyheads.app.look import checked_name, look
     from manyheads.app.paths import make_room
-    from manyheads.app.predict import Classifier, Reconstruction, Translator, load
-    from manyheads.cli.show import other_use
+    from manyheads.app.predict import Reconstruction, Translator, load
+    from manyheads.cli.show import other_use, print_json, warn
+    from manyheads.cli.steps import print_steps
     from manyheads.errors import UsageError
+    from manyheads.lens.view import TextView
 
     if out is not None:
-        make_room(out)
+        make_room(checked_name(out))
     predictor = load(model)
     if isinstance(predictor, Reconstruction):
         raise UsageError(f"{model} is not looked at: {other_use(predictor)}")
-    if target is not None and not isinstance(predictor, Classifier):
-        raise UsageError(f"{model} gives no class to a picture: leave --target out.")
     if shapes:
         _print_shapes(predictor, given, as_json=json)
-    elif isinstance(predictor, Translator):
-        _look_at_text(predictor, given, out, as_json=json, integrated=integrated)
-    elif isinstance(predictor, Classifier):
-        options = {"target": target, "baseline": baseline, "integrated": integrated}
-        _look_at_image(predictor, Path(given), out, as_json=json, **options)
+        return
+    if steps and not isinstance(predictor, Translator):
+        raise UsageError(f"{model} does not search for a translation: leave --steps out.")
+    found = look(predictor, given, target=target, baseline=baseline, integrated=integrated)
+    if json:
+        print_json(found.to_json())
     else:
-        _look_at_tokens(predictor, given, out, as_json=json, integrated=integrated)
+        if steps:
+            assert isinstance(found.view, TextView)
+            print_steps(found.view)
+        _print(found)
+    if out is not None or not json:
+        written = out or Path("look.html")
+        found.save(written)
+        warn(f"wrote {written}")
+    for note in found.view.notes:
+        warn(note)
 
 
 def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
@@ -85,93 +101,26 @@ def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
         print(render_shapes(lines))
 
 
-def _look_at_text(
-    translator: "Translator", text: str, out: Path | None, *, as_json: bool, integrated: bool | None
-) -> None:
-    from manyheads.app.explain import explain_text
-    from manyheads.cli.show import print_json, warn
-    from manyheads.errors import UsageError
-    from manyheads.lens.plot import plot_text
+def _print(found: "Look") -> None:
+    """Print the answer, and for a text its clearest map and its gates."""
+    from rich.console import Console
+
+    from manyheads.cli.steps import print_alignment
+    from manyheads.lens.picture import ImageView
+    from manyheads.lens.terminal import render_map
     from manyheads.lens.view import clearest
 
-    output, view = explain_text(translator, text, integrated=integrated)
-    if as_json:
-        print_json({"text": text, "translation": output, **view.to_json()})
-    else:
-        from rich.console import Console
-
-        from manyheads.lens.terminal import render_map
-
-        print(output)
-        looks = [each for each in view.maps if each.kind == "decoder cross"]
-        for found in [clearest(looks)] if looks else []:
-            Console().print(render_map(found.rows, found.columns, found.mean, found.legend))
-        for gates in view.gates:
-            Console().print(render_map(gates.tokens, gates.gates, gates.mean, gates.legend))
-    if not view.maps and (out is not None or not as_json):
-        reason = (
-            "There is no attention to draw: this model's decoder knows the source as one vector. "
-            'Train one with model.attention = "additive", "dot" or "general" to see where it looks.'
-        )
-        if out is not None:
-            raise UsageError(reason)
-        warn(reason)
-    elif out is not None or not as_json:
-        target = out or Path("look.png")
-        plot_text(view, target, title=f"{text}  →  {output}")
-        warn(f"wrote {target}")
-    for note in view.notes:
-        warn(note)
-
-
-def _look_at_tokens(
-    reader: "Reader", text: str, out: Path | None, *, as_json: bool, integrated: bool | None
-) -> None:
-    from manyheads.app.explain_tokens import explain_tokens
-    from manyheads.cli.show import print_json, warn
-    from manyheads.errors import UsageError
-    from manyheads.lens.plot import plot_text
-    from manyheads.lens.view import clearest
-
-    answer, view = explain_tokens(reader, text, integrated=integrated)
-    if as_json:
-        print_json({"text": text, "answer": answer, **view.to_json()})
-    else:
-        from rich.console import Console
-
-        from manyheads.lens.terminal import render_map
-
-        print(answer)
-        for found in [clearest(view.maps)] if view.maps else []:
-            Console().print(render_map(found.rows, found.columns, found.mean, found.legend))
-        for gates in view.gates:
-            Console().print(render_map(gates.tokens, gates.gates, gates.mean, gates.legend))
-    if out is not None and not view.maps:
-        raise UsageError("There is no attention to draw: this model is recurrent. Leave --out out.")
-    if view.maps and (out is not None or not as_json):
-        target = out or Path("look.png")
-        plot_text(view, target, title=answer, kind="encoder self")
-        warn(f"wrote {target}")
-    for note in view.notes:
-        warn(note)
-
-
-def _look_at_image(
-    classifier: "Classifier", path: Path, out: Path | None, *, as_json: bool, **options: Any
-) -> None:
-    from manyheads.app.explain import explain_image
-    from manyheads.cli.show import print_json, warn
-    from manyheads.lens.plot import plot_image
-
-    view, pixels = explain_image(classifier, path, **options)
-    if as_json:
-        print_json({"path": str(path), **view.to_json()})
-    else:
-        for found in view.classes:
-            print(f"{found.probability:6.1%}  {found.label}")
-    if out is not None or not as_json:
-        target = out or Path("look.png")
-        plot_image(view, pixels, target, title=path.name)
-        warn(f"wrote {target}")
-    for note in view.notes:
-        warn(note)
+    view = found.view
+    if isinstance(view, ImageView):
+        for guess in view.classes:
+            print(f"{guess.probability:6.1%}  {guess.label}")
+        return
+    print(found.answer)
+    translated = "translation" in found.told
+    maps = [each for each in view.maps if each.kind == "decoder cross" or not translated]
+    for each in [clearest(maps)] if maps else []:
+        Console().print(render_map(each.rows, each.columns, each.mean, each.legend))
+    if view.alignment is not None:
+        print_alignment(view)
+    for gates in view.gates:
+        Console().print(render_map(gates.tokens, gates.gates, gates.mean, gates.legend))

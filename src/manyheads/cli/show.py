@@ -41,6 +41,8 @@ def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) ->
         _print_bins(line["by_length"], list(line["all"]))
     if "timing" in line:
         _print_timing(line["timing"])
+    if "alignment" in line:
+        _print_alignment(line["alignment"])
     for remark in line.get("remarks", []):
         warn(f"{line['data']}: {remark}")
 
@@ -83,6 +85,18 @@ def _print_timing(timing: Mapping[str, Any]) -> None:
         f"95% within {timing['p95_milliseconds']:.0f} ms "
         f"({timing['device']}, threads: {timing['threads']})"
     )
+
+
+def _print_alignment(found: Mapping[str, Any] | None) -> None:
+    if found is None:
+        print("  alignment: no word of the translations has a known origin")
+        return
+    parts = ", ".join(
+        f"{100 - found[name]['error']:.2f}% of {found[name]['of']:,} {name}"
+        for name in ("words", "numbers")
+        if name in found
+    )
+    print(f"  alignment: {parts} of known origin, by {found['reader']}")
 
 
 Row = tuple[str, int | None, str, str, str]  # severity, count, lines, what it is, more about it

@@ -17,16 +17,18 @@ seed: no held-out day occurs in training in any phrasing of its kind.
 
 import re
 from bisect import bisect, bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from functools import cache, lru_cache
 from itertools import accumulate, cycle, islice, product
 from operator import attrgetter
 from random import Random
 from types import ModuleType
-from typing import Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
+from manyheads.data.links import Link, Span
 from manyheads.errors import DataError, MissingExtraError, nearest
 from manyheads.streams import stream
 
@@ -43,6 +45,8 @@ class DateExample:
     source: str
     target: str
     phrasing: str
+    # For each part of the target, such as the month, the words of the source that say it.
+    links: tuple[Link, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,17 +260,71 @@ class _Layout:
     """One spelling of a phrasing after reading it: what fills its gaps, and the Korean for it."""
 
     phrasing: str
-    template: str
-    words: tuple[tuple[int, _Say], ...]  # for each gap 0, the start, or 1, the end, and its word
-    korean: dict[str, tuple[_Say, ...]]  # by the difference between start and end
+    english: "_Pattern"
+    korean: dict[str, "_Pattern"]  # by the difference between start and end
+    # For each part of the Korean, which words of the English say it.
+    saying: dict[str, tuple[tuple[int, ...], ...]]
     years: range
 
     def write(self, start: date, end: date) -> DateExample:
-        moments = (start, end)
-        source = self.template % tuple(say(moments[which]) for which, say in self.words)
-        patterns = self.korean[_difference(start, end)]
-        target = "".join(say(moments[which]) for which, say in enumerate(patterns))
-        return DateExample(source, target, self.phrasing)
+        difference = _difference(start, end)
+        source, words = self.english.say((start, end))
+        target, parts = self.korean[difference].say((start, end))
+        links = [
+            Link(_number(target, part), tuple([words[index] for index in saying]))
+            for part, saying in zip(parts, self.saying[difference], strict=True)
+        ]
+        return DateExample(source, target, self.phrasing, tuple(links))
+
+
+class _Part(NamedTuple):
+    """Something that is said of a moment: 0, the start, or 1, the end; CLDR's letters for it."""
+
+    which: int
+    letters: str
+    say: _Say
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """Parts of moments, and the text between them."""
+
+    texts: tuple[str, ...]  # before each part, and behind the last
+    parts: tuple[_Part, ...]
+
+    def say(self, moments: tuple[date, date]) -> tuple[str, list[Span]]:
+        """The text, and where in it each part is said."""
+        text, spans = self.texts[0], []
+        for (which, _, say), behind in zip(self.parts, self.texts[1:], strict=True):
+            begin = len(text)
+            text += say(moments[which])
+            spans.append((begin, len(text)))
+            text += behind
+        return text, spans
+
+
+def _saying(parts: Sequence[_Part], words: Sequence[_Part]) -> tuple[tuple[int, ...], ...]:
+    """For each part of a translation, find the words that say it.
+
+    What it says once for start and end, as the year often is, English may say twice.
+    """
+    count = Counter(part.letters for part in parts)
+    return tuple(
+        tuple(
+            index
+            for index, word in enumerate(words)
+            if part.letters in word.letters
+            and (word.which == part.which or count[part.letters] == 1)
+        )
+        for part in parts
+    )
+
+
+def _number(text: str, span: Span) -> Span:
+    """Of "12월" the number, of a word all of it."""
+    begin, end = span
+    digits = end - begin - len(text[begin:end].lstrip("0123456789"))
+    return (begin, begin + digits) if digits else span
 
 
 @cache
@@ -286,13 +344,20 @@ def _read(name: str, spelling: str) -> _Layout:
     word = re.compile("|".join(map(re.escape, sorted(meanings, key=len, reverse=True))))
     found = [meanings[text] for text in word.findall(spelling)]
     said, said_of_end = ({part[0] for which, part in found if which == i} for i in (0, 1))
+    words = tuple(_Part(which, _letters(part), english[part]) for which, part in found)
+    korean = _korean(said, said_of_end)
     return _Layout(
         phrasing=name,
-        template=word.sub("%s", spelling),
-        words=tuple((which, english[part]) for which, part in found),
-        korean=_korean(said, said_of_end),
+        english=_Pattern(tuple(word.split(spelling)), words),
+        korean=korean,
+        saying={difference: _saying(each.parts, words) for difference, each in korean.items()},
         years=_SHORT_YEARS if any(part == "yy" for _, part in found) else _YEARS,
     )
+
+
+def _letters(part: str) -> str:
+    """CLDR's letters in the name of a part: "h:mm" says hours and minutes."""
+    return "".join(dict.fromkeys(filter(str.isalpha, part.partition(",")[0]))).replace("H", "h")
 
 
 @cache
@@ -319,7 +384,7 @@ def _english() -> dict[str, _Say]:
     return english
 
 
-def _korean(said: set[str], said_of_end: set[str]) -> dict[str, tuple[_Say, ...]]:
+def _korean(said: set[str], said_of_end: set[str]) -> dict[str, _Pattern]:
     """CLDR's Korean for the same parts, by the difference between the start and the end."""
     locale = _babel().Locale.parse("ko")
     skeleton = "".join(field for field in ("y", "MMM", "EEEE", "d") if field[0] in said)
@@ -327,21 +392,40 @@ def _korean(said: set[str], said_of_end: set[str]) -> dict[str, tuple[_Say, ...]
         # What is not said of the end is that of the start: "Sep 5 – 7" stays within one month.
         differences = "dMy"[: 1 + max("dMy".find(letter) for letter in said_of_end)]
         patterns = locale.interval_formats[skeleton]
-        return {d: tuple(_say(pattern, "ko") for pattern in patterns[d]) for d in differences}
+        return {d: _pattern(patterns[d]) for d in differences}
     pattern = str(locale.datetime_skeletons[skeleton])
     if said & {"h", "H"}:
         clock = "aaaa h:mm" if "h" in said else str(locale.datetime_skeletons["Hm"])
         joint = str(locale.datetime_formats["medium"])
         pattern = joint.replace("{1}", pattern).replace("{0}", clock)
-    return {"": (_say(pattern, "ko"),)}
+    return {"": _pattern([pattern])}
+
+
+def _pattern(patterns: Sequence[str]) -> _Pattern:
+    """Korean for the start, and for the end if there is one, by CLDR's patterns."""
+    texts, parts = [""], []
+    for which, pattern in enumerate(patterns):
+        for kind, token in _tokens(pattern):
+            if kind == "field":
+                parts.append(_Part(which, _letters(token[0]), _field(token[0] * token[1], "ko")))
+                texts.append("")
+            else:
+                texts[-1] += token
+    return _Pattern(tuple(texts), tuple(parts))
 
 
 def _say(pattern: str, locale: str) -> _Say:
-    """How a locale says a CLDR pattern, with plain spaces for CLDR's narrow and no-break ones."""
-    tokens = _babel().dates.tokenize_pattern(re.sub(r"\s", " ", pattern))
+    """How a locale says a CLDR pattern."""
+    tokens = _tokens(pattern)
     template = "".join("%s" if kind == "field" else text for kind, text in tokens)
     fields = [_field(text[0] * text[1], locale) for kind, text in tokens if kind == "field"]
     return lambda moment: template % tuple([say(moment) for say in fields])
+
+
+def _tokens(pattern: str) -> list[tuple[str, Any]]:
+    """Split a CLDR pattern, with plain spaces for CLDR's narrow and no-break ones."""
+    tokens: list[tuple[str, Any]] = _babel().dates.tokenize_pattern(re.sub(r"\s", " ", pattern))
+    return tokens
 
 
 @cache

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from manyheads.data.formats import HUB, Pair, corpus_files, read_pairs
 from manyheads.data.lines import content_hash, lines
+from manyheads.data.links import Link
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Corpus:
     hashes: tuple[str, ...] = ()  # sha256 of each file, for the register of splits
     test: bool = False  # generated for testing, so no file can be registered
     lines: Sequence[int] = ()  # where each pair stands, if not one a line from first_line on
+    links: Sequence[Sequence[Link]] | None = None  # for each pair, which words come from which
 
     @classmethod
     def of(cls, pairs: Sequence[Pair], origin: str, hashes: tuple[str, ...]) -> "Corpus":

@@ -75,9 +75,7 @@ class Followed(Generic[State]):
         moment = replace(state.moment, read=chosen)
         return Following(self.model.reorder(state.inner, beams), moment)
 
-    def keep(
-        self, state: Following[State], sentences: Int[Tensor, " kept"]
-    ) -> Following[State]:
+    def keep(self, state: Following[State], sentences: Int[Tensor, " kept"]) -> Following[State]:
         """Drop all sentences but these."""
         moment = replace(
             state.moment,

@@ -35,6 +35,17 @@ AGAINST = (
     "#823a00",
     "#632b00",
 )
+AGAINST_NIGHT = (
+    "#171d26",
+    "#452919",
+    "#67391e",
+    "#8b4a23",
+    "#ae5d2b",
+    "#d07237",
+    "#ed8c52",
+    "#f4b28d",
+    "#f9d5c2",
+)
 # Okabe & Ito 2008: eight colours that colour-blind readers can tell apart; black comes last.
 IDENTITY = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 INK = "#1f2328"

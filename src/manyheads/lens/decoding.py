@@ -37,9 +37,7 @@ class Decoded:
     candidates: list[list[Candidate]]  # of each step, the likeliest first
 
 
-def decoded(
-    trace: Trace, output: Sequence[int], source: Sequence[int] | None = None
-) -> Decoded:
+def decoded(trace: Trace, output: Sequence[int], source: Sequence[int] | None = None) -> Decoded:
     """Put together what was recorded of one output of a search.
 
     Args:

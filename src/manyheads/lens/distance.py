@@ -7,9 +7,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.lens.panels import Curve, Figure, Lines
-from manyheads.lens.reading import Attention, Piece
+from manyheads.lens.reading import Attention
 from manyheads.lens.receptive import receptive_field
-from manyheads.lens.states import CONVOLUTIONS, LayerState
+from manyheads.lens.states import LayerState
 from manyheads.nn.attention import AttentionRecord
 from manyheads.nn.places import Places
 from manyheads.nn.trace import record
@@ -71,22 +71,13 @@ def head_distances(found: Attention) -> Float[Tensor, " head"]:
         extra, extra_keys = len(found.places.extra), len(found.key_places.extra)
     total, count = torch.zeros(found.heads, dtype=torch.float64), 0
     for piece in found.pieces():
-        placed = _placed(piece, extra, extra_keys)
-        if len(placed.queries) and len(placed.keys):
-            where = queries[placed.queries], keys[placed.keys]
-            total += len(placed.queries) * attention_distance(placed.weights, *where)
-            count += len(placed.queries)
+        rows, columns = piece.queries >= extra, piece.keys >= extra_keys
+        if rows.any() and columns.any():
+            where = queries[piece.queries[rows] - extra], keys[piece.keys[columns] - extra_keys]
+            placed = piece.weights[:, rows][:, :, columns]
+            total += len(where[0]) * attention_distance(placed, *where)
+            count += len(where[0])
     return total / max(count, 1)
-
-
-def _placed(piece: Piece, extra: int, extra_keys: int) -> Piece:
-    """Leave out tokens that stand nowhere, and count the others from 0."""
-    rows, columns = piece.queries >= extra, piece.keys >= extra_keys
-    return Piece(
-        piece.queries[rows] - extra,
-        piece.keys[columns] - extra_keys,
-        piece.weights[:, rows][:, :, columns],
-    )
 
 
 def distance_figures(found: Sequence[Attention], layers: Sequence[LayerState]) -> list[Figure]:
@@ -96,8 +87,7 @@ def distance_figures(found: Sequence[Attention], layers: Sequence[LayerState]) -
         found: the recorded attentions.
         layers: what every layer answered, in order.
     """
-    pictures = any(each.x.ndim == 4 or each.places is not None for each in layers)
-    if pictures:
+    if any(each.places is not None for each in layers):
         return _of_picture(found, layers)
     figures = []
     for stack in dict.fromkeys(each.site.stack for each in found):
@@ -132,9 +122,9 @@ def _of_picture(found: Sequence[Attention], layers: Sequence[LayerState]) -> lis
     if fields:
         curves.append(Curve("a token is embedded from", *map(list, zip(*fields, strict=True))))
     reaches = [
-        (float(depth[each.stack, each.layer]), float(each.reach))
+        (float(depth[each.stack, each.layer]), float(each.places.rows.field))
         for each in layers
-        if each.layer and each.stack == CONVOLUTIONS and each.reach is not None
+        if each.layer and each.is_map and each.places is not None
     ]
     if reaches:
         x, y = zip(*reaches, strict=True)

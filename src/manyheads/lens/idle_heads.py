@@ -7,11 +7,12 @@ BERT Look At?", section 3.2.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
 
+from manyheads.lens.reading import PIECE
 from manyheads.nn.attention import AttentionRecord, MultiHeadAttention
 from manyheads.nn.trace import Site, Trace
 
@@ -83,13 +84,17 @@ class HeadWatch:
         """Take a trace of examples without padding, or of windows with masks."""
         for record in trace:
             if isinstance(record, AttentionRecord):
-                weights = record.weights.cpu()
-                allowed = torch.ones(1, dtype=torch.bool) if record.mask is None else record.mask
-                choices = allowed.cpu().expand_as(weights).sum(dim=3)[:, 0]  # batch query
-                asked = choices >= 2
-                if asked.any():
-                    chosen = weights.transpose(1, 2)[asked]  # query head key
-                    self._sums.setdefault(record.site, _Sums()).add(chosen, choices[asked].float())
+                for part in _parts(record):
+                    self._add(part)
+
+    def _add(self, record: AttentionRecord) -> None:
+        weights = record.weights.cpu()
+        allowed = torch.ones(1, dtype=torch.bool) if record.mask is None else record.mask
+        choices = allowed.cpu().expand_as(weights).sum(dim=3)[:, 0]  # batch query
+        asked = choices >= 2
+        if asked.any():
+            chosen = weights.transpose(1, 2)[asked]  # query head key
+            self._sums.setdefault(record.site, _Sums()).add(chosen, choices[asked].float())
 
     def heads(self, model: nn.Module) -> list[Head]:
         """Describe every head that was seen, in the order of the sites."""
@@ -130,6 +135,28 @@ def write_shares(model: nn.Module) -> Iterator[tuple[Site, Tensor]]:
             out = out.unflatten(1, (part.heads, -1)).transpose(0, 1)  # head output size
             norms = (out @ values).flatten(1).norm(dim=1)
             yield part.site, norms / norms.median().clamp_min(torch.finfo(norms.dtype).tiny)
+
+
+def _parts(record: AttentionRecord) -> Iterator[AttentionRecord]:
+    """Cut a record whose whole map is too large into a few queries at a time."""
+    batch, heads, queries, _ = record.q.shape
+    step = max(PIECE // (batch * heads * record.k.shape[2]), 1)
+    if step >= queries:
+        yield record
+        return
+    for first in range(0, queries, step):
+        rows = slice(first, first + step)
+        yield replace(
+            record,
+            q=record.q[:, :, rows],
+            mask=_cut(record.mask, rows),
+            bias=_cut(record.bias, rows),
+        )
+
+
+def _cut(x: Tensor | None, rows: slice) -> Tensor | None:
+    """Take some queries of what broadcasts to (batch, head, query, key)."""
+    return x if x is None or x.ndim < 2 or x.shape[-2] == 1 else x[..., rows, :]
 
 
 def _favourite(sums: _Sums, head: int) -> tuple[float, str]:

@@ -49,7 +49,7 @@ def unbiased_likeness(layers: Sequence[Tensor]) -> list[list[float]]:
 
 def likeness_figures(layers: Sequence[LayerState]) -> list[Figure]:
     """Compare the layers of each stack of a text; all layers of a picture, on one grid."""
-    pictures = any(each.places is not None or each.x.ndim == 4 for each in layers)
+    pictures = any(each.places is not None or each.is_map for each in layers)
     groups = (
         [("the model's", on_one_grid(layers))]
         if pictures

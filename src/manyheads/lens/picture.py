@@ -13,7 +13,7 @@ from manyheads.lens.grids import Crop, GridView, grid_groups, grid_view, merge, 
 from manyheads.lens.panels import Figure
 from manyheads.lens.reading import BUDGET, Attention, Groups, attentions, side_limit
 from manyheads.lens.rollout import rollout, why_not
-from manyheads.lens.view import MapView, Matrix, map_view, significant
+from manyheads.lens.view import SCHEMA, MapView, Matrix, map_view, significant
 from manyheads.nn.places import Places
 from manyheads.nn.trace import Trace
 
@@ -101,6 +101,7 @@ class ImageView:
     def to_json(self) -> dict[str, Any]:
         """Turn the view into what `json.dumps` takes."""
         return {
+            "schema": SCHEMA,
             "kind": "image",
             **vars(self),
             "grids": [asdict(found) for found in self.grids],

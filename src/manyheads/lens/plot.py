@@ -28,6 +28,7 @@ HEADLINE = 100  # characters
 BARS = 1.5  # probability bars with their numbers
 LINE = 0.17  # of notes
 GAP = 0.25  # between panels
+LINK = "#d55e00"  # of alignment: a vermilion that colour-blind eyes tell from the blues
 KEY = 0.4  # below a panel
 BESIDE = 4  # panels
 
@@ -59,7 +60,9 @@ def plot_text(
     title = cut(" ".join(title.split()), HEADLINE)
     chances = view.probabilities if kind.startswith("decoder") else []
     chances = chances if len(chances) == len(rows) else []  # rows may be groups of tokens
-    fonts = Fonts([title, large.legend, *rows, *columns, *view.notes])
+    linked = view.alignment if kind == "decoder cross" and len(rows) == len(view.output) else None
+    remarks = view.notes if linked is None else [f"Frames: {linked.legend}", *view.notes]
+    fonts = Fonts([title, large.legend, *rows, *columns, *remarks])
 
     # Measure first, so that the sheet fits what is written on it.
     cell = min(max(8.0 / len(columns), 0.15), 0.42)
@@ -85,12 +88,15 @@ def plot_text(
         (cell * len(columns), line * len(rows)),
         peak_of([matrix for row in matrices for matrix in row]),
     )
-    notes = _wrapped(view.notes, fonts, width - 2 * MARGIN)
+    notes = _wrapped(remarks, fonts, width - 2 * MARGIN)
     foot = bottom + 0.4 + gallery.height
     canvas = Canvas(width, foot + LINE * len(notes) + MARGIN, fonts)
     _head(canvas, title, large.legend)
     peak = peak_of([large.mean])
     canvas.matrix(large.mean, left, top, right - left, bottom - top, peak)
+    for row, column, _ in [] if linked is None else linked.links:
+        x, y = left + column * cell, top + row * line
+        canvas.rectangle(x, y, cell, line, fill=False, ec=LINK, lw=1.4)
     if line >= 0.25:
         _numbers(canvas, large.mean, left, top, (cell, line), peak, least=0.1)
     _row_labels(canvas, rows, left, top, line, size)

@@ -107,6 +107,14 @@ class Attention:
         """Whether queries and keys are the same tokens."""
         return self.shape[0] == self.shape[1] and self.places == self.key_places
 
+    @property
+    def causal(self) -> bool:
+        """Whether the mask hides from each token what comes after it."""
+        mask = self.record.mask
+        if mask is None or mask.ndim < 2 or mask.shape[-1] != mask.shape[-2] != 1:
+            return False
+        return self.square and not bool(mask.triu(diagonal=1).any())
+
     def pieces(self) -> Iterator[Piece]:
         """Compute the map, a window or a few queries at a time."""
         for cut in self.cuts():

@@ -1,8 +1,8 @@
 """The vectors of tokens, layer by layer: what every block and recurrent layer answers.
 
 Read off with hooks, which only look: answers stay bitwise the same. What a layer is follows from
-the parts of `nn`, so no model is known here. Convolutions and pools are followed on the way, so
-that maps say how much of the picture a value of theirs has seen.
+the parts of `nn`, so no model is known here. With a recorder open, layers of pictures also say
+where their tokens stand, and how much of the picture each has seen.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from manyheads.nn.block import AttentionBlock
 from manyheads.nn.mbconv import MBConv
-from manyheads.nn.places import Axis, Places, behind, here
+from manyheads.nn.places import Places, here
 from manyheads.nn.recurrent import Recurrent
 from manyheads.nn.residual_block import BasicBlock, Bottleneck, PreActivationBottleneck
 from manyheads.nn.trace import Site
@@ -33,8 +33,12 @@ class LayerState:
     name: str  # "encoder layer 1", "block 3"
     layer: int  # of its stack, from 1; 0 is what goes into the first
     x: Float[Tensor, "example token dim"] | Float[Tensor, "example channel row column"]
-    places: Places | None = None  # where tokens stand in a picture
-    reach: int | None = None  # of a map: pixels of a column that one value depends on
+    places: Places | None = None  # where tokens, or values of a map, stand in a picture
+
+    @property
+    def is_map(self) -> bool:
+        """Whether convolutions answered it."""
+        return self.x.ndim == 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +55,6 @@ class States:
 
     layers: list[LayerState] = field(default_factory=list)
     lookups: list[Lookup] = field(default_factory=list)
-    _seen: Places | None = None  # of the convolution that ran last
 
     def stack(self, *names: str) -> list[LayerState]:
         """The layers of some stacks."""
@@ -63,9 +66,7 @@ class States:
         fresh = layer == 1 and not stack.startswith("stage") and not self.stack(stack)
         if self.layers and not fresh:
             return
-        places = here() if isinstance(part, AttentionBlock) else None
-        reach = self._reach if places is None else None
-        self.layers.append(LayerState(stack, EMBEDDED, 0, given[0].detach(), places, reach))
+        self.layers.append(LayerState(stack, EMBEDDED, 0, given[0].detach(), here()))
 
     def _leave(self, part: nn.Module, _given: object, answer: Tensor | tuple[Tensor, ...]) -> None:
         x = (answer[0] if isinstance(answer, tuple) else answer).detach()
@@ -73,20 +74,9 @@ class States:
         if stack == CONVOLUTIONS:
             layer = sum(each.layer > 0 for each in self.stack(stack)) + 1
             name = f"{'convolution' if isinstance(part, nn.Conv2d) else 'block'} {layer}"
-            self.layers.append(LayerState(stack, name, layer, x, reach=self._reach))
         else:
-            self.layers.append(LayerState(stack, f"{stack} layer {layer}", layer, x, here()))
-
-    @property
-    def _reach(self) -> int | None:
-        return None if self._seen is None else self._seen.rows.field
-
-    def _follow(self, part: nn.Module, given: tuple[Tensor, ...], answer: Tensor) -> None:
-        """Say what the values behind a convolution or a pool have seen."""
-        if self._seen is None:
-            height, width = given[0].shape[2:]
-            self._seen = Places((height, width), Axis(height), Axis(width))
-        self._seen = behind(self._seen, part)
+            name = f"{stack} layer {layer}"
+        self.layers.append(LayerState(stack, name, layer, x, here()))
 
     def _look_up(self, part: nn.Module, given: tuple[Tensor, ...], _answer: Tensor) -> None:
         assert isinstance(part, nn.Embedding)
@@ -101,9 +91,6 @@ def record_states(model: nn.Module) -> Iterator[States]:
         for part in layers_of(model):
             hooks.callback(part.register_forward_pre_hook(found._enter).remove)
             hooks.callback(part.register_forward_hook(found._leave).remove)
-        for part in _on_the_way(model):
-            # In front, so that a convolution that is a layer itself has been followed by then.
-            hooks.callback(part.register_forward_hook(found._follow, prepend=True).remove)
         for part in model.modules():
             if isinstance(part, nn.Embedding):
                 hooks.callback(part.register_forward_hook(found._look_up).remove)
@@ -140,16 +127,3 @@ def _place(part: nn.Module) -> tuple[str, int]:
         if isinstance(site, Site):
             return site.stack, site.layer + 1
     return CONVOLUTIONS, 0
-
-
-def _on_the_way(model: nn.Module) -> Iterator[nn.Module]:
-    """List the convolutions and pools from pixels on; shortcuts and attention see no more."""
-    aside: set[nn.Module] = set()
-    for part in model.modules():
-        past = getattr(part, "shortcut", None)
-        inside = part if isinstance(part, AttentionBlock) else past
-        if isinstance(inside, nn.Module):
-            aside.update(inside.modules())
-    for part in model.modules():
-        if hasattr(part, "kernel_size") and part not in aside:
-            yield part

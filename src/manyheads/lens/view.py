@@ -14,12 +14,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.errors import UsageError
+from manyheads.lens.alignment import AlignmentView
 from manyheads.lens.gates import GateMap, gate_maps
 from manyheads.lens.grids import Box
 from manyheads.lens.panels import Figure
 from manyheads.lens.reading import BUDGET, Attention, Groups, attentions, side_limit
 from manyheads.nn.trace import Site, Trace
 
+SCHEMA = "manyheads-view/1"  # of the JSON: view.schema.json, beside this file
 Matrix = list[list[float]]
 Span = list[int]  # the characters [begin, end) that a token stands for
 DECIMALS = 4
@@ -46,6 +48,7 @@ class MapView:
     row_grid: int | None = None
     column_grid: int | None = None
     windows: list[list[list[Box]]] | None = None  # see `grids.window_boxes`
+    causal: bool = False  # a mask hides from each row the columns behind it
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,15 @@ class TextOverlay:
 
 
 @dataclass(frozen=True)
+class StepView:
+    """One step of the search that found the output: what was chosen, and what might have been."""
+
+    token: str
+    probability: float  # that the search gave it; 1 where a rule of the search forced it
+    candidates: list[tuple[str, float]]  # the model's likeliest tokens there, and probabilities
+
+
+@dataclass(frozen=True)
 class TextView:
     """A text that became a text: tokens, probabilities, maps, and gates of recurrent layers.
 
@@ -91,16 +103,25 @@ class TextView:
     notes: list[str] = field(default_factory=list)  # what one has to know, such as what is left out
     figures: list[Figure] = field(default_factory=list)  # what is to see beside maps
     overlays: list[TextOverlay] = field(default_factory=list)  # what explains each output token
+    alignment: AlignmentView | None = None  # of a translation
+    # Of a search; one less than the output where that was cut off, as its end was not searched.
+    steps: list[StepView] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Turn the view into what `json.dumps` takes."""
         return {
+            "schema": SCHEMA,
             "kind": "text",
             **vars(self),
             "maps": [vars(found) for found in self.maps],
             "figures": [found.to_json() for found in self.figures],
             "gates": [vars(found) for found in self.gates],
             "overlays": [vars(found) for found in self.overlays],
+            "alignment": None if self.alignment is None else vars(self.alignment),
+            "steps": [
+                {**vars(step), "candidates": [list(each) for each in step.candidates]}
+                for step in self.steps
+            ],
         }
 
 
@@ -179,6 +200,7 @@ def text_view(
                 what=what,
                 row_spans=_covered(rows.spans, size),
                 column_spans=_covered(columns.spans, size),
+                causal=each.causal,
             )
         )
     notes = []
@@ -299,6 +321,7 @@ def map_view(
     row_grid: int | None = None,
     column_grid: int | None = None,
     windows: list[list[list[Box]]] | None = None,
+    causal: bool = False,
 ) -> MapView:
     """Round the weights of one attention, and say in words what they are.
 
@@ -313,7 +336,16 @@ def map_view(
         row_grid: as above.
         column_grid: as above.
         windows: as above.
+        causal: as above.
+
+    Raises:
+        UsageError: weights are not numbers.
     """
+    if not bool(weights.isfinite().all()):
+        raise UsageError(
+            f"The attention of {site} holds what is not a number: the weights of this model are "
+            "damaged, or it diverged in training. `manyheads doctor` looks at a run."
+        )
     whole = bool((weights.sum(dim=-1) - 1).abs().max() < 1e-3)
     total = "every row sums to 1" if whole else "rows sum to 1, or to 0 with nothing to attend to"
     place = f"{site.stack} layer {site.layer + 1}"
@@ -336,6 +368,7 @@ def map_view(
         row_grid=row_grid,
         column_grid=column_grid,
         windows=windows,
+        causal=causal,
     )
 
 

@@ -280,7 +280,16 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "batch token output"]:
         dropout = self.dropout if self.training else 0.0
         heads = attend(
-            q, k, v, mask, bias, dropout=dropout, site=self.site, windows=windows, keys=keys, new=new
+            q,
+            k,
+            v,
+            mask,
+            bias,
+            dropout=dropout,
+            site=self.site,
+            windows=windows,
+            keys=keys,
+            new=new,
         )
         heads = heads.transpose(1, 2).flatten(2)  # batch head token size -> batch token dim
         return self.out(heads)

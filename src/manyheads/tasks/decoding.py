@@ -30,6 +30,7 @@ from manyheads.decode.phrases import Containing
 from manyheads.decode.sample import Sampling, sample
 from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import UsageError
+from manyheads.lens.alignment import Reader
 from manyheads.streams import stream
 from manyheads.tasks.details import OutputToken, behind_space, describe, readings
 from manyheads.train.config import Count, NotNegative
@@ -143,6 +144,7 @@ def translate(
     seed: int = 1,
     details: bool = False,
     align: bool = False,
+    reader: Reader | None = None,
 ) -> list[list[Translation]]:
     """Translate texts; return the n_best translations of each, in the order of the texts.
 
@@ -161,7 +163,8 @@ def translate(
             beam, and one more token, for every token of theirs.
         seed: of sampling; what is drawn for a text depends on this and the text alone.
         details: describe the tokens of each translation.
-        align: with the source token that each reads most; costs one more pass of the model.
+        align: with the source token that each comes from; costs one more pass of the model.
+        reader: the attention that says so.
 
     Raises:
         UsageError: constraints without a plain beam search, an alignment or coverage of a model
@@ -200,7 +203,9 @@ def translate(
         source = pad([job.source for job in batch], ids.pad).to(device)
         found = _search(model, source, batch, decode, ids, n_best, seed)
         chosen = [texts[job.number] for job in batch]
-        read = iter(_readings(model, tokenizers, chosen, source, found, ids) if align else [])
+        read = iter(
+            _readings(model, tokenizers, chosen, source, found, ids, reader) if align else []
+        )
         for job, hypotheses in zip(batch, found, strict=True):
             decoded = tokenizers.target.decode([hypothesis.tokens for hypothesis in hypotheses])
             results[job.number] = [
@@ -338,8 +343,9 @@ def _readings(
     source: Tensor,
     found: list[list[Hypothesis]],
     ids: SpecialIds,
+    reader: Reader | None,
 ) -> list[list[tuple[Piece, float]]]:
-    """For every output of every text, in this order: what each of its tokens read most."""
+    """For every output of every text, in this order: what each of its tokens comes from."""
     pieces = [
         [replace(each, begin=behind_space(text, each.begin, each.end)) for each in split]
         for text, split in ((text, tokenizers.source.pieces(text)) for text in texts)
@@ -347,7 +353,9 @@ def _readings(
     rows = [n for n, hypotheses in enumerate(found) for _ in hypotheses]
     outputs = [hypothesis.tokens for hypotheses in found for hypothesis in hypotheses]
     lengths = [len(pieces[n]) for n in rows]
-    read = readings(model, source[rows], lengths, outputs, start=ids.start, padding=ids.pad)
+    read = readings(
+        model, source[rows], lengths, outputs, start=ids.start, padding=ids.pad, reader=reader
+    )
     return [
         [(pieces[n][place], share) for place, share in each]
         for n, each in zip(rows, read, strict=True)

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from manyheads.data.batches import pad
 from manyheads.data.tokenizer import Piece, TextTokenizer
-from manyheads.decode.coverage import read_from_source
 from manyheads.decode.step import Hypothesis
+from manyheads.lens.alignment import Reader, fallback, layers, links, read
 from manyheads.nn.trace import record
 
 Reading = tuple[int, float]  # a source token, and the share of the attention that goes to it
@@ -81,12 +81,12 @@ def readings(
     *,
     start: int,
     padding: int,
+    reader: Reader | None = None,
 ) -> list[list[Reading]]:
-    """Say which source token each token of each output read most, when it was chosen.
+    """Say which source token each token of each output comes from, and how much was read of it.
 
-    The model reads source and output once more, as in training, with a recorder open; see
-    `read_from_source` for the layer. The end of the source is not counted: much attention rests
-    there when there is nothing to read.
+    The model reads source and output once more, as in training, with a recorder open. The end of
+    the source is not counted: much attention rests there when there is nothing to read.
 
     Args:
         model: an encoder-decoder.
@@ -95,19 +95,30 @@ def readings(
         outputs: token ids without start and end.
         start: the token a target begins with.
         padding: the token that fills short rows.
+        reader: the attention that says so; without one it is not measured which does: see
+            `lens.alignment.fallback`.
 
     Raises:
-        UsageError: the model has no attention over the source.
+        UsageError: the model has no attention over the source, or not this one.
     """
-    target = pad([[start, *tokens[:-1]] for tokens in outputs], padding).to(source.device)
+    maps = attention_over_source(model, source, outputs, start=start, padding=padding)
+    weights = read(maps, reader or fallback(maps))
+    return [
+        [(place, share) for _, place, share in links(row, len(tokens), length)]
+        for row, length, tokens in zip(weights, lengths, outputs, strict=True)
+    ]
+
+
+def attention_over_source(
+    model: nn.Module,
+    source: Tensor,
+    outputs: Sequence[Sequence[int]],
+    *,
+    start: int,
+    padding: int,
+) -> dict[int, Tensor]:
+    """Let a model read outputs whole, the last token too; return its maps, layer by layer."""
+    target = pad([[start, *tokens] for tokens in outputs], padding).to(source.device)
     with record() as trace:
         model(source, target, torch.zeros_like(target, dtype=torch.bool))  # no logits are needed
-    read = read_from_source(trace)
-    found: list[list[Reading]] = []
-    for row, (length, tokens) in enumerate(zip(lengths, outputs, strict=True)):
-        if length == 0:  # there is nothing to read but the end
-            found.append([])
-            continue
-        share, place = read[row, : len(tokens), :length].max(dim=1)
-        found.append(list(zip(place.tolist(), share.tolist(), strict=True)))
-    return found
+    return layers(trace)

@@ -38,7 +38,7 @@ def watch(model: nn.Module, samples: Samples) -> HeadWatch:
 def idle(heads: list[Head], recipe: Recipe) -> list[Finding]:
     """Say which heads do nothing that depends on what they read."""
     silent = [head for head in heads if head.writes <= SILENT]
-    resting = [head for head in heads if head not in silent and _rests(head)]
+    resting = [head for head in heads if head not in silent and _rest(head)]
     found = []
     if silent:
         found.append(
@@ -64,7 +64,7 @@ def idle(heads: list[Head], recipe: Recipe) -> list[Finding]:
                 kind="idle-heads",
                 severity="warning" if len(resting) > len(heads) / 2 else "note",
                 what=f"{_count(resting, heads)} idle: they read the same whatever comes in.",
-                evidence=_shown([_resting(head) for head in resting]),
+                evidence=_shown([f"{head}: {_rest(head)}" for head in resting]),
                 remedy="Heads that have not found anything to read: train longer, with a longer "
                 "warm-up, or do with fewer.",
                 settings=_fewer(recipe, len(resting) / len(heads)),
@@ -75,7 +75,7 @@ def idle(heads: list[Head], recipe: Recipe) -> list[Finding]:
 
 def duplicates(heads: list[Head], twins: list[Twins], recipe: Recipe) -> list[Finding]:
     """Say which heads of one attention read the same; those that rest are alike anyway."""
-    idle = {(head.site, head.number) for head in heads if head.writes <= SILENT or _rests(head)}
+    idle = {(head.site, head.number) for head in heads if judged(head)}
     alike = [
         each
         for each in twins
@@ -99,14 +99,19 @@ def duplicates(heads: list[Head], twins: list[Twins], recipe: Recipe) -> list[Fi
     ]
 
 
-def _rests(head: Head) -> bool:
-    return head.entropy >= UNIFORM or head.favourite >= ONE_TOKEN
+def judged(head: Head) -> str:
+    """Say why a head does nothing that depends on what it reads; "" if it does something."""
+    if head.writes <= SILENT:
+        return f"writes nothing: {100 * head.writes:.2g}% of what the median head of its layer can"
+    return _rest(head)
 
 
-def _resting(head: Head) -> str:
+def _rest(head: Head) -> str:
     if head.entropy >= UNIFORM:
-        return f"{head}: uniform, {100 * head.entropy:.1f}% of the largest entropy"
-    return f"{head}: {100 * head.favourite:.0f}% of its attention on {head.place}"
+        return f"uniform, {100 * head.entropy:.1f}% of the largest entropy"
+    if head.favourite >= ONE_TOKEN:
+        return f"{100 * head.favourite:.0f}% of its attention on {head.place}"
+    return ""
 
 
 def _count(some: list[Head], heads: list[Head]) -> str:

@@ -4,14 +4,12 @@ import math
 from dataclasses import dataclass
 from functools import partial
 
-import torch
-
 from manyheads.app.predict import Translator, load
-from manyheads.data.batches import pad
+from manyheads.app.reference import score_reference
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
 from manyheads.lab.findings import Findings
+from manyheads.lens.losses import losses
 from manyheads.lens.panels import Bars, Interval, Table, number
-from manyheads.tasks.decoding import special_ids
 
 # The lecture's table: what a model gives to each right token.
 TOKENS = ("Je", "suis", "un", "étudiant", "</s>")
@@ -42,41 +40,23 @@ SIZES: dict[Scale, Size] = {
 }
 
 
-def losses(probabilities: tuple[float, ...]) -> list[float]:
-    """-log p of each token; the loss is their mean."""
-    return [-math.log(p) for p in probabilities]
-
-
 def of_lecture() -> Measured:
     """The table of the lecture."""
     return {"tokens": list(TOKENS), "probabilities": list(PROBABILITIES), "uniform": None}
 
 
-@torch.inference_mode()
 def of_sentence(model: str, source: str, reference: str) -> Measured:
     """Let a shipped model read a reference (teacher forcing); ask what it gave to each token."""
     translator = load(model)
     assert isinstance(translator, Translator)
-    sources, targets = translator.tokenizers
-    ids = special_ids(translator.model)
-    device = next(translator.model.parameters()).device
-    tokens = targets.encode([reference])[0]
-    given = pad([[*sources.encode([source])[0], ids.end]], ids.pad).to(device)
-    target = pad([[ids.start, *tokens, ids.end]], ids.pad).to(device)
-    logits = translator.model(given, target[:, :-1])[0].float()
-    chosen = logits.double().log_softmax(dim=-1).gather(1, target[0, 1:, None])[:, 0]
-    return {
-        "tokens": [targets.piece(token) for token in [*tokens, ids.end]],
-        "probabilities": chosen.exp().tolist(),
-        "uniform": math.log(logits.shape[-1]),  # the loss of knowing nothing
-    }
+    return score_reference(translator, source, reference)._asdict()
 
 
 def conclude(found: dict[str, Measured]) -> str:
     """Say what the means are, and which token weighs most."""
     parts = []
     for name, each in found.items():
-        values = losses(tuple(each["probabilities"]))
+        values = losses(each["probabilities"])
         mean, worst = sum(values) / len(values), max(range(len(values)), key=values.__getitem__)
         share = values[worst] / sum(values) if sum(values) else 0.0
         known = "" if each["uniform"] is None else f", guessing would be {number(each['uniform'])}"
@@ -96,7 +76,7 @@ def run(bench: Bench) -> Findings:
         found[name] = bench.trial(name, partial(of_sentence, model, source, reference))
     tables, panels = [], []
     for name, each in found.items():
-        values = losses(tuple(each["probabilities"]))
+        values = losses(each["probabilities"])
         rows = list(zip(each["tokens"], each["probabilities"], values, strict=True))
         tables.append(
             Table(

@@ -1,0 +1,172 @@
+"""Look inside a model on one's own sentence or picture; keep it as a page, a picture or JSON."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from manyheads.app.explain import explain_image, explain_text
+from manyheads.app.explain_tokens import explain_tokens
+from manyheads.app.paths import make_room
+from manyheads.app.predict import Classifier, Predictor, Reconstruction, Translator, load
+from manyheads.errors import UsageError
+from manyheads.lens.picture import ImageView
+from manyheads.lens.view import TextView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SUFFIXES = (".html", ".png", ".json")
+
+
+@dataclass(frozen=True)
+class Look:
+    """What there is to see in one answer, and the forms in which it can be kept.
+
+    For example `look("date-en-ko", "Friday, 20 November 2026").save("look.html")`.
+    """
+
+    told: dict[str, str]  # what was given and what came out: text and translation, or a path
+    view: TextView | ImageView
+    pixels: Tensor | None = None  # of a picture: (height, width) or (height, width, 3), 0..255
+
+    @property
+    def answer(self) -> str:
+        """What the model said: a translation, or the likeliest class."""
+        if isinstance(self.view, ImageView):
+            return self.view.classes[0].label
+        return self.told.get("translation") or self.told["answer"]
+
+    @property
+    def title(self) -> str:
+        """What was given and what came out, on a line."""
+        if isinstance(self.view, ImageView):
+            return f"{Path(self.told['path']).name}  →  {self.answer}"
+        if "translation" in self.told:
+            return f"{self.told['text']}  →  {self.answer}"
+        return self.answer
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the view as plain data; `lens/view.schema.json` describes it."""
+        return {**self.told, **self.view.to_json()}
+
+    def html(self) -> str:
+        """Write one page that holds everything and asks the network for nothing."""
+        from manyheads.lens.report import report
+
+        given = self.told.get("path") or self.told["text"]
+        return report(
+            self.view,
+            title=self.title,
+            told=self.told,
+            pixels=self.pixels,
+            name=f"look {Path(given).stem if 'path' in self.told else given[:40]}",
+        )
+
+    def png(self, path: Path) -> None:
+        """Draw the map that says most, and every layer and head small.
+
+        Raises:
+            UsageError: there is no attention to draw.
+            MissingExtraError: matplotlib, or a font for these texts, is not installed.
+        """
+        from manyheads.lens.plot import plot_image, plot_text
+
+        if isinstance(self.view, ImageView):
+            assert self.pixels is not None
+            plot_image(self.view, self.pixels, path, title=Path(self.told["path"]).name)
+        elif not self.view.maps:
+            raise UsageError(
+                "There is no attention to draw: this model is recurrent, and what it knows of the "
+                "text is one vector. Give --out a name that ends in .html: that page has the gates. "
+                'A translator with model.attention = "additive", "dot" or "general" attends.'
+            )
+        elif "translation" in self.told:
+            plot_text(self.view, path, title=self.title)
+        else:
+            plot_text(self.view, path, title=self.title, kind="encoder self")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file whose name says what it is: .html, .png or .json.
+
+        Raises:
+            UsageError: another name, or there is nothing to draw.
+            MissingExtraError: a PNG needs matplotlib.
+        """
+        target = checked_name(path)
+        make_room(target)
+        writers: dict[str, Callable[[], None]] = {
+            ".png": lambda: self.png(target),
+            ".html": lambda: _write(target, self.html()),
+            ".json": lambda: _write(
+                target, json.dumps(self.to_json(), ensure_ascii=False, separators=(",", ":")) + "\n"
+            ),
+        }
+        writers[target.suffix.lower()]()
+
+
+def look(
+    model: str | Path | Predictor,
+    given: str | Path,
+    *,
+    target: str | None = None,
+    baseline: str = "black",
+    integrated: bool | None = None,
+) -> Look:
+    """Run a model on a text or a picture with a recorder open.
+
+    Args:
+        model: the name of a shipped model, a model folder, or what `load` gave.
+        given: a text, or for a model of pictures the path of one.
+        target: of a picture: the class that is explained; the likeliest if None.
+        baseline: of a picture: what gradients are integrated from.
+        integrated: whether to integrate gradients; None: where it costs little.
+
+    Raises:
+        NotFoundError: there is no such model.
+        UsageError: the text is empty, or the model has nothing to look at.
+    """
+    predictor = load(model) if isinstance(model, str | Path) else model
+    if isinstance(predictor, Reconstruction):
+        raise UsageError(
+            f"{predictor.folder.name} answers nothing, so there is nothing to look at: start a "
+            "classifier from it with start.model=FOLDER."
+        )
+    if isinstance(predictor, Classifier):
+        view, pixels = explain_image(
+            predictor, Path(given), target=target, baseline=baseline, integrated=integrated
+        )
+        return Look({"path": str(given)}, view, pixels)
+    if target is not None:
+        raise UsageError(
+            f"{predictor.folder.name} reads texts and explains every token of its answer: it takes "
+            "no target class."
+        )
+    if isinstance(predictor, Translator):
+        output, found = explain_text(predictor, str(given), integrated=integrated)
+        return Look({"text": str(given), "translation": output}, found)
+    output, found = explain_tokens(predictor, str(given), integrated=integrated)
+    return Look({"text": str(given), "answer": output}, found)
+
+
+def checked_name(path: str | os.PathLike[str]) -> Path:
+    """Take a name that says which form is wanted.
+
+    Raises:
+        UsageError: it says none of them.
+    """
+    found = Path(path)
+    if found.suffix.lower() not in SUFFIXES:
+        raise UsageError(
+            f"{str(found)!r} does not say what to write: give a name that ends in .html (a page to "
+            "explore), .png (a picture) or .json (the numbers)."
+        )
+    return found
+
+
+def _write(target: Path, text: str) -> None:
+    # What is no character, such as half of a surrogate pair, becomes a question mark.
+    target.write_bytes(text.encode("utf-8", "replace"))

@@ -1,0 +1,65 @@
+"""A translation in a terminal: how it was found step by step, and what comes from what."""
+
+from manyheads.lens.labels import SPACE, label
+from manyheads.lens.view import Matrix, TextView
+
+LOOKS = 3  # source tokens a step that are named
+LEAST = 0.005  # of a probability or a weight that is printed
+
+
+def print_steps(view: TextView) -> None:
+    """Print each step of a search: the output so far, what may come next, where it looks."""
+    looks = _looks(view)
+    said = ""
+    for number, step in enumerate(view.steps):
+        print(f"step {number + 1}  {said.strip() or '(nothing yet)'}")
+        print(f"  chosen    {_shares([(step.token, step.probability)])}")
+        print(f"  likeliest {_shares(step.candidates)}")
+        if looks is not None:
+            _, columns, rows = looks
+            weights = zip(columns, rows[number], strict=True)
+            most = sorted(weights, key=lambda pair: -pair[1])[:LOOKS]
+            print(f"  looks at  {_shares(most)}")
+        said += step.token.replace(SPACE, " ")
+    if looks is not None:
+        print(f"where it looks: {looks[0]}")
+    print()
+
+
+def print_alignment(view: TextView) -> None:
+    """Print which output tokens come from which source token, in the order of the output."""
+    found = view.alignment
+    assert found is not None
+    groups: list[tuple[int, list[str]]] = []
+    for row, column, _ in found.links:
+        if not groups or groups[-1][0] != column:
+            groups.append((int(column), []))
+        groups[-1][1].append(view.output[int(row)])
+    pairs = [
+        f"{label(''.join(tokens))} ← {label(view.source[column])}" for column, tokens in groups
+    ]
+    print(f"alignment: {', '.join(pairs)}")
+    print(f"  {found.legend}; {found.why}")
+
+
+def _shares(pairs: list[tuple[str, float]]) -> str:
+    shown = [(name, share) for name, share in pairs if share >= LEAST] or pairs[:1]
+    return "  ".join(f"{label(name)} {share:.1%}" for name, share in shown)
+
+
+def _looks(view: TextView) -> tuple[str, list[str], Matrix] | None:
+    """Say what each step's attention over the source was: that of the alignment, as it wrote."""
+    maps = [found for found in view.maps if found.kind == "decoder cross"]
+    if view.alignment is None or any(len(found.rows) < len(view.output) for found in maps):
+        return None  # nothing attends, or rows are groups of tokens
+    layer, head = view.alignment.chosen["layer"], view.alignment.chosen["head"]
+    if layer is not None:
+        (found,) = (found for found in maps if found.layer == layer)
+        if head is None:
+            return found.legend, found.columns, found.mean
+        return found.head_legends[head - 1], found.columns, found.weights[head - 1]
+    rows = [
+        [sum(column) / len(maps) for column in zip(*row, strict=True)]
+        for row in zip(*(found.mean for found in maps), strict=True)
+    ]
+    return "mean of all decoder layers and heads", maps[0].columns, rows

@@ -1,0 +1,40 @@
+"""What a sentence costs: -log p of each token and their mean (atlas T16)."""
+
+import math
+from collections.abc import Sequence
+
+from manyheads.lens.labels import label
+from manyheads.lens.panels import Cell, Figure, Table
+
+MOST = 100  # tokens that are listed
+
+
+def losses(probabilities: Sequence[float]) -> list[float]:
+    """-log p of each token; the loss is their mean."""
+    return [-math.log(max(p, 1e-300)) for p in probabilities]
+
+
+def loss_table(
+    tokens: Sequence[str], probabilities: Sequence[float], *, title: str, given: str
+) -> Figure:
+    """List the probability of each token and its -log p, the mean at the end.
+
+    Args:
+        tokens: of the sentence that is scored, the end included.
+        probabilities: of each, given those before it.
+        title: names the sentence.
+        given: what the model had read, in words.
+    """
+    found = losses(probabilities)
+    mean = sum(found) / len(found)
+    rows: list[list[Cell]] = [
+        [label(token), round(p, 4), round(loss, 3)]
+        for token, p, loss in list(zip(tokens, probabilities, found, strict=True))[:MOST]
+    ]
+    cut = f"; {len(found) - MOST} more tokens are in the mean" if len(found) > MOST else ""
+    legend = (
+        f"probability of each token {given}; the mean of -log p is the cross-entropy, "
+        f"perplexity {math.exp(min(mean, 700)):.3g}{cut}"
+    )
+    table = Table(title, ["token", "p", "-log p"], [*rows, ["mean", None, round(mean, 3)]])
+    return Figure("loss", legend, table)

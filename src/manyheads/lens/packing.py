@@ -1,0 +1,79 @@
+"""The weights of a view as few bytes, for a page: `static/unpack.js` reads what is written here."""
+
+import base64
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from manyheads.lens.view import DECIMALS, MapView
+
+BUDGET = 4_000_000  # characters, so that a page with everything else stays below 5 MB
+LEVELS = (255, 127, 63, 31, 15, 7)  # tried in turn, until the budget holds
+
+
+@dataclass(frozen=True)
+class Packed:
+    """All maps, each the mean and then the heads, row by row.
+
+    Form "decimals" has a number a weight, 1/`levels` each, in two bytes: first all low bytes, then
+    all high ones. Form "rows" has the largest weight of every row (little-endian float32) and then
+    a byte a weight, in 1/`levels` of that. Either is deflated (zlib) and written in base64.
+    """
+
+    form: Literal["decimals", "rows"]
+    levels: int
+    count: int
+    rows: list[tuple[int, int]]  # of every matrix: how many rows, and how long
+    text: str
+
+    @property
+    def rounding(self) -> str:
+        """Say what was lost, if anything."""
+        if self.form == "decimals":
+            return ""
+        return (
+            f"This page keeps weights in steps of 1/{self.levels} of the largest in their row; "
+            f"`manyheads look --json` has {DECIMALS} decimals."
+        )
+
+
+def pack(maps: Sequence[MapView], budget: int = BUDGET) -> Packed:
+    """Write the weights with all their decimals, or if that is too long with as many as fit."""
+    matrices = list(_matrices(maps))
+    count = sum(matrix.size for matrix in matrices)
+    rows = [matrix.shape for matrix in matrices]
+    levels = 10**DECIMALS
+    whole = [np.rint(levels * matrix).astype(np.uint16).ravel() for matrix in matrices]
+    numbers = np.concatenate([np.zeros(0, np.uint16), *whole])
+    text = _squeeze(
+        (numbers & 255).astype(np.uint8).tobytes() + (numbers >> 8).astype("u1").tobytes()
+    )
+    if len(text) <= budget:
+        return Packed("decimals", levels, count, rows, text)
+    for levels in LEVELS:
+        text = _squeeze(_rows(matrices, levels))
+        if len(text) <= budget:
+            break
+    return Packed("rows", levels, count, rows, text)
+
+
+def _matrices(maps: Sequence[MapView]) -> "Iterator[np.ndarray]":
+    for found in maps:
+        for matrix in (found.mean, *found.weights):
+            yield np.asarray(matrix, np.float32).reshape(len(found.rows), len(found.columns))
+
+
+def _rows(matrices: "Sequence[np.ndarray]", levels: int) -> bytes:
+    peaks, steps = [], []
+    for matrix in matrices:
+        peak = matrix.max(axis=1, initial=0.0, keepdims=True)
+        peaks.append(peak.astype("<f4").tobytes())
+        steps.append(np.rint(matrix / np.where(peak > 0, peak, 1) * levels).astype("u1").tobytes())
+    return b"".join((*peaks, *steps))
+
+
+def _squeeze(found: bytes) -> str:
+    return base64.b64encode(zlib.compress(found, 6)).decode("ascii")

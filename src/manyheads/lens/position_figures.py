@@ -1,0 +1,180 @@
+"""Position tables: what they look like, and how alike two places are (atlas T8, V7).
+
+Found by the parts of `nn/positions.py`, so in converted checkpoints as well.
+"""
+
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.lens.panels import Curve, Figure, Heat, Lines
+from manyheads.lens.view import rounded
+from manyheads.nn.positions import (
+    GridPositions,
+    LearnedPositions,
+    SinusoidalGridPositions,
+    SinusoidalPositions,
+    grid_sinusoids,
+)
+from manyheads.nn.relative import RelativeBias, spans
+
+LEAST, MOST = 32, 64  # positions of a text that are shown
+DIMS = 128  # of a heat map: of more, every second, third, ...
+DISTANCES = 256  # of a curve
+PLACES = 200  # patches whose likeness with all others is shown
+GROUP = "positions"
+
+
+def position_figures(model: nn.Module, tokens: int = 0) -> list[Figure]:
+    """Draw every kind of position that a model has; none if it has none.
+
+    Args:
+        model: any.
+        tokens: of the text that it read.
+    """
+    figures: list[Figure] = []
+    for part in model.modules():
+        if isinstance(part, SinusoidalPositions):
+            table = part.formula(max(tokens, DISTANCES), part.table.shape[1])
+            figures += _of_text(table, "sinusoidal", tokens)
+        elif isinstance(part, LearnedPositions):
+            figures += _of_text(part.table.detach().float().cpu(), "learned", tokens)
+        elif isinstance(part, GridPositions | SinusoidalGridPositions):
+            figures += _of_grid(part)
+    figures += _of_biases([part for part in model.modules() if isinstance(part, RelativeBias)])
+    return figures
+
+
+def cosines(table: Float[Tensor, "place dim"]) -> Float[Tensor, "place place"]:
+    """Cosine similarity of every two rows."""
+    table = F.normalize(table.double(), dim=1)
+    return table @ table.T
+
+
+def by_distance(table: Float[Tensor, "place dim"]) -> Iterator[float]:
+    """Mean cosine similarity of places that are 0, 1, 2, ... apart."""
+    alike = cosines(table)
+    for distance in range(len(table)):
+        yield alike.diagonal(distance).mean().item()
+
+
+def _of_text(table: Float[Tensor, "place dim"], kind: str, tokens: int) -> list[Figure]:
+    places = min(max(tokens, LEAST), MOST, len(table))
+    step = -(-table.shape[1] // DIMS)
+    cut = "" if step == 1 else f" every {_ordinal(step)} of"
+    columns = [str(dim) for dim in range(0, table.shape[1], step)]
+    if kind == "sinusoidal":
+        told = "PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos of the same"
+    else:
+        told = "a learned vector for each position"
+    heat = Heat(
+        f"Positions, {kind}",
+        "dimension",
+        "position",
+        rounded(table[:places, ::step]),
+        rows=[str(place) for place in range(places)],
+        columns=columns,
+        scale=[-1.0, 1.0] if kind == "sinusoidal" else None,
+        signed=True,
+    )
+    shown = table[: min(len(table), DISTANCES)]
+    similar = [round(value, 4) for value in by_distance(shown)]
+    curve = Curve(kind, [float(d) for d in range(len(similar))], [*similar])
+    return [
+        Figure(GROUP, f"{told};{cut} {table.shape[1]} dimensions, {places} positions", heat),
+        Figure(
+            GROUP,
+            f"mean cosine similarity of two positions by how far apart they are, among the first "
+            f"{len(shown)}",
+            Lines("How alike positions are", "positions apart", "cosine similarity", [curve]),
+        ),
+    ]
+
+
+def _of_grid(part: GridPositions | SinusoidalGridPositions) -> list[Figure]:
+    learned = isinstance(part, GridPositions)
+    table = part.table.detach().float().cpu()[part.extra :]
+    if len(table) != part.grid[0] * part.grid[1]:
+        table = grid_sinusoids(part.grid, 0, table.shape[1])
+    grid = table.unflatten(0, part.grid)
+    step = 1
+    while -(-part.grid[0] // step) * -(-part.grid[1] // step) > PLACES:
+        step += 1
+    few = grid[::step, ::step]
+    rows, columns = few.shape[:2]
+    alike = cosines(few.flatten(0, 1)).view(rows, columns, rows, columns)
+    mosaic = alike.permute(0, 2, 1, 3).reshape(rows * rows, columns * columns)
+    cut = "" if step == 1 else f", every {_ordinal(step)} row and column"
+    heat = Heat(
+        "How alike positions are",
+        "column of patches",
+        "row of patches",
+        # Two decimals: a mosaic has many numbers, and nobody tells more shades apart.
+        mosaic.round(decimals=2).tolist(),
+        numbered=False,
+        scale=[-1.0, 1.0],
+        signed=True,
+        tile=[rows, columns],
+    )
+    kind = "learned" if learned else "sinusoidal"
+    legend = (
+        f"cosine similarity of each patch's {kind} position with all others: a tile a patch, laid "
+        f"out as the picture is{cut} (ViT paper, figure 7)"
+    )
+    return [Figure(GROUP, legend, heat), _along(grid, kind)]
+
+
+def _along(grid: Float[Tensor, "row column dim"], kind: str) -> Figure:
+    """Similarity by distance along a row, along a column, and along both."""
+    rows, columns, _ = grid.shape
+    alike = cosines(grid.flatten(0, 1)).view(rows, columns, rows, columns)
+    curves = []
+    same_row = torch.einsum("ijik->jk", alike) / rows
+    same_column = torch.einsum("ijkj->ik", alike) / columns
+    for name, table in (("in a row", same_row), ("in a column", same_column)):
+        values = [table.diagonal(distance).mean().item() for distance in range(len(table))]
+        places = [float(distance) for distance in range(len(values))]
+        curves.append(Curve(name, places, [round(value, 4) for value in values]))
+    both = torch.einsum("ijkl->", alike).item() / (rows * columns) ** 2
+    longest = float(max(rows, columns) - 1)
+    curves.append(Curve("any two patches", [0.0, longest], [round(both, 4)] * 2))
+    legend = (
+        f"mean cosine similarity of the {kind} positions of two patches that are so far apart in "
+        "one row or one column; above the line of any two: rows and columns are known"
+    )
+    lines = Lines("How alike along rows and columns", "patches apart", "cosine similarity", curves)
+    return Figure(GROUP, legend, lines)
+
+
+def _of_biases(parts: list[RelativeBias]) -> list[Figure]:
+    """Learned biases by distance: the mean over heads of the first layer and of the last."""
+    figures = []
+    for part, which in zip(parts[:1] + parts[1:][-1:], ("first", "last"), strict=False):
+        rows, columns = spans(part.grid)
+        table = part.table.detach().float().cpu()
+        mean = table.mean(dim=1).unflatten(0, (rows, columns))
+        # The table is read by where the query stands as the key sees it.
+        heat = Heat(
+            f"Bias for each distance, {which} layer"
+            if len(parts) > 1
+            else "Bias for each distance",
+            "columns from query to key",
+            "rows from query to key",
+            rounded(mean.flip(0, 1)),
+            rows=[str(row - rows // 2) for row in range(rows)],
+            columns=[str(column - columns // 2) for column in range(columns)],
+            signed=True,
+        )
+        legend = (
+            f"what is added to the score of a key by where it stands, mean of {table.shape[1]} "
+            "heads: above 0 draws attention there"
+        )
+        figures.append(Figure(GROUP, legend, heat))
+    return figures
+
+
+def _ordinal(number: int) -> str:
+    return {2: "second", 3: "third"}.get(number, f"{number}th")

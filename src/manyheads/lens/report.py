@@ -1,0 +1,178 @@
+"""One HTML file that shows a view by itself: no network, nothing beside it.
+
+What the page may do is said in its content security policy: run and be styled by exactly what is
+written in it, show pictures that are part of it, and nothing else.
+"""
+
+import base64
+import hashlib
+import html
+import io
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from manyheads.lens.colours import AGAINST, AGAINST_NIGHT, IDENTITY, NIGHT, PAPER
+from manyheads.lens.packing import pack
+from manyheads.lens.picture import ImageView
+from manyheads.lens.view import MapView, TextView, clearest
+
+STATIC = Path(__file__).parent / "static"
+LIBRARIES = ("d3-path", "d3-array", "d3-selection", "d3-shape")  # in the order they need each other
+LONGEST = 1024  # pixels a side of the picture in a page
+DETAILED = 128  # up to so many pixels a side a picture is kept to the pixel
+
+View = TextView | ImageView
+
+
+def report(
+    view: View,
+    *,
+    title: str,
+    told: Mapping[str, str] | None = None,
+    pixels: Tensor | None = None,
+    name: str = "look",
+) -> str:
+    """Write a view as a page.
+
+    Args:
+        view: what to show.
+        title: of the page.
+        told: what the JSON says beside the view, such as the text and its translation.
+        pixels: the picture, (height, width) or (height, width, channel), 0..255.
+        name: of files that are saved from the page.
+    """
+    found = view.to_json()
+    packed = pack(view.maps)
+    found["maps"] = [_bare(each) for each in view.maps]
+    data = {
+        "view": found,
+        "told": dict(told or {}),
+        "name": name,
+        "open": {"site": _opening(view)},
+        "picture": None if pixels is None else _picture(pixels),
+        "weights": {key: value for key, value in vars(packed).items() if key != "text"},
+        "rounding": packed.rounding,
+        "colours": {
+            "light": PAPER,
+            "dark": NIGHT,
+            "againstLight": AGAINST,
+            "againstDark": AGAINST_NIGHT,
+            "identity": IDENTITY[:6],  # black and grey would vanish on one of the grounds
+        },
+    }
+    scripts = [_read(f"d3/{library}.min.js") for library in LIBRARIES]
+    program = modules("start.js")
+    style = _read("look.css")
+    policy = (
+        f"default-src 'none'; script-src {' '.join(map(_hash, (*scripts, program)))}; "
+        f"style-src {_hash(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    head = "\n".join(f"<script>{script}</script>" for script in scripts)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="manyheads">
+<title>{html.escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+<main id="look"><p>{html.escape(title)}</p>
+<noscript>This page draws with JavaScript.</noscript></main>
+<script type="application/json" id="look-data">{_inline(data)}</script>
+<script type="text/plain" id="look-weights">{packed.text}</script>
+{head}
+<script type="module">{program}</script>
+</body>
+</html>
+"""
+
+
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([\w-]+\.js)";$', flags=re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?function|const) (\w+)", flags=re.MULTILINE)
+
+
+def modules(entry: str) -> str:
+    """Join an ES module with those it imports: each in a function of its own, the entry last.
+
+    So the files stay as they are served, and a page from a disk, which may import nothing, has
+    them all. They import by name and export functions and constants: that is all this reads.
+    """
+    parts: dict[str, str] = {}
+
+    def visit(name: str) -> None:
+        if name in parts:
+            return
+        source = _read(name)
+        parts[name] = ""  # on its way: modules may import in a circle
+        for _, other in _IMPORT.findall(source):
+            visit(other)
+        body = _IMPORT.sub(lambda found: f"const {found[1]} = {_variable(found[2])};", source)
+        names = ", ".join(found for _, found in _EXPORT.findall(body))
+        body = _EXPORT.sub(r"\1 \2", body)
+        if name != entry:
+            body = f"const {_variable(name)} = (() => {{\n{body}return {{ {names} }};\n}})();\n"
+        del parts[name]
+        parts[name] = body
+
+    visit(entry)
+    return "".join(parts.values())
+
+
+def _variable(name: str) -> str:
+    return f"module_{name.removesuffix('.js').replace('-', '_')}"
+
+
+def _read(name: str) -> str:
+    return (STATIC / name).read_text(encoding="utf-8")
+
+
+def _hash(source: str) -> str:
+    digest = hashlib.sha256(source.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _inline(data: Any) -> str:
+    """Write JSON that no parser of HTML or JavaScript stumbles over, whatever the user's text.
+
+    Beyond ASCII everything is escaped, U+2028 and halves of surrogate pairs among it.
+    """
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+
+
+def _bare(found: MapView) -> dict[str, Any]:
+    """A map without its weights."""
+    fields = {key: value for key, value in vars(found).items() if key not in ("mean", "weights")}
+    return {**fields, "heads": len(found.weights)}
+
+
+def _opening(view: View) -> str | None:
+    """Choose the layer that a page opens at, as the PNG does."""
+    if not view.maps:
+        return None
+    if isinstance(view, ImageView):
+        return view.maps[-1].site
+    cross = [found for found in view.maps if found.kind == "decoder cross"]
+    return clearest(cross or view.maps).site
+
+
+def _picture(pixels: Tensor) -> str:
+    """Turn a picture into an address that holds it."""
+    from PIL import Image
+
+    values = pixels.cpu().numpy()
+    image = Image.fromarray(values[..., 0] if values.shape[2:] == (1,) else values)
+    image.thumbnail((LONGEST, LONGEST), Image.Resampling.LANCZOS)
+    kind = "png" if max(image.size) <= DETAILED else "jpeg"
+    content = io.BytesIO()
+    image.save(content, kind, quality=88)
+    return f"data:image/{kind};base64,{base64.b64encode(content.getvalue()).decode()}"

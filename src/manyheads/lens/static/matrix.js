@@ -1,0 +1,158 @@
+// The whole map: queries down, keys across. Labels where there is room, a hatch over what is masked.
+
+import { exact, label, paint, scaleBar, shades } from "./draw.js";
+import { peakOf } from "./model.js";
+const { select } = globalThis.d3;
+
+const LABELLED = 48; // rows or columns beyond which only the lit ones have a name
+
+export function makeMatrix(parent, app) {
+  const box = parent.append("div").attr("class", "matrix");
+  const frame = box.append("div").attr("class", "frame");
+  const canvas = frame.append("canvas").attr("tabindex", 0).attr("role", "img");
+  const marks = frame.append("svg").attr("class", "marks").attr("aria-hidden", "true");
+  const names = frame.append("svg").attr("class", "names").attr("aria-hidden", "true");
+  const foot = box.append("div");
+  let cell = 20;
+  let left = 0;
+  let top = 0;
+
+  function cellAt(event) {
+    const { rows, columns } = app.state.layer();
+    const bounds = canvas.node().getBoundingClientRect();
+    const row = Math.floor(((event.clientY - bounds.top) / bounds.height) * rows.length);
+    const column = Math.floor(((event.clientX - bounds.left) / bounds.width) * columns.length);
+    const fits = row >= 0 && column >= 0 && row < rows.length && column < columns.length;
+    return fits ? { row, column } : null;
+  }
+
+  canvas
+    .on("pointermove", (event) => {
+      const place = cellAt(event);
+      if (!place) return;
+      app.state.hover(place);
+      app.tip.show(event, app.about(place.row, place.column));
+    })
+    .on("pointerleave", () => {
+      app.tip.hide();
+      app.state.hover(null);
+    })
+    .on("click", (event) => app.state.pin(cellAt(event)))
+    .on("keydown", (event) => {
+      const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+      const step = steps[event.key];
+      if (!step) return;
+      event.preventDefault();
+      event.stopPropagation();
+      const { rows, columns } = app.state.layer();
+      const { row, column } = app.state.active();
+      const walk = (now, by, many) => Math.min(Math.max(now === null ? 0 : now + by, 0), many - 1);
+      app.state.pin(
+        { row: walk(row, step[0], rows.length), column: walk(column, step[1], columns.length) },
+        false,
+      );
+      const at = app.state.active();
+      app.say(app.about(at.row, at.column).join(", "));
+    });
+
+  function draw() {
+    const { rows, columns, causal, site } = app.state.layer();
+    const look = app.state.look();
+    box.style("display", look && look.at ? null : "none");
+    if (!look || !look.at) return;
+    const shade = shades(app.colours);
+    const peak = peakOf(look, rows.length, columns.length);
+    paint(canvas.node(), rows.length, columns.length, (r, c) => shade(look.at(r, c) / peak));
+
+    // Sizes: as large as the room allows, labels measured in their own type.
+    const room = box.node().clientWidth || 320;
+    const named = rows.length <= LABELLED && columns.length <= LABELLED;
+    const longest = (tokens) => Math.max(...tokens.map((token) => width(label(token))), 8);
+    left = named ? Math.min(longest(rows) + 10, room / 3) : 12;
+    cell = Math.max(Math.min((room - left - 4) / columns.length, 34), 1);
+    const lying = named && longest(columns) < cell - 4;
+    top = named ? (lying ? 20 : Math.min(longest(columns), 110) + 8) : 12;
+    const wide = cell * columns.length;
+    const high = Math.min(cell, named ? 34 : cell) * rows.length;
+    frame.style("width", `${left + wide}px`).style("height", `${top + high}px`);
+    canvas
+      .style("left", `${left}px`).style("top", `${top}px`)
+      .style("width", `${wide}px`).style("height", `${high}px`)
+      .attr("aria-label", `${site}, ${look.label}: ${rows.length} rows, ${columns.length} columns`);
+
+    marks
+      .style("left", `${left}px`).style("top", `${top}px`)
+      .attr("width", wide).attr("height", high)
+      .attr("viewBox", `0 0 ${columns.length} ${rows.length}`)
+      .attr("preserveAspectRatio", "none");
+    marks.selectAll("*").remove();
+    if (cell >= 7) {
+      const lines = [
+        ...rows.slice(1).map((_, i) => `M0,${i + 1}H${columns.length}`),
+        ...columns.slice(1).map((_, i) => `M${i + 1},0V${rows.length}`),
+      ];
+      marks.append("path").attr("class", "between").attr("d", lines.join(""));
+    }
+    if (causal) marks.append("path").attr("class", "masked").attr("d", hatch(rows, columns));
+    marks.append("rect").attr("class", "lit row");
+    marks.append("rect").attr("class", "lit column");
+
+    names.attr("width", left + wide).attr("height", top + high);
+    names.selectAll("*").remove();
+    if (named) {
+      names.append("g").attr("class", "rows").selectAll("text").data(rows).join("text")
+        .attr("x", left - 6).attr("y", (_, i) => top + (i + 0.5) * (high / rows.length))
+        .attr("text-anchor", "end").attr("dominant-baseline", "central")
+        .text((token) => fit(label(token), left - 8));
+      names.append("g").attr("class", "columns").selectAll("text").data(columns).join("text")
+        .attr("transform", (_, i) => {
+          const x = left + (i + 0.5) * cell;
+          return lying ? `translate(${x},${top - 6})` : `translate(${x + 4},${top - 5})rotate(-90)`;
+        })
+        .attr("text-anchor", lying ? "middle" : "start")
+        .text((token) => fit(label(token), lying ? cell : top - 6));
+    }
+    scaleBar(foot, look.signed ? -peak : 0, peak, shade, causal ? "  ·  hatched: hidden by the mask" : "");
+    light();
+  }
+
+  function light() {
+    const { rows, columns } = app.state.layer();
+    const { row, column } = app.state.active();
+    marks.select(".row").attr("visibility", row === null ? "hidden" : null)
+      .attr("x", 0).attr("y", row ?? 0).attr("width", columns.length).attr("height", 1);
+    marks.select(".column").attr("visibility", column === null ? "hidden" : null)
+      .attr("x", column ?? 0).attr("y", 0).attr("width", 1).attr("height", rows.length);
+    names.selectAll(".rows text").classed("lit", (_, i) => i === row);
+    names.selectAll(".columns text").classed("lit", (_, i) => i === column);
+  }
+
+  app.state.on("choice", draw);
+  app.state.on("focus", light);
+  return { draw };
+}
+
+/** Diagonal strokes through every cell above the diagonal. */
+function hatch(rows, columns) {
+  const strokes = [];
+  for (let row = 0; row < rows.length; row++) {
+    for (let column = row + 1; column < columns.length; column++) {
+      strokes.push(`M${column + 0.2},${row + 0.8}L${column + 0.8},${row + 0.2}`);
+    }
+  }
+  return strokes.join("");
+}
+
+const measure = document.createElement("canvas").getContext("2d");
+
+function width(text) {
+  measure.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return measure.measureText(text).width;
+}
+
+function fit(text, room) {
+  if (width(text) <= room) return text;
+  let cut = text;
+  while (cut.length > 1 && width(`${cut}…`) > room) cut = cut.slice(0, -1);
+  return `${cut}…`;
+}
