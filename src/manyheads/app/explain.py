@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from manyheads.app.figures import figures_of_picture, figures_of_text
-from manyheads.app.overlays import Baseline, Reading, explain_picture, explain_reading
+from manyheads.app.overlays import Reading, explain_picture, explain_reading
 from manyheads.app.predict import Classifier, Translator
 from manyheads.data.batches import pad
 from manyheads.data.images import Preprocessing

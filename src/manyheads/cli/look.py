@@ -49,7 +49,6 @@ def run(
     from manyheads.app.paths import make_room
     from manyheads.app.predict import Reconstruction, Translator, load
     from manyheads.cli.show import other_use, print_json, warn
-    from manyheads.cli.steps import print_steps
     from manyheads.errors import UsageError
 
     if out is not None:
@@ -66,9 +65,7 @@ def run(
     if json:
         print_json(found.to_json())
     else:
-        if steps:
-            print_steps(found.view)
-        _print(found)
+        _print(found, steps=steps)
     if out is not None or not json:
         target = out or Path("look.html")
         found.save(target)
@@ -99,11 +96,11 @@ def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
         print(render_shapes(lines))
 
 
-def _print(found: "Look") -> None:
+def _print(found: "Look", *, steps: bool) -> None:
     """Print the answer, and for a text its clearest map and its gates."""
     from rich.console import Console
 
-    from manyheads.cli.steps import print_alignment
+    from manyheads.cli.steps import print_alignment, print_steps
     from manyheads.lens.picture import ImageView
     from manyheads.lens.terminal import render_map
     from manyheads.lens.view import clearest
@@ -113,6 +110,8 @@ def _print(found: "Look") -> None:
         for guess in view.classes:
             print(f"{guess.probability:6.1%}  {guess.label}")
         return
+    if steps:
+        print_steps(view)
     print(found.answer)
     translated = "translation" in found.told
     maps = [each for each in view.maps if each.kind == "decoder cross" or not translated]
