@@ -15,7 +15,9 @@ SCHEMA = json.loads(PATH.read_text(encoding="utf-8"))
 def errors(view: Any) -> list[str]:
     """What is wrong with a view; the innermost reasons, where there are several ways to be right."""
     kind = view.get("kind") if isinstance(view, dict) else None
-    part = {**SCHEMA, "oneOf": [{"$ref": f"#/$defs/{kind}"}]} if kind in ("text", "image") else SCHEMA
+    part = (
+        {**SCHEMA, "oneOf": [{"$ref": f"#/$defs/{kind}"}]} if kind in ("text", "image") else SCHEMA
+    )
     return [
         f"{error.json_path}: {error.message[:200]}"
         for found in Draft202012Validator(part).iter_errors(view)

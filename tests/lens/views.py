@@ -21,7 +21,9 @@ def translation() -> TextView:
     view = examples.date_view()
     rows, columns = view.output, view.source
     weights = [[round(0.1 * (r - c), 4) for c in range(len(columns))] for r in range(len(rows))]
-    signed = TextOverlay("integrated gradients", "what speaks for and against", rows, columns, weights)
+    signed = TextOverlay(
+        "integrated gradients", "what speaks for and against", rows, columns, weights
+    )
     return replace(view, overlays=[replace(signed, signed=True)], figures=figures())
 
 
@@ -66,7 +68,11 @@ def picture() -> ImageView:
     """A ViT's, with an overlay on a grid of its own."""
     view = examples.small_image_view("class")
     overlay = OverlayView(
-        "integrated gradients", "what speaks for three", "three", 0, [0.5, -0.25, 0.0, 0.1, 0.2, 1.0],
+        "integrated gradients",
+        "what speaks for three",
+        "three",
+        0,
+        [0.5, -0.25, 0.0, 0.1, 0.2, 1.0],
         signed=True,
     )
     return replace(view, overlays=[*view.overlays, overlay], figures=figures())
@@ -85,15 +91,41 @@ def figures() -> list[Figure]:
         Heat("Similarity", "column", "row", [[1.0, None], [0.5, -1.0]], signed=True),
         Heat("Tiles", "", "", [[0.1] * 4] * 4, numbered=False, tile=[2, 2], scale=[0.0, 1.0]),
         Heat("Named", "", "", [[0.1, 0.9]], rows=["one"], columns=["▁a", "</s>"]),
-        Lines("Distance", "layer", "pixels", [
-            Curve("mean", [1.0, 2.0, 3.0], [10.0, None, 30.0], [9.0, None, 28.0], [11.0, None, 33.0]),
-            Curve("field", [1.0, 2.0, 3.0], [3.0, 5.0, 7.0]),
-        ]),
-        Lines("Wavelengths", "dimension", "length", [Curve("one", [1.0, 10.0, 100.0], [6.3, 63.0, 6300.0])],
-              log_x=True, log_y=True),
+        Lines(
+            "Distance",
+            "layer",
+            "pixels",
+            [
+                Curve(
+                    "mean",
+                    [1.0, 2.0, 3.0],
+                    [10.0, None, 30.0],
+                    [9.0, None, 28.0],
+                    [11.0, None, 33.0],
+                ),
+                Curve("field", [1.0, 2.0, 3.0], [3.0, 5.0, 7.0]),
+            ],
+        ),
+        Lines(
+            "Wavelengths",
+            "dimension",
+            "length",
+            [Curve("one", [1.0, 10.0, 100.0], [6.3, 63.0, 6300.0])],
+            log_x=True,
+            log_y=True,
+        ),
         Bars("Entropy", "bits", ["head 1", "head 2"], [Interval(1.0, 0.9, 1.2), Interval(0.5)]),
-        Scatter("Words", "first", "second", ["cat", "dog", "car"], [[0, 0], [0.5, 0.1], [3, 2]],
-                groups=["animal", "animal", "thing"]),
+        Scatter(
+            "Words",
+            "first",
+            "second",
+            ["cat", "dog", "car"],
+            [[0, 0], [0.5, 0.1], [3, 2]],
+            groups=["animal", "animal", "thing"],
+        ),
         Table("Loss", ["token", "p", "-log p"], [["Je", 0.8, 0.223], ["suis", 0.6, None]]),
     ]
-    return [Figure("heads" if i < 3 else "rest", f"how {p.title} was measured", p) for i, p in enumerate(panels)]
+    return [
+        Figure("heads" if i < 3 else "rest", f"how {p.title} was measured", p)
+        for i, p in enumerate(panels)
+    ]
