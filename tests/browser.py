@@ -10,6 +10,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,14 @@ FLAGS = (
 )
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PATIENCE = 60.0  # seconds
+# Puts the pipes where the browser expects them, whatever numbers they had, and becomes the browser.
+LAUNCH = """
+import fcntl, os, sys
+pipes = [fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3]]
+for place, pipe in enumerate(pipes, 3):
+    os.dup2(pipe, place)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
 
 
 def found() -> str | None:
@@ -203,10 +212,11 @@ def browser(folder: Path) -> Iterator[Page]:
     program = found()
     assert program is not None
     (read_commands, send), (receive, write_answers) = os.pipe(), os.pipe()
-    # A shell puts the pipes where the browser expects them.
-    shell = f'exec "$0" "$@" 3<&{read_commands} 4>&{write_answers}'
     process = subprocess.Popen(
-        ["sh", "-c", shell, program, *FLAGS, f"--user-data-dir={folder}"],
+        [
+            *(sys.executable, "-c", LAUNCH, str(read_commands), str(write_answers)),
+            *(program, *FLAGS, f"--user-data-dir={folder}"),
+        ],
         pass_fds=(read_commands, write_answers),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from manyheads.app.explain import explain_image, explain_text
 from manyheads.app.explain_tokens import explain_tokens
-from manyheads.app.overlays import Baseline
 from manyheads.app.paths import make_room
 from manyheads.app.predict import Classifier, Predictor, Reconstruction, Translator, load
 from manyheads.errors import UsageError
@@ -114,7 +113,7 @@ def look(
     given: str | Path,
     *,
     target: str | None = None,
-    baseline: Baseline = "black",
+    baseline: str = "black",
     integrated: bool | None = None,
 ) -> Look:
     """Run a model on a text or a picture with a recorder open.

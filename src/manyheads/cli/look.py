@@ -1,15 +1,13 @@
 """manyheads look."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from manyheads.app.look import Look
     from manyheads.app.predict import Predictor
-
-Baseline = Literal["black", "mean", "blur"]  # as in app/overlays.py, which imports torch
 
 
 def run(
@@ -20,7 +18,8 @@ def run(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="File to write, by its ending: .html (a page to explore), .png or .json; look.html if not given."
+            help="File to write, by its ending: .html (a page to explore), .png or .json; "
+            "look.html if not given."
         ),
     ] = None,
     shapes: Annotated[
@@ -35,7 +34,8 @@ def run(
         typer.Option(metavar="CLASS", help="Of a picture: the class to explain; the likeliest."),
     ] = None,
     baseline: Annotated[
-        Baseline, typer.Option(help="Of a picture: what gradients are integrated from.")
+        str,
+        typer.Option(help="Of a picture: what gradients are integrated from: black, mean, blur."),
     ] = "black",
     integrated: Annotated[
         bool | None,
@@ -49,7 +49,9 @@ def run(
     from manyheads.app.paths import make_room
     from manyheads.app.predict import Reconstruction, Translator, load
     from manyheads.cli.show import other_use, print_json, warn
+    from manyheads.cli.steps import print_steps
     from manyheads.errors import UsageError
+    from manyheads.lens.view import TextView
 
     if out is not None:
         make_room(checked_name(out))
@@ -65,11 +67,14 @@ def run(
     if json:
         print_json(found.to_json())
     else:
-        _print(found, steps=steps)
+        if steps:
+            assert isinstance(found.view, TextView)
+            print_steps(found.view)
+        _print(found)
     if out is not None or not json:
-        target = out or Path("look.html")
-        found.save(target)
-        warn(f"wrote {target}")
+        written = out or Path("look.html")
+        found.save(written)
+        warn(f"wrote {written}")
     for note in found.view.notes:
         warn(note)
 
@@ -96,11 +101,11 @@ def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
         print(render_shapes(lines))
 
 
-def _print(found: "Look", *, steps: bool) -> None:
+def _print(found: "Look") -> None:
     """Print the answer, and for a text its clearest map and its gates."""
     from rich.console import Console
 
-    from manyheads.cli.steps import print_alignment, print_steps
+    from manyheads.cli.steps import print_alignment
     from manyheads.lens.picture import ImageView
     from manyheads.lens.terminal import render_map
     from manyheads.lens.view import clearest
@@ -110,8 +115,6 @@ def _print(found: "Look", *, steps: bool) -> None:
         for guess in view.classes:
             print(f"{guess.probability:6.1%}  {guess.label}")
         return
-    if steps:
-        print_steps(view)
     print(found.answer)
     translated = "translation" in found.told
     maps = [each for each in view.maps if each.kind == "decoder cross" or not translated]

@@ -36,7 +36,7 @@ def mask_figures(
         shown = allowed[:MOST, :MOST].float()
         figures[kind] = Figure(
             "mask",
-            f"dark: the query (row) may attend to the key (column); {int(allowed.sum())} of "
+            f"coloured: the query (row) may attend to the key (column); {int(allowed.sum())} of "
             f"{allowed.numel()} pairs may, the same in all {record.site.stack} layers{cut}",
             Heat(
                 f"The mask of the {kind}-attention",
@@ -71,7 +71,7 @@ def window_mask_figures(trace: Trace) -> list[Figure]:
         figures[record.site.stack] = Figure(
             "mask",
             f"window {window + 1} of {len(tokens)} in {record.site}, the one with most to hide: "
-            "dark: the query (row) may attend to the key (column); parts that the shift brought "
+            "coloured: the query (row) may attend to the key (column); parts that the shift brought "
             "together from opposite sides of the picture, and padding, are hidden",
             Heat(
                 f"The mask of a window, {record.site}",

@@ -4,16 +4,25 @@ import { label, number, paint, scaleBar, shades } from "./draw.js";
 import { makeTable } from "./table.js";
 const { line, area, ticks, extent } = globalThis.d3;
 
-const [WIDE, HIGH] = [520, 260]; // of a chart, in its own units
+const [WIDEST, HIGH] = [560, 260]; // of a chart
 const EDGE = { left: 52, right: 14, top: 12, bottom: 40 };
 
-export function makePanels(parent, app, figures) {
-  const groups = grouped(figures);
-  for (const [name, members] of groups) {
-    const section = parent.append("section").attr("class", "panels");
-    if (name) section.append("h2").text(name);
-    const row = section.append("div").attr("class", "row");
-    for (const found of members) panel(row.append("figure"), app, found);
+/** A drawer for each group, drawn when it is first opened; `open` says which are open at first. */
+export function makePanels(parent, app, figures, open) {
+  for (const [name, members] of grouped(figures)) {
+    const drawer = parent.append("details").attr("class", "drawer");
+    const summary = drawer.append("summary");
+    summary.append("h2").text(name || "more");
+    summary.append("span").text(members.map((found) => found.title).join("  ·  "));
+    const row = drawer.append("div").attr("class", "row");
+    let drawn = false;
+    const draw = () => {
+      if (drawn || !drawer.property("open")) return;
+      drawn = true;
+      for (const found of members) panel(row.append("figure"), app, found);
+    };
+    drawer.on("toggle", draw).property("open", open.includes(name));
+    draw();
   }
 }
 
@@ -30,7 +39,7 @@ function grouped(figures) {
 const MAKERS = { heat, lines, bars, scatter, table: () => null };
 
 function panel(figure, app, found) {
-  figure.attr("class", `panel ${found.kind}`);
+  figure.attr("class", `panel of-${found.kind}`);
   figure.append("h3").text(found.title);
   const stage = figure.append("div").attr("class", "chart");
   const draw = MAKERS[found.kind]?.(stage, app, found);
@@ -55,8 +64,9 @@ function heat(stage, app, found) {
   const showColumns = named(columnNames, columns);
   const canvas = frame.append("canvas").attr("role", "img").attr("aria-label", found.title);
   // Cells as large as they may be without the whole growing over its column.
-  const cell = Math.max(Math.min(WIDE / columns, 300 / rows, 26), 1);
-  const wide = Math.min(Math.max(cell, 2) * columns, WIDE);
+  const room = roomOf(stage);
+  const cell = Math.max(Math.min(room / columns, 300 / rows, 26), 1);
+  const wide = Math.min(Math.max(cell, 2) * columns, room);
   const square = rows > 24 || columns > 24 ? wide * (rows / columns) : cell * rows;
   const high = Math.min(Math.max(square, 12 * Math.min(rows, 6)), 420);
   frame.style("--wide", `${wide}px`).style("--ratio", `${wide} / ${high}`);
@@ -125,15 +135,19 @@ function axis(values, from, to, log = false) {
     ticks(Math.ceil(Math.log10(low)), Math.floor(Math.log10(high)), 5)
       .filter(Number.isInteger).map((power) => 10 ** power);
   let marks = log ? powers() : ticks(low, high, 5);
+  if (kept.every(Number.isInteger)) marks = marks.filter(Number.isInteger); // half a layer is none
   if (log && marks.length < 2) marks = [low, high];
   return { scale, marks };
 }
 
-function axes(svg, x, y, found) {
+/** A chart is as wide as its column when it is drawn, so that its type keeps its size. */
+const roomOf = (stage) => Math.min(Math.max(stage.node().clientWidth, 240), WIDEST);
+
+function axes(svg, x, y, found, wide) {
   const [left, bottom] = [EDGE.left, HIGH - EDGE.bottom];
   const lines = svg.append("g").attr("class", "axes");
   for (const mark of y.marks) {
-    lines.append("path").attr("d", `M${left},${y.scale(mark)}H${WIDE - EDGE.right}`);
+    lines.append("path").attr("d", `M${left},${y.scale(mark)}H${wide - EDGE.right}`);
     lines.append("text").attr("x", left - 6).attr("y", y.scale(mark)).attr("text-anchor", "end")
       .attr("dominant-baseline", "central").text(number(mark));
   }
@@ -141,14 +155,14 @@ function axes(svg, x, y, found) {
     lines.append("text").attr("x", x.scale(mark)).attr("y", bottom + 16)
       .attr("text-anchor", "middle").text(number(mark));
   }
-  lines.append("text").attr("class", "title").attr("x", (left + WIDE - EDGE.right) / 2)
+  lines.append("text").attr("class", "title").attr("x", (left + wide - EDGE.right) / 2)
     .attr("y", HIGH - 6).attr("text-anchor", "middle").text(found.x ?? "");
   lines.append("text").attr("class", "title").attr("text-anchor", "middle")
     .attr("transform", `translate(12,${(EDGE.top + bottom) / 2})rotate(-90)`).text(found.y ?? "");
 }
 
-function chart(stage, found) {
-  const svg = stage.append("svg").attr("class", "plot").attr("viewBox", `0 0 ${WIDE} ${HIGH}`);
+function chart(stage, found, wide, high) {
+  const svg = stage.append("svg").attr("class", "plot").attr("viewBox", `0 0 ${wide} ${high}`);
   return svg.attr("role", "img").attr("aria-label", found.title);
 }
 
@@ -163,12 +177,13 @@ function key(stage, app, names) {
 const DASHES = [null, "6 3", "2 3"]; // when colours come round again
 
 function lines(stage, app, found) {
-  const svg = chart(stage, found);
+  const wide = roomOf(stage);
+  const svg = chart(stage, found, wide, HIGH);
   const every = (what) => found.curves.flatMap((curve) => curve[what] ?? []);
-  const x = axis(every("x"), EDGE.left, WIDE - EDGE.right, found.log_x);
+  const x = axis(every("x"), EDGE.left, wide - EDGE.right, found.log_x);
   const heights = [...every("y"), ...every("low"), ...every("high")];
   const y = axis(heights, HIGH - EDGE.bottom, EDGE.top, found.log_y);
-  axes(svg, x, y, found);
+  axes(svg, x, y, found, wide);
   found.curves.forEach((curve, number_) => {
     const colour = identity(app, number_);
     const there = (_, i) => curve.y[i] !== null && curve.y[i] !== undefined;
@@ -177,6 +192,13 @@ function lines(stage, app, found) {
       const band = area().defined((_, i) => curve.low[i] !== null && curve.high[i] !== null)
         .x(across).y0((_, i) => y.scale(curve.low[i])).y1((_, i) => y.scale(curve.high[i]));
       svg.append("path").attr("class", "band").attr("fill", colour).attr("d", band(curve.x));
+      // A point between gaps has no band, so each has its interval as a line too.
+      const bars = curve.x.map((at, i) =>
+        curve.low[i] === null || curve.high[i] === null
+          ? ""
+          : `M${x.scale(at)},${y.scale(curve.low[i])}V${y.scale(curve.high[i])}`,
+      );
+      svg.append("path").attr("class", "interval").attr("stroke", colour).attr("d", bars.join(""));
     }
     const path = line().defined(there).x(across).y((_, i) => y.scale(curve.y[i]));
     svg.append("path").attr("class", "curve").attr("stroke", colour).attr("d", path(curve.x))
@@ -208,15 +230,16 @@ function bars(stage, app, found) {
 }
 
 function scatter(stage, app, found) {
-  const [high, named] = [420, found.points.length <= 80];
-  const svg = stage.append("svg").attr("class", "plot").attr("viewBox", `0 0 ${WIDE} ${high}`);
-  svg.attr("role", "img").attr("aria-label", found.title);
+  const [wide, tallest, isNamed] = [roomOf(stage), 420, found.points.length <= 80];
   // Both axes in the same unit: what is near in the drawing is near.
   const [left, right] = extent(found.points, (point) => point[0]);
   const [low, top] = extent(found.points, (point) => point[1]);
-  const unit = Math.min((WIDE - 100) / (right - left || 1), (high - 50) / (top - low || 1));
+  const unit = Math.min((wide - 110) / (right - left || 1), (tallest - 50) / (top - low || 1));
+  const high = Math.max((top - low) * unit + 50, 120);
+  const svg = chart(stage, found, wide, high);
+  svg.append("rect").attr("class", "ground").attr("width", wide).attr("height", high);
   const place = ([x, y]) => [
-    WIDE / 2 + (x - (left + right) / 2) * unit,
+    wide / 2 + (x - (left + right) / 2) * unit,
     high / 2 - (y - (low + top) / 2) * unit,
   ];
   const groups = [...new Set(found.groups ?? [])];
@@ -230,7 +253,7 @@ function scatter(stage, app, found) {
     })
     .on("pointerleave", () => app.tip.hide());
   dot.append("circle").attr("r", 3.5).attr("fill", (_, i) => colour(i));
-  if (named) dot.append("text").attr("x", 6).attr("y", 4).text((_, i) => label(found.names[i]));
+  if (isNamed) dot.append("text").attr("x", 6).attr("y", 4).text((_, i) => label(found.names[i]));
   key(stage, app, groups);
   return null;
 }

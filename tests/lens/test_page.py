@@ -1,0 +1,414 @@
+"""The page in a real browser: opened from a disk, hovered, walked, pinned, let go, saved."""
+
+import base64
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+
+from manyheads.lens.picture import ImageView
+from manyheads.lens.report import report
+from manyheads.lens.view import TextView
+from tests import browser
+from tests.browser import Page
+from tests.lens import examples, views
+from tests.schema import errors
+
+pytestmark = pytest.mark.skipif(
+    browser.found() is None, reason="no Chromium or Chrome here; MANYHEADS_BROWSER may name one"
+)
+View = TextView | ImageView
+Show = Callable[..., Page]
+IDLE = "[...document.querySelectorAll('.token')].every(t => !t.matches('.lit, .asked'))"
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """One browser for all tests: it takes a second to start."""
+    with browser.browser(tmp_path_factory.mktemp("browser")) as page:
+        yield page
+
+
+@pytest.fixture
+def show(tab: Page, tmp_path: Path) -> Show:
+    """Write a view as a page and open it, at a desk or on a phone."""
+
+    def open_(view: View, fragment: str = "", *, width: int = 1200, **features: str) -> Page:
+        path = tmp_path / "look.html"
+        pixels = torch.arange(24, dtype=torch.uint8).view(4, 6) * 10
+        page = report(
+            view,
+            title="x",
+            told={"text": "a </script> b"} if isinstance(view, TextView) else {"path": "x.png"},
+            pixels=pixels if isinstance(view, ImageView) else None,
+        )
+        path.write_bytes(page.encode())
+        tab.size(width, 900)
+        tab.prefer(**{"prefers_color_scheme": "light", **features})
+        tab.away()
+        tab.open(path, fragment)
+        return tab
+
+    return open_
+
+
+VIEWS: dict[str, Callable[[], View]] = {
+    "translation": views.translation,
+    "transformer": views.transformer,
+    "lstm": views.recurrent,
+    "no attention": lambda: views.recurrent("seq2seq-lstm"),
+    "tags": views.tags,
+    "vit": views.picture,
+    "swin": views.windowed,
+    "pool": lambda: examples.small_image_view("attention"),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_opens_from_a_disk(show: Show, name: str, scheme: str) -> None:
+    """No request but for the file and what it holds, no word on the console, no sideways scroll."""
+    page = show(VIEWS[name](), prefers_color_scheme=scheme)
+    asked = [url for url in page.requests if not url.startswith(("data:", "blob:"))]
+    assert [url.partition("/")[0] for url in asked] == ["file:"]
+    for width in (320, 390, 1200):
+        page.size(width, 800)
+        page.evaluate("new Promise(done => setTimeout(done, 60))")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, f"{wide} pixels on a screen of {width}"
+    assert page.problems == []
+
+
+def test_one_gesture_lights_up_everything(show: Show) -> None:
+    """An output word under the pointer: its source words, the row of the map and of every head."""
+    page = show(views.translation())
+    page.hover(".queries .token", 6)  # Friday's
+    assert page.evaluate("document.querySelectorAll('.keys .token.asked').length") == 6
+    weights = page.evaluate(
+        "[...document.querySelectorAll('.keys .weight')].map(e => Number(e.textContent))"
+    )
+    row = views.translation().maps[2].mean[6]
+    assert weights == pytest.approx([w if w >= 0.005 else 0 for w in row], abs=0.0051)
+    assert page.evaluate("document.querySelector('.matrix .lit.row').getAttribute('y')") == "6"
+    marks = page.evaluate(
+        "[...document.querySelectorAll('.heads path.lit')].map(e => e.getAttribute('d'))"
+    )
+    assert len(marks) == 6  # mean, four heads, integrated gradients
+    assert all(mark.startswith("M0,6h6") for mark in marks)
+    threads = page.evaluate("document.querySelectorAll('.threads path').length")
+    assert threads == sum(weight >= 0.005 for weight in row)
+    page.away()
+    assert page.evaluate(IDLE)
+
+
+def test_threads_are_as_wide_as_weights(show: Show) -> None:
+    page = show(views.translation())
+    page.hover(".queries .token", 0)
+    found = page.evaluate(
+        "d3.selectAll('.threads path').nodes().map(e => "
+        "[e.__data__.weight, Number(e.getAttribute('stroke-width'))])"
+    )
+    assert found
+    for weight, width in found:
+        assert width == pytest.approx(max(9 * weight, 0.6), abs=1e-4)
+
+
+def test_pin_walk_let_go(show: Show) -> None:
+    """A click pins, and the address knows; arrows walk along and across; Esc lets go of all."""
+    page = show(views.translation())
+    page.click(".queries .token", 2)
+    page.away()
+    assert "row=3" in page.evaluate("location.hash")
+    assert page.evaluate("document.querySelectorAll('.queries .token.lit').length") == 1
+    page.key("ArrowRight")
+    assert "row=4" in page.evaluate("location.hash")
+    page.key("ArrowUp")  # 월: to November, which it comes from
+    assert "column=4" in page.evaluate("location.hash")
+    assert "row" not in page.evaluate("location.hash")
+    assert "November is looked at by" in page.evaluate(
+        "document.querySelector('[role=status]').textContent"
+    )
+    page.key("ArrowDown")
+    assert "row=" in page.evaluate("location.hash")
+    page.key("Escape")
+    assert "row" not in page.evaluate("location.hash")
+    assert page.evaluate(IDLE)
+    page.click(".queries .token", 2)
+    page.click(".queries .token", 2)
+    assert "row" not in page.evaluate("location.hash")
+
+
+def test_layers_heads_and_kinds_live_in_the_address(show: Show) -> None:
+    """Keys, slider, thumbnails and buttons choose; the same address opens the same."""
+    page = show(views.transformer())
+    legend = "document.querySelector('.legend').textContent"
+    assert "mean of 2 heads" in page.evaluate(legend)
+    page.key("1")
+    assert page.evaluate(legend).startswith("decoder layer 1")
+    page.key("2")
+    assert page.evaluate(legend).startswith("decoder layer 2")
+    page.key("7")  # there is none
+    assert page.evaluate(legend).startswith("decoder layer 2")
+    page.click(".heads button", 2)
+    assert page.evaluate(legend).startswith("decoder layer 2, head 2, attention from each output")
+    page.click(".kinds button", 1)
+    assert "the words before it" in page.evaluate(legend)
+    assert page.evaluate("document.querySelectorAll('.matrix .masked').length") == 1
+    page.evaluate(
+        "const s = document.querySelector('.scrubber input'); s.value = 1;"
+        "s.dispatchEvent(new Event('input'))"
+    )
+    fragment = page.evaluate("location.hash")
+    assert fragment == "#map=decoder+self&layer=1&head=2"
+    page = show(views.transformer(), fragment)
+    assert page.evaluate(legend).startswith("decoder layer 1, head 2")
+    assert page.evaluate("location.hash") == fragment
+
+
+@pytest.mark.parametrize("fragment", ["#map=nonsense&layer=99&head=-1&row=x", "#row=1e9", "#%%%"])
+def test_an_address_of_nothing_opens_the_first(show: Show, fragment: str) -> None:
+    page = show(views.translation(), fragment)
+    assert page.problems == []
+    assert "decoder layer 3, mean of 4" in page.evaluate(
+        "document.querySelector('.legend').textContent"
+    )
+
+
+def test_the_mask_is_drawn_only_where_there_is_one(show: Show) -> None:
+    """T13: strokes over every cell behind the present, and the scale says what they mean."""
+    page = show(views.transformer(), "#map=decoder+self")
+    strokes = page.evaluate("document.querySelector('.matrix .masked').getAttribute('d')")
+    assert strokes.count("M") == 3  # of 3 x 3 cells
+    assert "hidden by the mask" in page.evaluate("document.querySelector('.scale').textContent")
+    page = show(views.transformer(), "#map=encoder+self")
+    assert page.evaluate("document.querySelector('.matrix .masked')") is None
+
+
+def test_bars_are_probabilities(show: Show) -> None:
+    page = show(views.translation())
+    shown = page.evaluate(
+        "[...document.querySelectorAll('.percent')].slice(0, 8).map(e => e.textContent)"
+    )
+    assert shown == [f"{round(100 * p)}%" for p in views.translation().probabilities]
+    page = show(views.tags())
+    assert page.evaluate("[...document.querySelectorAll('.said')].map(e => e.textContent)") == [
+        "B",
+        "I",
+        "B",
+        "I",
+    ]
+
+
+def test_hover_a_patch(show: Show) -> None:
+    """Both pictures outline it, every head shows its row, the tooltip has exact weights."""
+    view = views.picture()
+    page = show(view)
+    legend = "document.querySelector('.legend').textContent"
+    assert page.evaluate(legend).startswith("Row of class token: encoder layer 2, mean of 2 heads")
+    shades = "document.querySelector('.heads canvas').dataset.key"
+    before = page.evaluate(shades)
+    page.hover(".plain .stage", at=(0.5, 0.25))  # of 2 x 3 patches the one above in the middle
+    assert page.evaluate(legend).startswith("Row of patch 1,2: ")
+    assert (
+        page.evaluate(
+            "[...document.querySelectorAll('.stage .patch')].map(e => e.getAttribute('d'))"
+        )
+        == ["M2,0h2v2h-2z"] * 4
+    )
+    assert page.evaluate(shades) != before
+    told = page.evaluate("[...document.querySelectorAll('.tip span')].map(e => e.textContent)")
+    assert told[0] == "patch 1,2 looks at"
+    row = view.maps[1].mean[2]
+    best = max(range(1, 7), key=lambda i: row[i])
+    assert told[1] == f"{view.maps[1].columns[best]}: {row[best]:.4f}"
+    assert told[-1] == f"class token: {row[0]:.4f}"
+    page.away()
+    assert page.evaluate(legend).startswith("Row of class token")
+
+
+def test_walk_over_patches(show: Show) -> None:
+    """Arrows walk over the grid and stop at its edge; the class token is a button."""
+    page = show(views.picture())
+    for key, row in (
+        ("ArrowRight", 2),
+        ("ArrowRight", 3),
+        ("ArrowDown", 6),
+        ("ArrowDown", 6),
+        ("ArrowLeft", 5),
+    ):
+        page.key(key)
+        assert page.evaluate("location.hash").endswith(f"row={row}"), key
+    page.key("Escape")
+    assert "row" not in page.evaluate("location.hash")
+    page.click(".extra .token")
+    assert "row=1" in page.evaluate("location.hash")
+
+
+def test_overlays_of_a_picture(show: Show) -> None:
+    """Signed numbers have two hues and a scale to both sides; the legend is the overlay's own."""
+    page = show(views.picture(), "#head=integrated+gradients")
+    assert page.evaluate("document.querySelector('.legend').textContent") == "what speaks for three"
+    assert page.evaluate("document.querySelector('.asked .scale').textContent") == "-11"
+    blue, orange = (
+        page.evaluate(
+            "(() => { const c = document.querySelectorAll('.heads button:last-child canvas')[0];"
+            f"return [...c.getContext('2d').getImageData({x}, {y}, 1, 1).data]; }})()"
+        )
+        for x, y in ((2, 1), (1, 0))
+    )
+    assert blue[2] > blue[0]
+    assert orange[0] > orange[2]
+
+
+def test_windows_of_swin_are_drawn(show: Show) -> None:
+    """V16: a patch in a shifted window at the edge belongs to a group with its own outline."""
+    page = show(views.windowed(), "#layer=2")
+    windows = "document.querySelector('.windows').getAttribute('d')"
+    assert page.evaluate(windows)
+    page.hover(".plain .stage", at=(0.02, 0.02))
+    group = page.evaluate("document.querySelector('.stage .group').getAttribute('d')")
+    assert group.startswith("M0,0h")
+    page.key("3")  # another stage: fewer, larger patches
+    assert page.evaluate("document.querySelector('.patches').getAttribute('d')").count("M") == 12
+
+
+def test_gates_have_no_map(show: Show) -> None:
+    """T3: a model without attention shows words, probabilities and gates, and no empty frames."""
+    page = show(views.recurrent("seq2seq-lstm"))
+    assert page.evaluate("document.querySelectorAll('.queries .token').length") == 3
+    assert page.evaluate("document.querySelectorAll('figure.of-heat').length") == len(
+        views.recurrent("seq2seq-lstm").gates
+    )
+    hidden = "getComputedStyle(document.querySelector('{}')).display"
+    for part in (".heads", ".legend"):
+        assert page.evaluate(hidden.format(part)) == "none"
+
+
+def test_every_figure_has_a_table(show: Show) -> None:
+    """The same numbers, made when it is opened; a heat's hole is a dash."""
+    page = show(views.translation())
+    page.evaluate("document.querySelectorAll('.drawer').forEach(d => { d.open = true; })")
+    page.wait("document.querySelectorAll('details.twin').length === 1 + 8")
+    page.evaluate("document.querySelectorAll('details.twin').forEach(d => { d.open = true; })")
+    page.wait("document.querySelectorAll('details.twin table').length === 9")
+    first = page.evaluate(
+        "[...document.querySelectorAll('details.twin')[0].querySelectorAll('tr')].map(row => "
+        "[...row.children].map(cell => cell.textContent))"
+    )
+    view = views.translation()
+    assert [row[0] for row in first] == ["", "2026", "년", "11", "월", "20", "일", "금요일", "</s>"]
+    assert [float(cell) for cell in first[1][1:]] == pytest.approx(
+        view.maps[2].mean[0], rel=6e-3, abs=1e-4
+    )
+    heat = page.evaluate("document.querySelectorAll('figure table')[0].textContent")
+    assert "–" in heat
+
+
+def saved(page: Page, button: int) -> bytes:
+    """What a click on a button of the page's end would save."""
+    page.evaluate(
+        "URL.createObjectURL = blob => { window.kept = blob; return 'blob:none'; };"
+        "HTMLAnchorElement.prototype.click = function () { window.keptName = this.download; };"
+        "window.kept = null"
+    )
+    page.click("footer.tools button", button)
+    page.wait("window.kept")
+    text = page.evaluate(
+        "new Promise(done => { const r = new FileReader(); r.onload = () => done(r.result);"
+        "r.readAsDataURL(window.kept); })"
+    )
+    return base64.b64decode(text.partition(",")[2])
+
+
+@pytest.mark.parametrize("make", [views.translation, views.windowed], ids=["text", "picture"])
+def test_saved_json_is_the_view(show: Show, make: Callable[[], View]) -> None:
+    """All decimals survived the packing, and what comes out is what the command prints."""
+    page = show(make())
+    found = json.loads(saved(page, 1))
+    told = {"text": "a </script> b"} if found["kind"] == "text" else {"path": "x.png"}
+    expected: dict[str, Any] = json.loads(json.dumps({**told, **make().to_json()}))
+    assert found == expected
+    assert errors(found) == []
+
+
+@pytest.mark.parametrize("make", [views.translation, views.picture], ids=["text", "picture"])
+def test_saved_png_shows_the_figure(show: Show, make: Callable[[], View]) -> None:
+    """A picture of the page's ground with ink, and with the hue of magnitude, on it."""
+    page = show(make())
+    image = Image.open(io.BytesIO(saved(page, 0))).convert("RGB")
+    assert min(image.size) > 400
+    assert image.getpixel((3, 3)) == (255, 255, 255)
+    colours = image.getcolors(1 << 24)
+    assert colours is not None
+    blue = sum(count for count, (r, _, b) in colours if b > r + 60)
+    dark = sum(count for count, (r, g, b) in colours if max(r, g, b) < 90)
+    assert blue > 1000
+    assert dark > 500
+    assert page.problems == []
+
+
+def test_light_and_dark(show: Show) -> None:
+    """As the system asks, and by a button; maps are painted anew."""
+    page = show(views.translation(), prefers_color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    pixel = (
+        "[...document.querySelector('.matrix canvas').getContext('2d').getImageData(0,0,1,1).data]"
+    )
+    assert page.evaluate(ground) == "rgb(16, 21, 28)"
+    night = page.evaluate(pixel)
+    page.click("footer.tools button", 2)
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    assert page.evaluate(pixel) != night
+
+
+CONTRAST = """(() => {
+  const light = colour => { const [r, g, b] = colour.match(/[\\d.]+/g).map(v => v / 255)
+    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const behind = e => { for (; e; e = e.parentElement) {
+    const c = getComputedStyle(e).backgroundColor; if (c !== 'rgba(0, 0, 0, 0)') return c; } };
+  const found = [];
+  for (const e of document.querySelectorAll('main *')) {
+    const text = [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+    if (!text || e.closest('svg, .unseen, noscript') || !e.getClientRects().length) continue;
+    const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) found.push([e.className, e.textContent, ratio]);
+  }
+  return found; })()"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["translation", "vit"])
+def test_text_has_contrast(show: Show, name: str, scheme: str) -> None:
+    """WCAG 2 AA, 4.5 : 1, for every text, those on the shades of a lit row among them."""
+    page = show(
+        VIEWS[name](), "#row=4", prefers_color_scheme=scheme, prefers_reduced_motion="reduce"
+    )
+    assert page.evaluate(CONTRAST) == []
+
+
+def test_what_a_screen_reader_hears(show: Show) -> None:
+    """Every control has a name, every token its place and probability; one stop for Tab a line."""
+    page = show(views.translation())
+    labels = page.evaluate(
+        "[...document.querySelectorAll('.queries .token')].map(e => e.getAttribute('aria-label'))"
+    )
+    assert labels[6] == "금요일, token 7 of 8, probability 0.6100"
+    assert page.evaluate("document.querySelectorAll('.queries .token[tabindex=\"0\"]').length") == 1
+    unnamed = page.evaluate(
+        "[...document.querySelectorAll('button, input, [role=img], [tabindex=\"0\"]')].filter(e => "
+        "!(e.getAttribute('aria-label') || e.textContent.trim() || e.title)).map(e => e.outerHTML)"
+    )
+    assert unnamed == []
+
+
+def test_no_motion_if_none_is_wanted(show: Show) -> None:
+    page = show(views.translation(), prefers_reduced_motion="reduce")
+    moving = "getComputedStyle(document.querySelector('.token')).transitionDuration"
+    assert page.evaluate(moving) == "0s"
