@@ -292,7 +292,8 @@ def test_gates_have_no_map(show: Show) -> None:
 def test_every_figure_has_a_table(show: Show) -> None:
     """The same numbers, made when it is opened; a heat's hole is a dash."""
     page = show(views.translation())
-    assert page.evaluate("document.querySelectorAll('details.twin').length") == 1 + 8
+    page.evaluate("document.querySelectorAll('.drawer').forEach(d => { d.open = true; })")
+    page.wait("document.querySelectorAll('details.twin').length === 1 + 8")
     page.evaluate("document.querySelectorAll('details.twin').forEach(d => { d.open = true; })")
     page.wait("document.querySelectorAll('details.twin table').length === 9")
     first = page.evaluate(
