@@ -60,18 +60,17 @@ def test_look_shows_the_alignment_map_and_the_gates(call: Call, tmp_path: Path) 
 
 
 def test_look_without_attention_says_why_there_is_no_map(call: Call, tmp_path: Path) -> None:
-    """T3: one vector has no map. A remark, or, if a file was asked for, a refusal."""
+    """T3: one vector has no map. A page of gates; a refusal, if a PNG was asked for."""
     folder = trained("seq2seq-gru")
     code, out, err = call("look", folder, "three four")
     assert code == 0, err
     assert "attention from" not in out
     assert "decoder layer 1 forward, gates as each token is read" in out
-    assert "There is no attention to draw" in err
-    assert 'model.attention = "additive", "dot" or "general"' in err
-    assert not (tmp_path / "look.png").exists()
+    assert "gates as each token is read" in (tmp_path / "look.html").read_text(encoding="utf-8")
     code, _, err = call("look", folder, "three four", "--out", "map.png")
     assert code == 2
     assert "There is no attention to draw" in err
+    assert 'model.attention = "additive", "dot" or "general"' in err
     assert "Traceback" not in err
     assert not (tmp_path / "map.png").exists()
     code, out, _ = call("look", folder, "three four", "--json", "--out", "map.png")

@@ -81,7 +81,7 @@ class Look:
         elif not self.view.maps:
             raise UsageError(
                 "There is no attention to draw: this model is recurrent, and what it knows of the "
-                "text is one vector. Give --out a name that ends in .html: that page has the gates. "
+                "text is one vector. Its gates are in a page: give a name that ends in .html. "
                 'A translator with model.attention = "additive", "dot" or "general" attends.'
             )
         elif "translation" in self.told:
@@ -159,7 +159,7 @@ def checked_name(path: str | os.PathLike[str]) -> Path:
         UsageError: it says none of them.
     """
     found = Path(path)
-    if found.suffix.lower() not in SUFFIXES:
+    if found.suffix.lower() not in SUFFIXES and not found.is_dir():  # `make_room` speaks of those
         raise UsageError(
             f"{str(found)!r} does not say what to write: give a name that ends in .html (a page to "
             "explore), .png (a picture) or .json (the numbers)."

@@ -71,8 +71,8 @@ def window_mask_figures(trace: Trace) -> list[Figure]:
         figures[record.site.stack] = Figure(
             "mask",
             f"window {window + 1} of {len(tokens)} in {record.site}, the one with most to hide: "
-            "coloured: the query (row) may attend to the key (column); parts that the shift brought "
-            "together from opposite sides of the picture, and padding, are hidden",
+            "coloured: the query (row) may attend to the key (column); parts that the shift "
+            "brought together from opposite sides of the picture, and padding, are hidden",
             Heat(
                 f"The mask of a window, {record.site}",
                 "key",
