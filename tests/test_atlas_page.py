@@ -25,7 +25,8 @@ from manyheads.app.recipe import read_recipe
 from manyheads.cli.main import app
 from manyheads.lab.catalogue import CATALOGUE
 from manyheads.lab.experiments import basis, heads, loss, parallel, params, patches, positions
-from manyheads.lab.measures import layers_needed, receptive_field
+from manyheads.lens.losses import losses
+from manyheads.lens.receptive import layers_needed, receptive_field
 from manyheads.models.hybrid import HybridConfig
 from manyheads.models.presets import preset
 from manyheads.models.swin import SwinConfig
@@ -298,7 +299,7 @@ def words_on_paper() -> list[str]:
 
 def loss_on_paper() -> list[str]:
     """T16: the whole table."""
-    values = loss.losses(loss.PROBABILITIES)
+    values = losses(loss.PROBABILITIES)
     rows = [" | ".join(f"{p:g}" for p in loss.PROBABILITIES)]
     rows.append(" | ".join(f"{value:.3f}" for value in [*values, sum(values) / len(values)]))
     return rows

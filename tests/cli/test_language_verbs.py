@@ -90,16 +90,15 @@ def test_look(call: Call, models: dict[str, Path], tmp_path: Path) -> None:
     assert (tmp_path / "a.png").stat().st_size > 1000
     code, out, err = call("look", models["fill"], "eins <mask>", "--out", tmp_path)
     assert (code, out) == (2, "")
-    assert "is a folder" in err
+    assert "does not say what to write" in err
     found = json.loads(call("look", models["generate"], "eins", "--json").out)
     assert found["text"] == "eins"
     assert found["maps"]
     code, out, _ = call("look", models["tag"], "eins")
     assert code == 0
     assert "encoder layer 1 backward" in out
-    code, _, err = call("look", models["tag"], "eins", "--out", tmp_path / "b.png")
-    assert code == 2
-    assert "no attention to draw" in err
+    assert call("look", models["tag"], "eins", "--out", tmp_path / "b.png").code == 0
+    assert (tmp_path / "b.png").stat().st_size > 1000  # its gates
     assert call("look", models["tag"], "eins", "--shapes").code == 0
 
 

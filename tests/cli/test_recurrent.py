@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from manyheads.app.predict import Translator, load
+from manyheads.data.pictures import open_image
 from tests.cli.conftest import Call
 from tests.made import TRANSLATE, numbers, run, write_numbers, write_recipe
 
@@ -59,23 +60,18 @@ def test_look_shows_the_alignment_map_and_the_gates(call: Call, tmp_path: Path) 
     assert [gates["gates"] for gates in found["gates"]] == [["input", "forget", "output"]] * 3
 
 
-def test_look_without_attention_says_why_there_is_no_map(call: Call, tmp_path: Path) -> None:
-    """T3: one vector has no map. A page of gates; a refusal, if a PNG was asked for."""
+def test_look_without_attention_draws_the_gates(call: Call, tmp_path: Path) -> None:
+    """T2, T3: one vector has no map, so the picture is that of the gates and of all measures."""
     folder = trained("seq2seq-gru")
-    code, out, err = call("look", folder, "three four")
+    code, out, err = call("look", folder, "three four", "--out", "gates.png")
     assert code == 0, err
     assert "attention from" not in out
     assert "decoder layer 1 forward, gates as each token is read" in out
-    assert "gates as each token is read" in (tmp_path / "look.html").read_text(encoding="utf-8")
-    code, _, err = call("look", folder, "three four", "--out", "map.png")
-    assert code == 2
-    assert "There is no attention to draw" in err
-    assert 'model.attention = "additive", "dot" or "general"' in err
-    assert "Traceback" not in err
-    assert not (tmp_path / "map.png").exists()
-    code, out, _ = call("look", folder, "three four", "--json", "--out", "map.png")
-    assert code == 2
-    assert json.loads(call("look", folder, "three four", "--json").out)["maps"] == []
+    assert min(open_image(tmp_path / "gates.png").size) > 600
+    found = json.loads(call("look", folder, "three four", "--json").out)
+    assert found["maps"] == []
+    gates = [each for each in found["figures"] if each["group"] == "gates"]
+    assert [each["columns"] for each in gates] == [["reset", "update"]] * len(found["gates"])
 
 
 @pytest.mark.parametrize("preset", ["seq2seq-lstm-attention", "seq2seq-gru"])

@@ -95,24 +95,6 @@ def test_the_sentence_of_patches_follows_its_numbers() -> None:
 # --- grid ---------------------------------------------------------------------------------------
 
 
-def test_similarity_along_rows_and_columns() -> None:
-    """A vector for the row and one for the column, beside each other: half is shared."""
-    rows, columns = torch.eye(2), torch.eye(2)
-    table = torch.cat((rows.repeat_interleave(2, 0), columns.repeat(2, 1)), dim=1)
-    similar = grid.similarities(table)
-    found = grid.along(similar, (2, 2))
-    assert found == pytest.approx({"same row": 0.5, "same column": 0.5, "neither": 0.0})
-
-
-def test_the_mosaic_has_each_positions_map_in_its_place() -> None:
-    similar = torch.arange(16.0).view(4, 4)
-    lines = grid.mosaic(similar, (2, 2))
-    assert lines[0] == [0, 1, None, 4, 5]  # position (0, 0) left, (0, 1) right
-    assert lines[1] == [2, 3, None, 6, 7]
-    assert lines[2] == [None] * 5
-    assert lines[3] == [8, 9, None, 12, 13]
-
-
 def test_the_sentence_of_grid_follows_its_numbers() -> None:
     def made(right: float, row: float = 0.1) -> list[dict[str, object]]:
         along = {"same row": row, "same column": row, "neither": 0.2}

@@ -19,6 +19,7 @@ from manyheads.lab.experiments import (
     scale,
 )
 from manyheads.lab.symbols import FIRST, Symbols, keeping, looking_back, random_texts
+from manyheads.lens.losses import losses
 from manyheads.models.parts import TokenPositions
 from manyheads.nn.attention import attention_weights
 from manyheads.nn.positions import sinusoids
@@ -197,7 +198,7 @@ def test_the_sentence_of_scale_follows_its_numbers() -> None:
 
 def test_the_table_of_the_lecture() -> None:
     """T16, exactly as printed: .223 .511 .357 .693 .105, mean .378."""
-    values = loss.losses(loss.PROBABILITIES)
+    values = losses(loss.PROBABILITIES)
     assert [f"{value:.3f}" for value in values] == ["0.223", "0.511", "0.357", "0.693", "0.105"]
     assert f"{sum(values) / 5:.3f}" == "0.378"
     assert "0.378 (perplexity 1.46), 37% of it from 'étudiant'" in loss.conclude(
@@ -208,7 +209,7 @@ def test_the_table_of_the_lecture() -> None:
 def test_a_shipped_models_table_is_its_probability_of_the_reference() -> None:
     """The product of p is the probability of all tokens; a model that knows beats guessing."""
     found = loss.of_sentence("date-en-ko", "Friday, 20 November 2026", "2026년 11월 20일 금요일")
-    values = loss.losses(tuple(found["probabilities"]))
+    values = losses(tuple(found["probabilities"]))
     assert math.prod(found["probabilities"]) == pytest.approx(math.exp(-sum(values)))
     assert sum(values) / len(values) < 0.1 < found["uniform"]
     assert found["tokens"][-1] == "</s>"

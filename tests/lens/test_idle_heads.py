@@ -106,3 +106,19 @@ def test_a_head_that_writes_nothing() -> None:
     ((_, shares),) = write_shares(made)
     assert shares[0] == shares[2] == 0
     assert min(shares[1], shares[3]) > 0.3
+
+
+def test_a_large_map_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query at a time gives what the whole map gives, also under a mask and for windows."""
+    torch.manual_seed(0)
+    made = attention()
+    whole = watched(made, causal=True)
+    monkeypatch.setattr("manyheads.lens.idle_heads.PIECE", 30)
+    torch.manual_seed(0)
+    made = attention()
+    pieces = watched(made, causal=True)
+    for one, other in zip(whole.heads(made), pieces.heads(made), strict=True):
+        assert one.entropy == pytest.approx(other.entropy, abs=1e-5)
+        assert (one.number, one.place) == (other.number, other.place)
+    for a, b in zip(whole.twins(), pieces.twins(), strict=True):
+        assert a.distance == pytest.approx(b.distance, abs=1e-5)

@@ -7,7 +7,18 @@ import pytest
 
 from manyheads.data.pictures import open_image
 from manyheads.lens.panel_plot import draw, draw_figures
-from manyheads.lens.panels import Bars, Curve, Figure, Heat, Interval, Lines, Panel, Scatter, Table
+from manyheads.lens.panels import (
+    Bars,
+    Cell,
+    Curve,
+    Figure,
+    Heat,
+    Interval,
+    Lines,
+    Panel,
+    Scatter,
+    Table,
+)
 
 WORDS = ["고양이", "$x$ and $", "▁a\ufffd"]
 LINES = Lines("t", "layer", "y", [Curve("고양이 $", [1, 2], [0.5, None]), Curve("b", [1], [2])])
@@ -16,7 +27,8 @@ SQUARE: list[list[float | None]] = [[0.5, -1.0, 0.0], [None, 1.0, 0.25], [0.0, 0
 HEAT = Heat("t", "x", "y", SQUARE, WORDS, WORDS, scale=[-1, 1], signed=True)
 MOSAIC = Heat("t", "", "", [[0.1] * 4] * 6, numbered=False, tile=[3, 2])
 SCATTER = Scatter("t", "1", "2", WORDS, [[0, 0], [1, 0.5], [2, 2]], ["a", "b", "a"])
-TABLE = Table("t", ["token", "p"], [[word, 0.5] for word in WORDS] * 9)
+ROWS: list[list[Cell]] = [["고양이", 0.5], ["$x$ and $", None]] * 9
+TABLE = Table("t", ["token", "p"], ROWS)
 
 
 @pytest.mark.parametrize("panel", [LINES, BARS, HEAT, MOSAIC, SCATTER, TABLE])

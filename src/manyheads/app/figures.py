@@ -78,7 +78,7 @@ def figures_of_text(
         *likeness_figures(states.layers),
         *plane_figures(states.layers, names),
         *(
-            neighbour_figure(lookup, lambda token, piece=piece: label(piece(token)), what)
+            neighbour_figure(lookup, piece, what)
             for lookup, piece, what in zip(states.lookups, pieces, whose, strict=False)
         ),
         *position_figures(model, max(map(len, names.values()))),

@@ -2,12 +2,14 @@
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from manyheads.app.asked import asked_figures
 from manyheads.app.explain import explain_image, explain_text
 from manyheads.app.explain_tokens import explain_tokens
 from manyheads.app.paths import make_room
@@ -67,10 +69,9 @@ class Look:
         )
 
     def png(self, path: Path) -> None:
-        """Draw the map that says most, and every layer and head small.
+        """Draw the map that says most, and every layer and head small; without maps, the figures.
 
         Raises:
-            UsageError: there is no attention to draw.
             MissingExtraError: matplotlib, or a font for these texts, is not installed.
         """
         from manyheads.lens.plot import plot_image, plot_text
@@ -79,15 +80,24 @@ class Look:
             assert self.pixels is not None
             plot_image(self.view, self.pixels, path, title=Path(self.told["path"]).name)
         elif not self.view.maps:
-            raise UsageError(
-                "There is no attention to draw: this model is recurrent, and what it knows of the "
-                "text is one vector. Its gates are in a page: give a name that ends in .html. "
-                'A translator with model.attention = "additive", "dot" or "general" attends.'
-            )
+            self.figures_png(path)
         elif "translation" in self.told:
             plot_text(self.view, path, title=self.title)
         else:
             plot_text(self.view, path, title=self.title, kind="encoder self")
+
+    def figures_png(self, path: Path) -> None:
+        """Draw what there is to see beside maps: gates, heads, distances, costs and more.
+
+        Raises:
+            UsageError: there is nothing.
+            MissingExtraError: matplotlib, or a font for these texts, is not installed.
+        """
+        from manyheads.lens.panel_plot import draw_figures
+
+        if not self.view.figures:
+            raise UsageError("There are no figures to draw: this model has no layers to measure.")
+        draw_figures(self.view.figures, path, title=self.title)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file whose name says what it is: .html, .png or .json.
@@ -115,6 +125,9 @@ def look(
     target: str | None = None,
     baseline: str = "black",
     integrated: bool | None = None,
+    reference: str | None = None,
+    word: str | None = None,
+    also: Sequence[str] = (),
 ) -> Look:
     """Run a model on a text or a picture with a recorder open.
 
@@ -124,6 +137,9 @@ def look(
         target: of a picture: the class that is explained; the likeliest if None.
         baseline: of a picture: what gradients are integrated from.
         integrated: whether to integrate gradients; None: where it costs little.
+        reference: of a translator: a translation of one's own, to see what it costs the model.
+        word: of a text: a word whose vector is compared between sentences, and where it looks.
+        also: more sentences with this word.
 
     Raises:
         NotFoundError: there is no such model.
@@ -135,6 +151,7 @@ def look(
             f"{predictor.folder.name} answers nothing, so there is nothing to look at: start a "
             "classifier from it with start.model=FOLDER."
         )
+    asked = asked_figures(predictor, str(given), reference=reference, word=word, also=also)
     if isinstance(predictor, Classifier):
         view, pixels = explain_image(
             predictor, Path(given), target=target, baseline=baseline, integrated=integrated
@@ -147,9 +164,11 @@ def look(
         )
     if isinstance(predictor, Translator):
         output, found = explain_text(predictor, str(given), integrated=integrated)
-        return Look({"text": str(given), "translation": output}, found)
-    output, found = explain_tokens(predictor, str(given), integrated=integrated)
-    return Look({"text": str(given), "answer": output}, found)
+        told = {"text": str(given), "translation": output}
+    else:
+        output, found = explain_tokens(predictor, str(given), integrated=integrated)
+        told = {"text": str(given), "answer": output}
+    return Look(told, replace(found, figures=[*asked, *found.figures]))
 
 
 def checked_name(path: str | os.PathLike[str]) -> Path:

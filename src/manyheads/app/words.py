@@ -1,5 +1,6 @@
 """One word in several sentences, in any model that reads text (atlas T6)."""
 
+import re
 from collections.abc import Sequence
 
 import torch
@@ -37,7 +38,7 @@ def compare_word(reader: Translator | Reader, word: str, texts: Sequence[str]) -
 
 @torch.inference_mode()
 def _occurrence(reader: Translator | Reader, word: str, text: str) -> Occurrence:
-    begin = text.find(word)
+    begin = _find(word, text)
     if not word.strip() or begin < 0:
         raise UsageError(
             f"{text!r} does not have the word {word!r}{nearest(word, text.split())}"
@@ -63,6 +64,12 @@ def _occurrence(reader: Translator | Reader, word: str, text: str) -> Occurrence
             if each.site.stack == STACK
         ],
     )
+
+
+def _find(word: str, text: str) -> int:
+    """Find a word; only where it stands nowhere alone, inside another, as with a Korean ending."""
+    alone = re.search(rf"\b{re.escape(word)}\b", text)
+    return text.find(word) if alone is None else alone.start()
 
 
 def _share(own: Sequence[int], count: int) -> Tensor:

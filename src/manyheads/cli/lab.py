@@ -1,12 +1,9 @@
 """manyheads lab."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from manyheads.lens.panels import Table
 
 
 def run(
@@ -31,7 +28,7 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Run an experiment of the atlas: a figure, a table and one sentence."""
-    from manyheads.cli.show import print_json, warn
+    from manyheads.cli.show import print_json, print_tables, warn
     from manyheads.lab.catalogue import CATALOGUE, entry
 
     if name is None:
@@ -56,24 +53,8 @@ def run(
     if json:
         print_json(RESULT.dump_python(result, mode="json"))
         return
-    _print(result.tables)
+    print_tables(result.tables)
     print(result.conclusion)
     if quick:
         warn("this was a quick run: leave --quick out for a result with intervals")
     warn(f"wrote {out / name}.md, .json and .png")
-
-
-def _print(tables: "list[Table]") -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as Drawn
-
-    from manyheads.lab.page import cell
-
-    for table in tables:
-        drawn = Drawn(title=table.title, box=box.SIMPLE_HEAD, title_justify="left")
-        for number, column in enumerate(table.columns):
-            drawn.add_column(column, justify="right" if number else "left")
-        for row in table.rows:
-            drawn.add_row(*map(cell, row))
-        Console(markup=False).print(drawn)

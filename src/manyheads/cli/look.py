@@ -43,18 +43,39 @@ def run(
             "--integrated/--no-integrated", help="Integrate gradients; by default if it is cheap."
         ),
     ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="Of a translator: your own translation, scored token by token."
+        ),
+    ] = None,
+    word: Annotated[
+        str | None,
+        typer.Option(help="Of a text: a word, to see its vector change with the sentence."),
+    ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="One more sentence with this word; may be repeated."),
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="PNG", help="Also draw everything that is no attention map."),
+    ] = None,
 ) -> None:
     """Show what a model attends to, in a text or a picture: a page to explore."""
     from manyheads.app.look import checked_name, look
     from manyheads.app.paths import make_room
     from manyheads.app.predict import Reconstruction, Translator, load
-    from manyheads.cli.show import other_use, print_json, warn
+    from manyheads.cli.show import other_use, print_json, print_tables, warn
     from manyheads.cli.steps import print_steps
     from manyheads.errors import UsageError
+    from manyheads.lens.panels import Table
     from manyheads.lens.view import TextView
 
     if out is not None:
         make_room(checked_name(out))
+    if figures is not None:
+        make_room(figures)
     predictor = load(model)
     if isinstance(predictor, Reconstruction):
         raise UsageError(f"{model} is not looked at: {other_use(predictor)}")
@@ -63,7 +84,16 @@ def run(
         return
     if steps and not isinstance(predictor, Translator):
         raise UsageError(f"{model} does not search for a translation: leave --steps out.")
-    found = look(predictor, given, target=target, baseline=baseline, integrated=integrated)
+    found = look(
+        predictor,
+        given,
+        target=target,
+        baseline=baseline,
+        integrated=integrated,
+        reference=reference,
+        word=word,
+        also=also or (),
+    )
     if json:
         print_json(found.to_json())
     else:
@@ -71,10 +101,16 @@ def run(
             assert isinstance(found.view, TextView)
             print_steps(found.view)
         _print(found)
+        if reference is not None:
+            panels = [each.panel for each in found.view.figures[:1]]
+            print_tables([panel for panel in panels if isinstance(panel, Table)])
     if out is not None or not json:
         written = out or Path("look.html")
         found.save(written)
         warn(f"wrote {written}")
+    if figures is not None:
+        found.figures_png(figures)
+        warn(f"wrote {figures}")
     for note in found.view.notes:
         warn(note)
 

@@ -28,6 +28,7 @@ from manyheads.cli import (
     translate,
 )
 from manyheads.errors import ManyheadsError
+from manyheads.memory import keep_freed_memory
 
 app = typer.Typer(
     name="manyheads",
@@ -77,6 +78,7 @@ def _options(
 def main() -> None:
     """Run the command; turn the errors we raise on purpose into a message and an exit code."""
     warnings.showwarning = _show_warning
+    keep_freed_memory()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # Korean, whatever the locale says
             stream.reconfigure(encoding="utf-8")

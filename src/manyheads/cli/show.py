@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manyheads.app.predict import Predictor
+    from manyheads.lens.panels import Table
 
 COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}  # of severities
 WIDEST = 12  # classes of a confusion matrix that a terminal has room for
@@ -85,6 +86,26 @@ def _print_timing(timing: Mapping[str, Any]) -> None:
         f"95% within {timing['p95_milliseconds']:.0f} ms "
         f"({timing['device']}, threads: {timing['threads']})"
     )
+
+
+def print_tables(tables: "Sequence[Table]") -> None:
+    """Print tables of numbers, names on the left."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Drawn
+
+    from manyheads.lens.panels import written
+
+    console = Console(markup=False, highlight=False)
+    for table in tables:
+        # Not as the table's own title, which would be broken to the width of the numbers.
+        console.print(table.title, style="italic")
+        drawn = Drawn(box=box.SIMPLE_HEAD)
+        for number, column in enumerate(table.columns):
+            drawn.add_column(column, justify="right" if number else "left")
+        for row in table.rows:
+            drawn.add_row(*map(written, row))
+        console.print(drawn)
 
 
 def _print_alignment(found: Mapping[str, Any] | None) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from manyheads.decode.constraints import Rule, applied
@@ -47,7 +47,7 @@ def greedy_search(
             said = [[outputs[sentence]] for sentence in alive]
             prefixes = torch.tensor(said, dtype=torch.long, device=source.device)
             log_probabilities = applied(rules, log_probabilities, prefixes, alive, end=end)
-        best, tokens = log_probabilities.max(dim=-1)
+        best, tokens = _likeliest(log_probabilities)
         stay = []
         for row, (sentence, token, value) in enumerate(
             zip(alive, tokens[:, 0].tolist(), best[:, 0].tolist(), strict=True)
@@ -74,3 +74,15 @@ def greedy_search(
         Hypothesis(output, logp, logp / len(terms) ** length_penalty, done, terms)
         for output, logp, done, terms in zip(outputs, total, finished, values, strict=True)
     ]
+
+
+def _likeliest(
+    log_probabilities: Float[Tensor, "*batch vocabulary"],
+) -> tuple[Float[Tensor, "*batch"], Int[Tensor, "*batch"]]:
+    """Find the largest value of each row, and where it is: the first, where several are equal."""
+    if log_probabilities.device.type != "cpu":
+        best, tokens = log_probabilities.max(dim=-1)
+        return best, tokens
+    # On a CPU torch compares one value at a time; numpy does as many as a register holds.
+    tokens = torch.from_numpy(log_probabilities.numpy().argmax(axis=-1))
+    return log_probabilities.gather(-1, tokens[..., None])[..., 0], tokens

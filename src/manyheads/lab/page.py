@@ -1,7 +1,7 @@
 """A result as a Markdown page: the sentence, the figure, the tables, and how it came about."""
 
 from manyheads.lab.findings import Result
-from manyheads.lens.panels import Cell, Interval, Table, number
+from manyheads.lens.panels import Cell, Table, number, written
 
 
 def page(result: Result) -> str:
@@ -42,14 +42,8 @@ def _table(table: Table) -> str:
 
 
 def cell(value: Cell) -> str:
-    """Write a cell of a table; what was not measured is left empty."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value.replace("|", "\\|")
-    if isinstance(value, Interval):
-        return str(value)
-    return number(value)
+    """Write a cell of a Markdown table, where a bar would end it."""
+    return written(value).replace("|", "\\|")
 
 
 def _run(result: Result) -> str:

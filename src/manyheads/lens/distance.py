@@ -128,11 +128,13 @@ def _of_picture(found: Sequence[Attention], layers: Sequence[LayerState]) -> lis
     ]
     if reaches:
         x, y = zip(*reaches, strict=True)
-        curves.append(Curve("its convolutions: receptive field", list(x), list(y)))
+        curves.append(Curve("its convolutions: receptive field", [*x], [*y]))
     elif own:
         numbers = range(1, len(depth) + 1)
-        counted = [float(receptive_field(n)) for n in numbers]
-        curves.append(Curve("3 x 3 convolutions: receptive field", [*map(float, numbers)], counted))
+        name = "3 x 3 convolutions: receptive field"
+        curves.append(
+            Curve(name, [float(n) for n in numbers], [float(receptive_field(n)) for n in numbers])
+        )
     if not curves:
         return []
     legend = (

@@ -66,7 +66,7 @@ def likeness_figures(layers: Sequence[LayerState]) -> list[Figure]:
             continue
         count = tokens.pop()
         step = -(-count // MOST)
-        what = "places of one grid, to which finer ones are averaged" if pictures else "tokens"
+        what = "places, finer grids averaged to the coarsest" if pictures else "tokens"
         legend = (
             "unbiased linear CKA of the vectors of this input in every two layers, over "
             f"{-(-count // step)} {what}; 1: the same but for a turn and a scale, 0: unrelated"

@@ -28,7 +28,7 @@ def loss_table(
     found = losses(probabilities)
     mean = sum(found) / len(found)
     rows: list[list[Cell]] = [
-        [label(token), round(p, 4), round(loss, 3)]
+        [label(token), float(f"{p:.3g}"), round(loss, 3)]
         for token, p, loss in list(zip(tokens, probabilities, found, strict=True))[:MOST]
     ]
     cut = f"; {len(found) - MOST} more tokens are in the mean" if len(found) > MOST else ""

@@ -52,38 +52,33 @@ def mask_figures(
 
 
 def window_mask_figures(trace: Trace) -> list[Figure]:
-    """Draw the mask of one window that holds parts from opposite sides (Liu et al. 2021, 3.2)."""
-    figures: dict[str, Figure] = {}
+    """Draw the mask of one window that holds parts from opposite sides (Liu et al. 2021, 3.2).
+
+    That of the first layer which has one: the others have the same pattern.
+    """
     for record in trace:
         if not isinstance(record, AttentionRecord) or record.mask is None:
             continue
-        windows, places = record.windows, record.tokens
-        if windows is None or places is None or record.site.stack in figures:
+        if record.windows is None or record.tokens is None:
             continue
-        tokens = windows.places()
-        hidden = torch.stack([(~_of(record, w)).sum() for w in range(len(tokens))])
+        tokens = record.windows.places()
+        hidden = torch.stack([(~_of(record, window)).sum() for window in range(len(tokens))])
         window = int(hidden.argmax())
         allowed = _of(record, window)
         if not hidden[window] or len(allowed) > MOST:
             continue
-        names = grid_view(places, Crop(0, 0, 1, 1)).labels
+        names = grid_view(record.tokens, Crop(0, 0, 1, 1)).labels
         named = [names[token] if token >= 0 else "padding" for token in tokens[window].tolist()]
-        figures[record.site.stack] = Figure(
-            "mask",
-            f"window {window + 1} of {len(tokens)} in {record.site}, the one with most to hide: "
-            "coloured: the query (row) may attend to the key (column); parts that the shift "
-            "brought together from opposite sides of the picture, and padding, are hidden",
-            Heat(
-                f"The mask of a window, {record.site}",
-                "key",
-                "query",
-                allowed.float().tolist(),
-                named,
-                named,
-                scale=[0.0, 1.0],
-            ),
+        legend = (
+            f"window {window + 1} of {len(tokens)} in {record.site}, the one with most to hide; "
+            "coloured: the query (row) may attend to the key (column). Parts that the shift brought "
+            "together from opposite sides of the picture, and padding, are hidden"
         )
-    return list(figures.values())
+        shades = allowed.float().tolist()
+        title = "The mask of a window"
+        heat = Heat(title, "key", "query", shades, named, named, scale=[0.0, 1.0])
+        return [Figure("mask", legend, heat)]
+    return []
 
 
 def _of(record: AttentionRecord, row: int) -> Bool[Tensor, "query key"]:

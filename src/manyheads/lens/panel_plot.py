@@ -18,7 +18,7 @@ from manyheads.lens.panels import (
     Panel,
     Scatter,
     Table,
-    number,
+    written,
 )
 
 if TYPE_CHECKING:
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 MARKS = "osD^vPX*"
 WIDTH, HEIGHT = 4.6, 3.6  # inches a panel
-CAPTION = 0.5  # inches a caption
+CAPTION = 0.6  # inches a caption
 ACROSS = 3  # panels in a row
 SMALL = 8.0  # points
 DPI = 130
 NAMED = 32  # names along a side; of more every second, third, ... is written
 ROWS = 16  # of a table
-POINTS = 60  # of a scatter that are named
+WIDE = 90  # characters of its columns together
+POINTS = 60  # of a scatter that are named; of more, those of small groups
 
 
 def require() -> None:
@@ -72,7 +73,7 @@ def _draw(panels: Sequence[Panel | Table], captions: Sequence[str], path: Path, 
     require()
     from matplotlib.figure import Figure as Paper
 
-    captions = [fill(caption, 84) for caption in captions]
+    captions = [fill(caption, 78) for caption in captions]
     pen = _Pen(Fonts([title, *captions, *(text for panel in panels for text in _texts(panel))]))
     across = min(len(panels), ACROSS if len(panels) != 4 else 2)
     down = -(-len(panels) // across)
@@ -96,14 +97,14 @@ def _rooms(
         return every[: len(captions)]
     parts = paper.subfigures(down, across, squeeze=False).flatten()
     for part, caption in zip(parts, captions, strict=False):
-        pen.write(part.supxlabel(" "), caption, SMALL - 2, FAINT)
+        pen.write(part.supxlabel(" "), caption, SMALL - 1.5, FAINT)
     return [part.subplots() for part in parts[: len(captions)]]
 
 
 def _texts(panel: Panel | Table) -> list[str]:
     """List all that will be written on a panel, to find fonts for it."""
     if isinstance(panel, Table):
-        return [panel.title, *panel.columns, *(_cell(cell) for row in panel.rows for cell in row)]
+        return [panel.title, *panel.columns, *(written(cell) for row in panel.rows for cell in row)]
     found = [panel.title, panel.y]
     if not isinstance(panel, Bars):
         found.append(panel.x)
@@ -150,15 +151,12 @@ class _Pen:
         step = -(-len(names) // NAMED)
         size = SMALL if len(names) <= NAMED / 2 else SMALL - 2
         chosen = [self.fonts.choose(cut(name, 24), size) for name in names[::step]]
-        axis.set_ticks(
-            range(first, first + len(names), step),
-            [text for text, _ in chosen],
-            rotation=turn,
-            parse_math=False,
-            **({"ha": "right"} if 0 < turn < 90 else {}),
-        )
+        places = range(first, first + len(names), step)
+        axis.set_ticks(places, [text for text, _ in chosen], rotation=turn, parse_math=False)
         for place, (_, font) in zip(axis.get_ticklabels(), chosen, strict=True):
             place.set_fontproperties(font)
+            if 0 < turn < 90:
+                place.set_horizontalalignment("right")
 
     def legend(self, axes: "Axes", names: Sequence[str]) -> None:
         drawn = axes.legend(fontsize=SMALL - 0.5, frameon=False)
@@ -262,7 +260,10 @@ class _Pen:
                 markersize=3.5,
                 label=f"group {place}",
             )
-        for name, (x, y) in list(zip(panel.names, panel.points, strict=True))[:POINTS]:
+        every = len(panel.names) <= POINTS
+        for name, group, (x, y) in zip(panel.names, groups, panel.points, strict=True):
+            if not every and groups.count(group) > len(groups) / 4:
+                continue
             named = axes.annotate(" ", (x, y), xytext=(3, 2), textcoords="offset points")
             self.write(named, name, SMALL - 1.5)
         axes.set_aspect("equal", adjustable="datalim")
@@ -272,7 +273,8 @@ class _Pen:
 
     def table(self, axes: "Axes", panel: Table) -> None:
         axes.set_axis_off()
-        rows = [[cut(_cell(cell), 28) for cell in row] for row in panel.rows]
+        room = WIDE // len(panel.columns)
+        rows = [[cut(written(cell), room) for cell in row] for row in panel.rows]
         if len(rows) > ROWS:
             rest = [f"and {len(rows) - ROWS + 1} more", *[""] * (len(panel.columns) - 1)]
             rows = [*rows[: ROWS - 1], rest]
@@ -284,14 +286,6 @@ class _Pen:
             self.write(
                 cell.get_text(), cell.get_text().get_text(), SMALL - 1, INK if row else FAINT
             )
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, int | float):
-        return number(value)
-    return str(value)
 
 
 def _scale(axes: "Axes", panel: Lines) -> None:

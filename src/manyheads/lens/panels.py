@@ -47,6 +47,13 @@ def number(value: float) -> str:
 Cell = Interval | int | float | str | None
 
 
+def written(value: Cell) -> str:
+    """Write a cell of a table; what was not measured is left empty."""
+    if value is None:
+        return ""
+    return number(value) if isinstance(value, int | float) else str(value)
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of numbers under named columns."""

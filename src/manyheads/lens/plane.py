@@ -1,12 +1,13 @@
 """Tokens as points in a plane: principal components of their vectors (Pearson 1901)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from manyheads.lens.labels import label
 from manyheads.lens.panels import Cell, Figure, Scatter, Table
 from manyheads.lens.states import LayerState, Lookup
 from manyheads.lens.view import rounded
@@ -38,7 +39,7 @@ def principal(
 
 
 def plane_figures(
-    layers: Sequence[LayerState], names: dict[str, Sequence[str]], groups: Sequence[str] = ()
+    layers: Sequence[LayerState], names: Mapping[str, Sequence[str]], groups: Sequence[str] = ()
 ) -> list[Figure]:
     """Show the tokens of each stack before its first layer and behind its last.
 
@@ -68,7 +69,7 @@ def _plane(
     one, two = (f"{name}: {share:.0%}" for name, share in zip(("1st", "2nd"), shares, strict=True))
     return Figure(
         GROUP,
-        f"principal components of the vectors of {len(tokens)} tokens of the {stack}, {where}: the "
+        f"principal components of the vectors of {len(tokens)} tokens {where} ({stack}): the "
         f"plane explains {shares.sum():.0%} of their variance, what is apart here is apart, what "
         f"is close may differ elsewhere{cut}",
         Scatter(
@@ -97,17 +98,11 @@ def neighbour_figure(lookup: Lookup, piece: Callable[[int], str], what: str) -> 
     alike = table[found] @ table.T
     alike[range(len(found)), found] = -2.0  # itself
     best = alike.topk(min(NEAREST, len(table) - 1), dim=1)
-    rows: list[list[Cell]] = [
-        [
-            piece(token),
-            ", ".join(
-                f"{piece(near)} {value:.2f}" for near, value in zip(nearest, values, strict=True)
-            ),
-        ]
-        for token, nearest, values in zip(
-            found, best.indices.tolist(), best.values.tolist(), strict=True
-        )
-    ]
+    rows: list[list[Cell]] = []
+    for token, near, values in zip(found, best.indices, best.values, strict=True):
+        names = [label(piece(each)) for each in near.tolist()]
+        told = [f"{name} {value:.2f}" for name, value in zip(names, values, strict=True)]
+        rows.append([label(piece(token)), ", ".join(told)])
     return Figure(
         GROUP,
         f"the rows of the embedding table ({len(table):,} tokens) with the largest cosine "

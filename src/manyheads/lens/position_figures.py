@@ -54,6 +54,28 @@ def cosines(table: Float[Tensor, "place dim"]) -> Float[Tensor, "place place"]:
     return table @ table.T
 
 
+def along(similar: Float[Tensor, "place place"], grid: tuple[int, int]) -> dict[str, float]:
+    """Mean similarity of places in the same row, the same column, and in neither."""
+    places = torch.arange(grid[0] * grid[1])
+    row, column = places // grid[1], places % grid[1]
+    same_row, same_column = row[:, None] == row, column[:, None] == column
+    groups = {
+        "same row": same_row & ~same_column,
+        "same column": same_column & ~same_row,
+        "neither": ~same_row & ~same_column,
+    }
+    return {name: similar[mask].mean().item() for name, mask in groups.items()}
+
+
+def mosaic(
+    similar: Float[Tensor, "place place"], grid: tuple[int, int]
+) -> Float[Tensor, "all_rows all_columns"]:
+    """Lay out a map for each place as the places are (ViT paper, figure 7)."""
+    rows, columns = grid
+    tiles = similar.view(rows, columns, rows, columns).permute(0, 2, 1, 3)
+    return tiles.reshape(rows * rows, columns * columns)
+
+
 def by_distance(table: Float[Tensor, "place dim"]) -> Iterator[float]:
     """Mean cosine similarity of places that are 0, 1, 2, ... apart."""
     alike = cosines(table)
@@ -105,15 +127,14 @@ def _of_grid(part: GridPositions | SinusoidalGridPositions) -> list[Figure]:
         step += 1
     few = grid[::step, ::step]
     rows, columns = few.shape[:2]
-    alike = cosines(few.flatten(0, 1)).view(rows, columns, rows, columns)
-    mosaic = alike.permute(0, 2, 1, 3).reshape(rows * rows, columns * columns)
+    tiles = mosaic(cosines(few.flatten(0, 1)), (rows, columns))
     cut = "" if step == 1 else f", every {_ordinal(step)} row and column"
     heat = Heat(
         "How alike positions are",
         "column of patches",
         "row of patches",
         # Two decimals: a mosaic has many numbers, and nobody tells more shades apart.
-        mosaic.round(decimals=2).tolist(),
+        tiles.round(decimals=2).tolist(),
         numbered=False,
         scale=[-1.0, 1.0],
         signed=True,
@@ -130,7 +151,8 @@ def _of_grid(part: GridPositions | SinusoidalGridPositions) -> list[Figure]:
 def _along(grid: Float[Tensor, "row column dim"], kind: str) -> Figure:
     """Similarity by distance along a row, along a column, and along both."""
     rows, columns, _ = grid.shape
-    alike = cosines(grid.flatten(0, 1)).view(rows, columns, rows, columns)
+    flat = cosines(grid.flatten(0, 1))
+    alike = flat.view(rows, columns, rows, columns)
     curves = []
     same_row = torch.einsum("ijik->jk", alike) / rows
     same_column = torch.einsum("ijkj->ik", alike) / columns
@@ -138,13 +160,15 @@ def _along(grid: Float[Tensor, "row column dim"], kind: str) -> Figure:
         values = [table.diagonal(distance).mean().item() for distance in range(len(table))]
         places = [float(distance) for distance in range(len(values))]
         curves.append(Curve(name, places, [round(value, 4) for value in values]))
-    both = torch.einsum("ijkl->", alike).item() / (rows * columns) ** 2
-    longest = float(max(rows, columns) - 1)
-    curves.append(Curve("any two patches", [0.0, longest], [round(both, 4)] * 2))
     legend = (
         f"mean cosine similarity of the {kind} positions of two patches that are so far apart in "
-        "one row or one column; above the line of any two: rows and columns are known"
+        "one row or one column, and of those that share neither: above that line, rows and columns "
+        "are known"
     )
+    if min(rows, columns) > 1:
+        neither = along(flat, (rows, columns))["neither"]
+        ends = [0.0, float(max(rows, columns) - 1)]
+        curves.append(Curve("neither row nor column shared", ends, [round(neither, 4)] * 2))
     lines = Lines("How alike along rows and columns", "patches apart", "cosine similarity", curves)
     return Figure(GROUP, legend, lines)
 

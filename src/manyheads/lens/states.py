@@ -100,7 +100,7 @@ def record_states(model: nn.Module) -> Iterator[States]:
 def layers_of(model: nn.Module) -> list[nn.Module]:
     """List what counts as a layer: blocks and recurrent layers; without any, convolutions."""
     kinds = AttentionBlock | Recurrent | CONVOLUTIONAL
-    found = [part for part in model.modules() if isinstance(part, kinds)]
+    found: list[nn.Module] = [part for part in model.modules() if isinstance(part, kinds)]
     return found or [part for part in model.modules() if isinstance(part, nn.Conv2d)]
 
 

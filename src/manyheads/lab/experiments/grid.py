@@ -4,13 +4,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
-from torch import Tensor
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
 from manyheads.lab.findings import Findings, interval, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.pictures import accuracy, cifar, classifying, small_vit, some, tensors, training
 from manyheads.lens.panels import Bars, Heat, Table, number
+from manyheads.lens.position_figures import along, cosines, mosaic
+from manyheads.lens.view import rounded
 from manyheads.models.vit import Positions, Vit, VitConfig
 from manyheads.nn.positions import GridPositions
 from manyheads.streams import generator
@@ -55,41 +56,6 @@ def config(kind: str, size: Size) -> VitConfig:
     return replace(small, positions=positions, position_std=std)
 
 
-def similarities(table: Tensor) -> Tensor:
-    """Cosine of every two positions."""
-    unit = torch.nn.functional.normalize(table.double(), dim=1)
-    return unit @ unit.T
-
-
-def along(similar: Tensor, grid: tuple[int, int]) -> dict[str, float]:
-    """Mean similarity of positions in the same row, the same column, and in neither."""
-    places = torch.arange(grid[0] * grid[1])
-    row, column = places // grid[1], places % grid[1]
-    same_row, same_column = row[:, None] == row, column[:, None] == column
-    groups = {
-        "same row": same_row & ~same_column,
-        "same column": same_column & ~same_row,
-        "neither": ~same_row & ~same_column,
-    }
-    return {name: similar[mask].mean().item() for name, mask in groups.items()}
-
-
-def mosaic(similar: Tensor, grid: tuple[int, int]) -> list[list[float | None]]:
-    """ViT's figure 7: a map for each position, laid out as the positions are, with gaps between."""
-    rows, columns = grid
-    maps = similar.view(rows, columns, rows, columns)
-    lines: list[list[float | None]] = []
-    for r in range(rows):
-        if r:
-            lines.append([None] * (columns * columns + columns - 1))
-        for i in range(rows):
-            line: list[float | None] = []
-            for c in range(columns):
-                line += [None] * bool(c) + maps[r, c, i].tolist()
-            lines.append(line)
-    return lines
-
-
 def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     """Train, measure, and measure again with the learned positions in another order."""
     train, valid = cifar(root, size.hold_out)
@@ -103,7 +69,7 @@ def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     if isinstance(model.positions, GridPositions):
         table = model.positions.table.detach().clone().cpu()
         grid = model.config.grid
-        similar = similarities(table)
+        similar = cosines(table)
         found |= {"along": along(similar, grid), "table": similar.tolist(), "grid": list(grid)}
         order = generator(seed, "lab grid").permutation(len(table))
         with torch.no_grad():
@@ -179,8 +145,9 @@ def run(bench: Bench) -> Findings:
                 "Cosine of each learned position with all (std 0.02)",
                 "column of the position",
                 "row of the position",
-                mosaic(torch.tensor(first["table"]), grid),
+                rounded(mosaic(torch.tensor(first["table"]), grid)),
                 numbered=False,
+                tile=[*grid],
             ),
         ],
     )

@@ -18,9 +18,9 @@ from manyheads.nn.convolution import Convolution
 PAPERS: dict[str, tuple[float | None, str]] = {
     "transformer-base": (65, "depends on the vocabulary; here 37,000 shared tokens"),
     "transformer-big": (213, "the same"),
-    "vit-b/16": (86, "rounded; here with a head of 1,000 classes"),
-    "vit-l/16": (307, "with the head of pre-training; here 1,000 classes"),
-    "vit-h/14": (632, "rounded"),
+    "vit-b/16": (86, "85.8M without a head; here with one of 1,000 classes"),
+    "vit-l/16": (307, "the count of L/32, whose patches are larger: 306.5M with 1,000 classes"),
+    "vit-h/14": (632, "rounded; with 1,000 classes"),
     "resnet-50": (None, "25.6M in many places"),
     "resnet-152": (60.2, "as commonly given"),
     "vgg-16": (138, "slides that say 175M are wrong"),

@@ -1,0 +1,63 @@
+"""Heads of one pass: entropies by hand, and who is listed."""
+
+import torch
+
+from manyheads.lens.head_figures import SHOWN, head_figures
+from manyheads.lens.idle_heads import Head, HeadWatch
+from manyheads.lens.panels import Heat, Table
+from manyheads.nn.trace import Site, Trace
+from tests.lens.examples import record_of
+
+EVEN = [[0.25] * 4] * 4
+SHARP = torch.eye(4).clamp_min(1e-9).tolist()
+
+
+def watched(*layers: list[list[list[float]]]) -> HeadWatch:
+    watch = HeadWatch()
+    records = [
+        record_of(Site("encoder", number), torch.tensor(heads))
+        for number, heads in enumerate(layers)
+    ]
+    watch.add(Trace([*records]))
+    return watch
+
+
+def judge(head: Head) -> str:
+    return "uniform" if head.entropy > 0.99 else ""
+
+
+def test_entropies_and_idle_heads() -> None:
+    """1 looks at all alike, 0 at one token; layers with fewer heads leave room."""
+    watch = watched([EVEN, SHARP], [SHARP])
+    heat, table = head_figures(watch.heads(torch.nn.Identity()), watch, judge, 0.02)
+    assert isinstance(heat.panel, Heat)
+    assert heat.panel.rows == ["encoder layer 1 self", "encoder layer 2 self"]
+    assert heat.panel.columns == ["1", "2"]
+    assert heat.panel.values == [[1.0, 0.0], [0.0, None]]
+    assert "1 of 3 heads is idle and no pairs alike" in heat.legend
+    assert isinstance(table.panel, Table)
+    assert table.panel.rows == [["encoder layer 1 self, head 1", "uniform"]]
+
+
+def test_twins() -> None:
+    """Two heads with one map; heads that idle are alike anyway and not told twice."""
+    watch = watched([SHARP, SHARP, EVEN, EVEN])
+    _, table = head_figures(watch.heads(torch.nn.Identity()), watch, judge, 0.02)
+    assert isinstance(table.panel, Table)
+    assert [row[0] for row in table.panel.rows] == [
+        "encoder layer 1 self, head 3",
+        "encoder layer 1 self, head 4",
+        "encoder layer 1 self, heads 1 and 2",
+    ]
+
+
+def test_nothing_to_complain_of_and_too_much() -> None:
+    """No table; or one that is cut, and says so."""
+    watch = watched([SHARP])
+    assert len(head_figures(watch.heads(torch.nn.Identity()), watch, judge, 0.02)) == 1
+    watch = watched([EVEN] * (SHOWN + 5))
+    _, table = head_figures(watch.heads(torch.nn.Identity()), watch, judge, 0.02)
+    assert isinstance(table.panel, Table)
+    assert len(table.panel.rows) == SHOWN
+    assert "5 more are left out" in table.legend
+    assert head_figures([], HeadWatch(), judge, 0.02) == []

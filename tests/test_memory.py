@@ -1,0 +1,44 @@
+"""Freed memory stays with the process: seen in a process of its own, by the pages it fetches."""
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+PAGES = 20_000  # of 4 KiB: 80 MB, more than malloc would ever keep by itself
+FAULTS = f"""
+import resource
+from manyheads.memory import keep_freed_memory
+
+keep_freed_memory()
+for turn in range(5):
+    if turn == 1:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    bytearray(b"x") * ({PAGES} * 4096)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def _faults(**environment: str) -> int:
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "GLIBC_TUNABLES" and not name.startswith("MALLOC_")
+    }
+    found = subprocess.run(
+        [sys.executable, "-c", FAULTS],
+        env=clean | environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return int(found.stdout)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the setting is glibc's")
+def test_memory_that_was_freed_is_taken_again_without_asking_the_system() -> None:
+    assert _faults() < PAGES / 10  # four turns would fetch four times PAGES
+    # Somebody who has settings of their own keeps them.
+    assert _faults(MALLOC_TRIM_THRESHOLD_="131072") > PAGES / 10
