@@ -6,6 +6,7 @@ Why these scores, baselines and limits: docs/decisions/explanations.md.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +31,7 @@ from manyheads.nn.features import MAP, FeatureRecord
 from manyheads.nn.places import Axis, Places
 from manyheads.nn.trace import Site, Trace, record
 
+Baseline = Literal["black", "mean", "blur"]
 BASELINES = {  # by name, in words
     "black": "a black picture",
     "mean": "its own mean colour",

@@ -36,7 +36,7 @@ def mask_figures(
         shown = allowed[:MOST, :MOST].float()
         figures[kind] = Figure(
             "mask",
-            f"coloured: the query (row) may attend to the key (column); {int(allowed.sum())} of "
+            f"dark: the query (row) may attend to the key (column); {int(allowed.sum())} of "
             f"{allowed.numel()} pairs may, the same in all {record.site.stack} layers{cut}",
             Heat(
                 f"The mask of the {kind}-attention",
