@@ -57,12 +57,12 @@ clean: ## remove what make made: environments, builds, caches, the demo's pictur
 	@touch $@
 
 # These peers come without dependencies: torchvision, which the others ask for, does not fit the CPU
-# build of torch.
+# build of torch, and captum would bring another torch.
 .venv-bench/.installed: pyproject.toml constraints.txt constraints-bench.txt
 	@echo "Setting up .venv-bench (minutes the first time) ..."
 	$(call new-environment,.venv-bench)
 	.venv-bench/bin/python $(PIP) -c constraints.txt -c constraints-bench.txt -e '.[all,bench]'
-	.venv-bench/bin/python $(PIP) --no-deps -c constraints-bench.txt timm torchvision vit-pytorch einops
+	.venv-bench/bin/python $(PIP) --no-deps -c constraints-bench.txt timm torchvision vit-pytorch einops captum
 	@touch $@
 
 define new-environment

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from benchmarks import image_models, marian
+from benchmarks import attributions, image_models, marian
 from benchmarks.references import SEED, references
 from manyheads.errors import ManyheadsError
 
@@ -63,6 +63,8 @@ def main() -> int:
         for path in _record_images():
             _report(path)
         for path in marian.record(FOLDER):
+            _report(path)
+        for path in attributions.record_cases(FOLDER):
             _report(path)
     except ManyheadsError as error:
         print(error, file=sys.stderr)

@@ -12,6 +12,7 @@ from PIL import Image
 from manyheads.data.pictures import open_image
 from tests.cli.conftest import Call
 from tests.made import run, write_halves, write_recipe
+from tests.schema import errors
 
 RECIPE = """
 task = "classify"
@@ -106,6 +107,7 @@ def test_every_family(
     assert min(open_image(tmp_path / "look.png").size) > 200
     assert note is None or note in err
     view = json.loads(call("look", folder(kind), picture, "--json").out)
+    assert errors(view) == []
     assert [found["site"] for found in view["maps"]] == sites
     assert (view["width"], view["height"]) == (64, 32)
     for grid in view["grids"]:
@@ -149,3 +151,45 @@ def test_the_class_and_the_baseline_are_chosen(call: Call, picture: Path) -> Non
     assert (code, "did you mean 'black'?" in err) == (2, True)
     left_out = json.loads(call("look", folder("deit"), picture, "--json", "--no-integrated").out)
     assert "integrated gradients" not in [found["name"] for found in left_out["overlays"]]
+
+
+def test_the_steps_of_a_translation(call: Call, translator: Path) -> None:
+    """T17: what was said so far, what was chosen and what else was likely, where it looked."""
+    code, out, err = call("look", translator, "three four", "--steps", "--out", "look.json")
+    assert code == 0, err
+    view = json.loads(Path("look.json").read_text(encoding="utf-8"))
+    steps = view["steps"]
+    assert len(steps) == len(view["output"])
+    assert [step["token"] for step in steps] == view["output"]
+    for step, probability in zip(steps, view["probabilities"], strict=True):
+        assert step["probability"] == pytest.approx(probability, abs=1e-5)
+        assert len(step["candidates"]) == 5
+        chances = [chance for _, chance in step["candidates"]]
+        assert chances == sorted(chances, reverse=True)
+        assert dict(step["candidates"]).get(step["token"], chances[-1]) <= chances[0]
+    assert "step 1  (nothing yet)\n  chosen    " in out
+    assert f"step {len(steps)}  {view['translation']}\n" in out
+    assert out.count("looks at") == len(steps)
+    assert "alignment: " in out
+    assert "not measured for this model" in out
+
+
+def test_alignment_of_a_translation(call: Call, translator: Path) -> None:
+    """Each output token but the end has a source token that is not the end."""
+    view = json.loads(call("look", translator, "three four", "--json").out)
+    links = view["alignment"]["links"]
+    assert [row for row, _, _ in links] == list(range(len(view["output"]) - 1))
+    assert {column for _, column, _ in links} <= set(range(len(view["source"]) - 1))
+    assert view["alignment"]["error"] is None
+    assert view["alignment"]["chosen"] == {
+        "site": "decoder layer 1 cross",
+        "layer": 1,
+        "head": None,
+        "step": "written",
+    }
+
+
+def test_only_translations_have_steps(call: Call, picture: Path) -> None:
+    code, out, err = call("look", "digits", picture, "--steps")
+    assert (code, out) == (2, "")
+    assert "digits does not search for a translation: leave --steps out" in err

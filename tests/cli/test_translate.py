@@ -108,3 +108,12 @@ def test_contradictions(call: Call, translator: Path, words: list[str], told: st
     code, out, err = call("translate", "--model", translator, *words, "nine")
     assert (code, out) == (2, "")
     assert told in err
+
+
+def test_evaluate_says_when_no_origin_is_known(call: Call, own_translator: Path) -> None:
+    """English and German words for numbers have nothing in common."""
+    code, out, err = call("evaluate", "--model", own_translator, "--alignment")
+    assert code == 0, err
+    assert "alignment: no word of the translations has a known origin" in out
+    manifest = json.loads((own_translator / "manyheads.json").read_text(encoding="utf-8"))
+    assert "alignment" not in manifest

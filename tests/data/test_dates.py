@@ -451,3 +451,74 @@ except dates.MissingExtraError as error:
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True
     )
     assert "pip install 'manyheads[demo]'" in done.stdout
+
+
+# --- What comes from what -----------------------------------------------------------------------
+
+
+def linked(name: str, start: date, end: date | None = None, spelling: int = 0) -> dict[str, str]:
+    """The parts of a Korean date, in order, and the English words that say each."""
+    example = render(NAMED[name], start, end, spelling=spelling)
+    return {
+        f"{number} {example.target[slice(*link.target)]}": " ".join(
+            example.source[slice(*span)] for span in link.sources
+        )
+        for number, link in enumerate(example.links, 1)
+    }
+
+
+def test_every_part_is_linked_with_the_words_that_say_it() -> None:
+    """A month with its name, a year with two digits of it, a time with the word it is in."""
+    assert linked("Sat, Sep 5, '26", DAY) == {
+        "1 2026": "26",
+        "2 11": "Nov",
+        "3 20": "20",
+        "4 금요일": "Fri",
+    }
+    assert linked("3:05 p.m. on September 5, 2026", datetime(2026, 3, 4, 15, 4)) == {
+        "1 2026": "2026",
+        "2 3": "March",
+        "3 4": "4",
+        "4 오후": "p.m.",
+        "5 3": "3:04",
+        "6 04": "3:04",
+    }
+    assert linked("2026-09-05", date(2026, 3, 4)) == {"1 2026": "2026", "2 3": "03", "3 4": "04"}
+
+
+def test_a_range_says_some_parts_once() -> None:
+    """Its end comes from its end; what Korean says once for both may stand twice in English."""
+    assert linked("Sep 5, 2026 – Nov 8, 2027", DAY, date(2026, 11, 22)) == {
+        "1 2026": "2026 2026",
+        "2 11": "Nov Nov",
+        "3 20": "20",
+        "4 22": "22",
+    }
+    assert linked("from September 5 to November 8, 2026", DAY, date(2026, 12, 20)) == {
+        "1 2026": "2026",
+        "2 11": "November",
+        "3 20": "20",
+        "4 12": "December",
+        "5 20": "20",
+    }
+    both = render(NAMED["from September 5 to November 8, 2026"], DAY, date(2026, 12, 20)).links
+    assert both[2].sources != both[4].sources  # each its own 20
+
+
+def test_all_that_is_said_has_an_origin() -> None:
+    """In every phrasing, in order, no two parts overlapping; every number is a whole number."""
+    for example in generate("valid", size=10 * len(PHRASINGS)):
+        ends = [0]
+        for (begin, end), sources in example.links:
+            assert ends[-1] <= begin < end
+            ends.append(end)
+            assert sources
+            word = example.target[begin:end]
+            neighbours = example.target[begin - 1 : begin] + example.target[end : end + 1]
+            assert not (word.isdigit() and any(map(str.isdigit, neighbours)))
+        digits = sum(
+            link.target[1] - link.target[0]
+            for link in example.links
+            if example.target[slice(*link.target)].isdigit()
+        )
+        assert digits == sum(map(str.isdigit, example.target))

@@ -5,8 +5,11 @@ from threading import Barrier, Thread
 import pytest
 import torch
 
-from manyheads.nn.attention import AttentionRecord, MultiHeadAttention, attend
-from manyheads.nn.trace import Site, Trace, active, record
+from manyheads.errors import UsageError
+from manyheads.nn.attention import AttentionRecord, CachedRecord, MultiHeadAttention, attend
+from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.moments import Moment, Search, during
+from manyheads.nn.trace import Site, Trace, active, overhear, record
 
 
 def look(queries: int = 1, site: Site = Site("encoder")) -> None:
@@ -96,3 +99,64 @@ def test_each_thread_has_its_own_recorder() -> None:
     for queries, trace in traces.items():
         shapes = [entry.q.shape[2] for entry in trace if isinstance(entry, AttentionRecord)]
         assert shapes == [queries] * queries
+
+
+def test_a_recorder_has_a_budget() -> None:
+    """What is kept counts once, however often it is seen; beyond the budget all is left out."""
+    q, k = torch.randn(1, 1, 1, 4), torch.randn(1, 1, 1000, 4)  # 16 bytes and 16,000
+    with record(budget=16_032) as trace:
+        for _ in range(3):
+            attend(q, k, k, site=Site("encoder"))  # the same tensors again
+        attend(q.clone(), k, k)
+    assert (len(trace), trace.kept, trace.dropped) == (4, 16_032, 0)
+    assert trace.complete() is trace
+    with record(budget=16_032) as trace:
+        attend(q, k, k)
+        attend(q.clone(), k.clone(), k)  # does not fit
+        attend(q, k, k)  # would fit, but one is missing already
+    assert (len(trace), trace.kept, trace.dropped) == (1, 16_016, 2)
+    with pytest.raises(UsageError, match=r"1 records fitted its 16,032 bytes, 2 more did not"):
+        trace.complete()
+
+
+def test_overhearing_takes_nothing_away() -> None:
+    """The inner trace has what came meanwhile, the outer one all of it."""
+    with record() as outer:
+        look(1)
+        with overhear() as inner:
+            look(2)
+        look(3)
+    assert (len(inner), len(outer)) == (1, 3)
+    with overhear() as alone:  # nobody else listens
+        look()
+    assert len(alone) == 1
+    assert active() is None
+
+
+def test_what_is_recorded_in_a_search_knows_its_moment() -> None:
+    """And nothing else does; a step of a decoder then keeps only what is new."""
+    ids = torch.zeros(1, 2, 3, dtype=torch.long)
+    moment = Moment(Search(ids[:, 0]), torch.arange(1), ids)
+    attention = MultiHeadAttention(4, 2)
+    empty = KeyValueCache.empty(2, 2, 3, 2, torch.zeros(1))
+    with record() as trace:
+        look()
+        with during(moment):
+            look()
+            _, cache = attention.step(torch.randn(1, 2, 4), empty)
+            with overhear():
+                attention.step(torch.randn(1, 2, 4), cache)
+        attention.step(torch.randn(1, 2, 4), empty)
+    before, meanwhile, first, second, after = trace
+    assert isinstance(before, AttentionRecord)
+    assert isinstance(after, AttentionRecord)
+    assert before.moment is after.moment is None
+    assert isinstance(meanwhile, AttentionRecord)
+    assert meanwhile.moment is moment
+    assert moment.step == 3
+    for each in (first, second):
+        assert isinstance(each, CachedRecord)
+        assert each.moment is moment
+        assert each.k.shape == each.q.shape == (2, 2, 1, 2)
+    with during(moment):  # nobody listens
+        look()

@@ -99,22 +99,19 @@ def known_links(corpus: Corpus, outputs: Sequence[str]) -> Links:
     ]
 
 
-def choose_reader(
-    translator: "Translator", corpus: Corpus, outputs: Sequence[str], data: str
-) -> Entry | None:
-    """Choose by words of known origin in translations; None if there are too few of them.
+def choose_reader(translator: "Translator", corpus: Corpus, data: str) -> Entry | None:
+    """Choose by words of known origin in a corpus; None if there are too few of them.
 
     Args:
-        translator: whose attention is asked.
-        corpus: what was translated.
-        outputs: the translations.
-        data: what to call the corpus.
+        translator: whose attention is asked, over texts and their translations as they are given.
+        corpus: pairs.
+        data: what to call it.
 
     Raises:
         UsageError: the model has no attention over the source.
     """
-    links = known_links(corpus, outputs)
-    errors = _errors(translator, corpus, outputs, links, readers, most=TEXTS)
+    links = known_links(corpus, corpus.target)
+    errors = _errors(translator, corpus, corpus.target, links, readers, most=TEXTS)
     if not errors or next(iter(errors.values())).of < LEAST:
         return None
     best, usual = choose(errors), next(iter(errors))  # the rule is asked first

@@ -39,7 +39,7 @@ class OperationCount(TorchFunctionMode):
         elif func is F.scaled_dot_product_attention:
             q, k, v = args[:3]
             self.total += 2 * math.prod(q.shape[:-1]) * k.shape[-2] * (q.shape[-1] + v.shape[-1])
-        elif func in (torch._VF.lstm, torch._VF.gru, torch._VF.rnn_tanh):  # type: ignore[attr-defined]
+        elif func in (torch._VF.lstm, torch._VF.gru, torch._VF.rnn_tanh):
             *_, weights = (each for each in args if isinstance(each, list | tuple))
             tokens = args[0].numel() // args[0].shape[-1]
             self.total += 2 * tokens * sum(each.numel() for each in weights)

@@ -122,7 +122,7 @@ def _alignment(
     """
     folder = translator.folder
     if named is not None and not is_shipped(folder):
-        entry = choose_reader(translator, corpus, outputs, named)
+        entry = choose_reader(translator, corpus, named)
         if entry is not None:
             translator.alignment = entry.chosen
             store(folder, entry.model_dump())

@@ -6,6 +6,7 @@ Why these scores, baselines and limits: docs/decisions/explanations.md.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +17,7 @@ from manyheads.errors import UsageError, nearest
 from manyheads.lens.embeddings import changed, embeddings
 from manyheads.lens.grad_cam import grad_cam, last_features
 from manyheads.lens.gradients import weighed
-from manyheads.lens.integrated_gradients import STEPS, Integrated, integrated_gradients
+from manyheads.lens.integrated_gradients import MOST, STEPS, Integrated, until_complete
 from manyheads.lens.picture import CELLS, POOL, Attribution
 from manyheads.lens.reading import is_attention
 from manyheads.lens.relevance import (
@@ -30,6 +31,7 @@ from manyheads.nn.features import MAP, FeatureRecord
 from manyheads.nn.places import Axis, Places
 from manyheads.nn.trace import Site, Trace, record
 
+Baseline = Literal["black", "mean", "blur"]
 BASELINES = {  # by name, in words
     "black": "a black picture",
     "mean": "its own mean colour",
@@ -82,10 +84,12 @@ def explain_picture(
     found += [_where(each, score, label, what) for each in last_features(trace)]
     if not found:
         notes.append("Relevance and Grad-CAM are not defined here: the model has no tokens or map.")
-    cost = 3 * STEPS * count.total
+    cost = 3.0 * count.total  # of a step
     if integrated or (integrated is None and (not found or _worth(cost, images.device))):
-        start = _baseline(baseline, images, black)
-        parts = integrated_gradients(lambda x: model(x)[:, target, None].float(), images[0], start)
+        start, most = _baseline(baseline, images, black), _most(cost, images.device)
+        parts = until_complete(
+            lambda x: model(x)[:, target, None].float(), images[0], start, most=most
+        )
         found.append(_of_pixels(parts, baseline, label, what))
         notes += _incomplete(parts)
     elif integrated is None:
@@ -168,13 +172,14 @@ def explain_reading(
         found.append(_overlay(reading, "relevance", legend, shown, size, signed=False))
     else:
         notes.append("Relevance is not defined here: no attention leads from output to source.")
-    cost = STEPS * (1 + 2 * len(scores)) * float(count.total)
+    cost = float(1 + 2 * len(scores)) * count.total  # of a step
     if integrated or (integrated is None and (not found or _worth(cost, device))):
         with _recurrent_too():
-            parts = _integrated(reading, size)
+            parts = _integrated(reading, size, _most(cost, device))
         legend = (
             "integrated gradients: what each source token adds to the log-odds of each output "
-            "token, compared with zero embeddings of the whole source; negative speaks against"
+            f"token, in {parts.steps} steps from zero embeddings of the whole source; negative "
+            "speaks against"
         )
         shares = parts.parts.sum(dim=-1).cpu()  # over the numbers of an embedding
         found.append(_overlay(reading, "integrated gradients", legend, shares, size, signed=True))
@@ -232,6 +237,9 @@ def _relevance(
             "Relevance: where tokens are merged or keys are fewer, which the paper does not treat, "
             "it is shared equally by the tokens that one was made of."
         )
+    windows = [each.attention.windows for each in layers]
+    if any(each is not None and each.padding_seen and any(each.rest) for each in windows):
+        notes.append("Relevance: what goes to the padding of windows is left out.")
     legend = f"relevance for {what} (Chefer et al. 2021) through {len(layers)} layers; sums to 1"
     return [
         Attribution("relevance", legend, label, layers[0].places, values, scaled="share")
@@ -259,7 +267,7 @@ def _recurrent_too() -> Iterator[None]:
         yield
 
 
-def _integrated(reading: Reading, size: int) -> Integrated:
+def _integrated(reading: Reading, size: int, most: int) -> Integrated:
     with torch.no_grad():
         vectors = embeddings(reading.model, reading.source, lambda: reading.run(reading.source))[0]
 
@@ -268,7 +276,7 @@ def _integrated(reading: Reading, size: int) -> Integrated:
         with changed(reading.model, ids, lambda _: points):
             return reading.scores(ids, size)
 
-    return integrated_gradients(scores, vectors, torch.zeros_like(vectors))
+    return until_complete(scores, vectors, torch.zeros_like(vectors), most=most)
 
 
 def _overlay(
@@ -317,8 +325,8 @@ def _of_pixels(parts: Integrated, baseline: str, label: str, what: str) -> Attri
     places = Places((height, width), Axis(rows, 0, side, side), Axis(columns, 0, side, side))
     total = float(parts.difference[0])
     legend = (
-        f"integrated gradients for {what} in {STEPS} steps from {BASELINES[baseline]}; negative "
-        f"speaks against, all add up to {total:.2f}"
+        f"integrated gradients for {what} in {parts.steps} steps from {BASELINES[baseline]}; "
+        f"negative speaks against, all add up to {total:.2f}"
     )
     return Attribution("integrated gradients", legend, label, places, values.flatten(), signed=True)
 
@@ -329,14 +337,14 @@ def _incomplete(parts: Integrated) -> list[str]:
     worst = int(parts.missing.abs().argmax())
     return [
         f"Integrated gradients do not add up: {float(parts.missing[worst]):.2g} is missing of a "
-        f"difference of {float(parts.difference[worst]):.2g}. More steps than {STEPS} would be "
-        "needed: read them as a sketch."
+        f"difference of {float(parts.difference[worst]):.2g}. More steps than {parts.steps} would "
+        "be needed: read them as a sketch."
     ]
 
 
 def _left_out(cost: float) -> str:
     return (
-        f"Integrated gradients were left out: they would take {cost / 1e12:.0f} trillion "
+        f"Integrated gradients were left out: they would take {STEPS * cost / 1e12:.1f} trillion "
         "operations. Ask for them with --integrated (in Python: integrated=True)."
     )
 
@@ -346,4 +354,9 @@ def _kind(device: torch.device) -> str:
 
 
 def _worth(cost: float, device: torch.device) -> bool:
-    return cost <= WORTH[_kind(device)]
+    return STEPS * cost <= WORTH[_kind(device)]
+
+
+def _most(cost: float, device: torch.device) -> int:
+    """Choose how many steps integration may take, so that all of them cost what looking may."""
+    return min(MOST, int(WORTH[_kind(device)] / max(cost, 1.0)))

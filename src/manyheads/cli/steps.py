@@ -4,7 +4,7 @@ from manyheads.lens.labels import SPACE, label
 from manyheads.lens.view import Matrix, TextView
 
 LOOKS = 3  # source tokens a step that are named
-LEAST = 0.005  # of a probability or a weight that is printed
+LEAST = 0.001  # of a probability or a weight that is printed
 
 
 def print_steps(view: TextView) -> None:

@@ -59,11 +59,12 @@ class Weighed:
 
     def pieces(self) -> Iterator[Piece]:
         """Compute it a window or a few queries at a time; a piece has one head, the mean."""
-        for piece in self.attention.pieces():
-            asked = self.gradient[piece.row][:, piece.rows.to(self.gradient.device)].float()
-            values = self.flow.values[piece.row][:, piece.columns.to(self.gradient.device)].float()
-            weighed = (asked @ values.mT).cpu() * piece.weights
-            yield piece._replace(weights=weighed.clamp_min(0).mean(dim=0, keepdim=True))
+        device = self.gradient.device
+        for cut in self.attention.cuts():
+            asked = self.gradient[cut.row][:, cut.rows.to(device)].float()
+            values = self.flow.values[cut.row][:, cut.columns.to(device)].float()
+            weights = (asked @ values.mT).cpu() * self.attention.part(cut)
+            yield Piece(cut.queries, cut.keys, weights.clamp_min(0).mean(dim=0, keepdim=True))
 
     def whole(self) -> Float[Tensor, "query key"]:
         """Compute all of it; for texts, whose maps are small."""
@@ -90,8 +91,8 @@ class Weighed:
         """Say with 1 on which queries' answers the score depends at all."""
         found = torch.zeros(self.attention.shape[0])
         told = self.gradient.abs().amax(dim=(1, 3)).cpu() > 0  # row query
-        for piece in self.attention.pieces():
-            found[piece.queries] = told[piece.row, piece.rows].float()
+        for cut in self.attention.cuts():
+            found[cut.queries] = told[cut.row, cut.rows].float()
         return found
 
 

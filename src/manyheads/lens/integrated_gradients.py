@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 STEPS = 32
+MOST = 256  # steps, where fewer do not add up
 PASSES = 8  # points on the way that go through a model together
 TOLERANCE = 0.05  # of the difference that the parts may fail to add up to
 
@@ -22,6 +23,7 @@ class Integrated:
 
     parts: Float[Tensor, "score *input"]
     difference: Float[Tensor, " score"]  # of the scores at the input and at the baseline
+    steps: int
 
     @property
     def missing(self) -> Float[Tensor, " score"]:
@@ -72,4 +74,23 @@ def integrated_gradients(
             total.append(part.detach())
     with torch.no_grad():
         first, last = scores(torch.stack((baseline, x)))
-    return Integrated(torch.stack(total).sum(dim=0) * way, last - first)
+    return Integrated(torch.stack(total).sum(dim=0) * way, last - first, steps)
+
+
+def until_complete(
+    scores: Callable[[Float[Tensor, "point *input"]], Float[Tensor, "point score"]],
+    x: Float[Tensor, "*input"],
+    baseline: Float[Tensor, "*input"],
+    *,
+    most: int = MOST,
+) -> Integrated:
+    """Integrate in `STEPS` steps, and in twice as many, up to `most`, until the parts add up.
+
+    Near a baseline of zeros a layer norm divides by little, and the gradients change fast.
+    """
+    steps = STEPS
+    found = integrated_gradients(scores, x, baseline, steps=steps)
+    while not found.complete and 2 * steps <= most:
+        steps *= 2
+        found = integrated_gradients(scores, x, baseline, steps=steps)
+    return found

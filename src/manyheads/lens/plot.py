@@ -151,13 +151,14 @@ def plot_image(
 
     across = min(3.2 * view.width / view.height, 4.8)
     down = across * view.height / view.width
-    beside = min(1 + len(laid), BESIDE)
+    lines = -(-(1 + len(laid)) // BESIDE)
+    beside = -(-(1 + len(laid)) // lines)
     classes = MARGIN + beside * (across + GAP) + 0.1
     bars = classes + fonts.width(names, 11.0) + 0.14
     headline = max(fonts.width([title], TITLE), fonts.width([legend], SMALL))
     width = max(bars + BARS, MARGIN + headline) + MARGIN
     top = MARGIN + (0.4 if title else 0.0) + (0.4 if legend else 0.0)
-    below = -(-(1 + len(laid)) // beside) * (down + KEY)  # rows of pictures, with their keys
+    below = lines * (down + KEY)  # rows of pictures, with their keys
     gallery = None
     if large is not None:
         gallery = Gallery(
@@ -406,7 +407,8 @@ def _numbers(
 
 def _number(canvas: Canvas, x: float, y: float, weight: float, peak: float) -> None:
     ink = "white" if abs(weight) > 0.5 * peak else INK
-    canvas.write(x, y, f"{weight:.2f}", 7.5, ink, ha="center", va="center_baseline")
+    shown = round(weight, 2) + 0.0  # no minus in front of 0.00
+    canvas.write(x, y, f"{shown:.2f}", 7.5, ink, ha="center", va="center_baseline")
 
 
 def _image_legend(view: ImageView, found: MapView) -> str:

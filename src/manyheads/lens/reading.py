@@ -26,11 +26,18 @@ BUDGET = 6_000_000  # weights in a view: a ViT-B/16 at 224 pixels has 5.6 millio
 
 
 class Piece(NamedTuple):
-    """Weights, and which tokens their rows and columns are; with where the record has them."""
+    """Weights, and which tokens their rows and columns are."""
 
     queries: Int[Tensor, " query"]
     keys: Int[Tensor, " key"]
     weights: Float[Tensor, "head query key"]
+
+
+class Cut(NamedTuple):
+    """Which tokens a piece of a map compares, and where the record has them."""
+
+    queries: Int[Tensor, " query"]
+    keys: Int[Tensor, " key"]
     row: int  # of the batch: an example, or one of its windows
     rows: Int[Tensor, " query"]  # the places of the queries in that row
     columns: Int[Tensor, " key"]  # and of the keys
@@ -110,20 +117,29 @@ class Attention:
 
     def pieces(self) -> Iterator[Piece]:
         """Compute the map, a window or a few queries at a time."""
+        for cut in self.cuts():
+            yield Piece(cut.queries, cut.keys, self.part(cut))
+
+    def part(self, cut: Cut) -> Float[Tensor, "head query key"]:
+        """Compute a piece of the map."""
+        if self.windows is None:
+            return _part(self.record, cut.row, slice(int(cut.rows[0]), int(cut.rows[-1]) + 1))
+        return _part(self.record, cut.row, slice(None))[:, cut.rows][:, :, cut.columns]
+
+    def cuts(self) -> Iterator[Cut]:
+        """Cut the map into windows, or into a few queries each."""
         queries, keys = self.shape
         if self.windows is not None:
             for window, places in enumerate(self.windows.places()):
                 (inside,) = torch.where(places >= 0)  # the others are padding
-                weights = _part(self.record, window, slice(None))[:, inside][:, :, inside]
                 tokens = places[inside]
-                yield Piece(tokens, tokens, weights, window, inside, inside)
+                yield Cut(tokens, tokens, window, inside, inside)
             return
         step = max(PIECE // max(self.heads * keys, 1), 1)
         every = torch.arange(keys)
         for first in range(0, queries, step):
-            rows = slice(first, min(first + step, queries))
-            some = torch.arange(rows.start, rows.stop)
-            yield Piece(some, every, _part(self.record, 0, rows), 0, some, every)
+            some = torch.arange(first, min(first + step, queries))
+            yield Cut(some, every, 0, some, every)
 
     def merged(self, rows: Groups, columns: Groups) -> Float[Tensor, "head row column"]:
         """Compute the map over groups of tokens."""

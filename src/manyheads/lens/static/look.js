@@ -29,6 +29,7 @@ export async function draw(root, data, packed) {
     paintKey: () => (isDark() ? "dark" : "light"),
     onTheme: (redraw) => themed.push(redraw),
     about: (row, column) => about(app, row, column),
+    alternatives: (index) => alternatives(view, index),
   };
 
   const page = select(root);
@@ -58,7 +59,11 @@ export async function draw(root, data, packed) {
   const attends = kinds.some((kind) => kind.layers.some((layer) => layer.looks.length));
   if (attends && !picture) parts.push(makeMatrix(place("beside"), app));
   const twin = makeTable(page, twinOf(app, view, picture));
-  makePanels(page, app, [...gatePanels(view.gates ?? []), ...(view.figures ?? [])]);
+  // What belongs to this input comes open; the rest is a click away.
+  const open = picture ? ["distance", "positions"] : ["gates"];
+  const told = view.figures.some((found) => found.group === "gates");
+  const gates = told ? [] : gatePanels(view.gates ?? []);
+  makePanels(page, app, [...gates, ...view.figures], open);
   const notes = page.append("ul").attr("class", "notes");
   notes.selectAll("li").data([...view.notes, ...(data.rounding ? [data.rounding] : [])]).join("li")
     .text((note) => note);
@@ -117,6 +122,14 @@ function about(app, row, column) {
   return [`${label(from)} ${row === null ? "is looked at by" : "looks at"}`, ...strongest];
 }
 
+/** What else might have stood in an output token's place, as the search found it. */
+function alternatives(view, index) {
+  const step = view.steps?.[index];
+  if (!step) return [];
+  const likely = step.candidates.filter(([, chance]) => chance >= 0.001).slice(0, 5);
+  return ["likeliest here", ...likely.map(([token, chance]) => `${label(token)} ${exact(chance)}`)];
+}
+
 /** 1-9 choose layers, arrows walk, Esc lets go - wherever the focus is, unless it needs the key. */
 function keyboard(app, large) {
   document.addEventListener("keydown", (event) => {
@@ -126,7 +139,7 @@ function keyboard(app, large) {
       app.state.pin(null, false);
       return;
     }
-    if (event.target.closest?.("textarea, details")) return;
+    if (event.target.closest?.("textarea, details.twin")) return;
     if (/^[1-9]$/.test(event.key)) {
       if (Number(event.key) <= app.state.layers().length) {
         app.state.choose({ layer: Number(event.key) - 1 });

@@ -107,12 +107,11 @@ function alignmentLook(view) {
   const found = view.alignment;
   if (!found) return [];
   const links = new Map(found.links.map(([row, column, weight]) => [`${row} ${column}`, weight]));
-  const error = found.error == null ? "" : `; measured error ${(100 * found.error).toFixed(1)}%`;
   return [
     {
       name: "alignment",
       label: "alignment",
-      legend: `${found.legend}${error}. ${found.why ?? ""}`.trim(),
+      legend: `${found.legend}; ${found.why}`,
       rows: view.output,
       columns: view.source,
       at: (row, column) => links.get(`${row} ${column}`) ?? 0,

@@ -7,13 +7,22 @@ const { line, area, ticks, extent } = globalThis.d3;
 const [WIDEST, HIGH] = [560, 260]; // of a chart
 const EDGE = { left: 52, right: 14, top: 12, bottom: 40 };
 
-export function makePanels(parent, app, figures) {
-  const groups = grouped(figures);
-  for (const [name, members] of groups) {
-    const section = parent.append("section").attr("class", "panels");
-    if (name) section.append("h2").text(name);
-    const row = section.append("div").attr("class", "row");
-    for (const found of members) panel(row.append("figure"), app, found);
+/** A drawer for each group, drawn when it is first opened; `open` says which are open at first. */
+export function makePanels(parent, app, figures, open) {
+  for (const [name, members] of grouped(figures)) {
+    const drawer = parent.append("details").attr("class", "drawer");
+    const summary = drawer.append("summary");
+    summary.append("h2").text(name || "more");
+    summary.append("span").text(members.map((found) => found.title).join("  ·  "));
+    const row = drawer.append("div").attr("class", "row");
+    let drawn = false;
+    const draw = () => {
+      if (drawn || !drawer.property("open")) return;
+      drawn = true;
+      for (const found of members) panel(row.append("figure"), app, found);
+    };
+    drawer.on("toggle", draw).property("open", open.includes(name));
+    draw();
   }
 }
 
@@ -126,6 +135,7 @@ function axis(values, from, to, log = false) {
     ticks(Math.ceil(Math.log10(low)), Math.floor(Math.log10(high)), 5)
       .filter(Number.isInteger).map((power) => 10 ** power);
   let marks = log ? powers() : ticks(low, high, 5);
+  if (kept.every(Number.isInteger)) marks = marks.filter(Number.isInteger); // half a layer is none
   if (log && marks.length < 2) marks = [low, high];
   return { scale, marks };
 }

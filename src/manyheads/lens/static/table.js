@@ -51,7 +51,8 @@ export function makeTable(parent, { name, columns, rows, open = false }) {
       .attr("scope", "col").text((cell) => cell);
     const row = table.append("tbody").selectAll("tr").data(now.rows.slice(0, SHOWN)).join("tr");
     row.append("th").attr("scope", "row").text((cells) => cells[0]);
-    row.selectAll("td").data((cells) => cells.slice(1)).join("td").text((cell) => number(cell));
+    row.selectAll("td").data((cells) => cells.slice(1)).join("td")
+      .classed("words", (cell) => typeof cell === "string").text((cell) => number(cell));
     if (now.rows.length > SHOWN) {
       room.append("p").text(`${SHOWN} of ${now.rows.length} rows; the CSV has all.`);
     }

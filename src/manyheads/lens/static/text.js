@@ -51,8 +51,15 @@ export function makeText(parent, app) {
       chance.append("span").attr("class", "percent").text((d) => percent(chances[d.index]));
     }
     chip
-      .on("pointerenter", (_, d) => app.state.hover({ [axis]: d.index }))
-      .on("pointerleave", () => app.state.hover(null))
+      .on("pointerenter", (event, d) => {
+        app.state.hover({ [axis]: d.index });
+        const others = chances && app.alternatives(d.index);
+        if (others?.length) app.tip.show(event, others);
+      })
+      .on("pointerleave", () => {
+        app.tip.hide();
+        app.state.hover(null);
+      })
       .on("click", (_, d) => app.state.pin({ [axis]: d.index }))
       .on("focus", (event, d) => {
         if (event.target.matches(":focus-visible")) app.state.hover({ [axis]: d.index });
@@ -132,16 +139,19 @@ export function makeText(parent, app) {
         const found = node.getBoundingClientRect();
         return [(found.left + found.right) / 2 - bounds.left, found[edge] - bounds.top];
       });
+    const idle = row === null && column === null;
     const links = [];
     if (look) {
-      const least = row === null && column === null ? idleLeast(layer, look) : LIT;
+      const least = idle ? idleLeast(layer, look) : LIT;
       const [above, below] = [ends(keys, "bottom"), ends(queries, "top")];
+      const few = idle && wrapped();
       layer.rows.forEach((_, r) => {
         if (row !== null && r !== row) return;
+        const best = idle ? strongest(layer.columns, (c) => look.at(r, c)) : null;
         layer.columns.forEach((__, c) => {
           const weight = look.at(r, c);
           if (column !== null && row === null && c !== column) return;
-          if (Math.abs(weight) < least) return;
+          if (c !== best && (few || Math.abs(weight) < least)) return;
           const chosen = column === null || row === null || c === column;
           links.push({ r, c, weight, chosen, source: above[c], target: below[r] });
         });
@@ -156,6 +166,12 @@ export function makeText(parent, app) {
       .style("stroke", look?.colour ?? null)
       .style("opacity", (d) => (d.chosen ? 0.25 + 0.6 * Math.min(Math.abs(d.weight) / peak, 1) : 0.12));
   }
+
+  /** Over several lines threads cross words: then each row shows its strongest alone. */
+  const wrapped = () => [keys, queries].some((group) => {
+    const tops = group.selectAll("span.word").nodes().map((node) => node.offsetTop);
+    return Math.max(...tops) > Math.min(...tops) + 4;
+  });
 
   /** In rows that look everywhere alike, threads of 0.08 would be all or none. */
   function idleLeast(layer, look) {
