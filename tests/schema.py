@@ -13,7 +13,7 @@ SCHEMA = json.loads(PATH.read_text(encoding="utf-8"))
 
 
 def errors(view: Any) -> list[str]:
-    """What is wrong with a view; the innermost reasons, where there are several ways to be right."""
+    """What is wrong with a view: the innermost reasons, where several ways are right."""
     kind = view.get("kind") if isinstance(view, dict) else None
     part = (
         {**SCHEMA, "oneOf": [{"$ref": f"#/$defs/{kind}"}]} if kind in ("text", "image") else SCHEMA

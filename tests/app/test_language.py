@@ -168,13 +168,18 @@ def test_what_a_recurrent_tagger_keeps(spacer: Spacer) -> None:
     assert shapes_of_tokens(spacer, "eins zwei")
 
 
-def test_a_plain_rnn_shows_its_shapes_only(tmp_path: Path) -> None:
-    """Neither attention nor gates: said kindly."""
+def test_a_plain_rnn_shows_what_counted(tmp_path: Path) -> None:
+    """Neither attention nor gates, but gradients; without them nothing is left: said kindly."""
     run(language.recipe("tag"), tmp_path / "rnn", "model.preset=tagger-rnn", "train.steps=2")
     spacer = manyheads.load(tmp_path / "rnn")
     assert isinstance(spacer, Spacer)
+    _, view = explain_tokens(spacer, "eins zwei")
+    assert (view.maps, view.gates) == ([], [])
+    (overlay,) = view.overlays
+    assert (overlay.name, overlay.rows) == ("integrated gradients", view.output)
+    assert overlay.columns == list("einszwei")
     with pytest.raises(UsageError, match=r"neither attention nor gates.*--shapes"):
-        explain_tokens(spacer, "eins zwei")
+        explain_tokens(spacer, "eins zwei", integrated=False)
     assert shapes_of_tokens(spacer, "eins zwei")
     with pytest.raises(UsageError, match="empty"):
         shapes_of_tokens(spacer, " ")

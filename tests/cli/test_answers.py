@@ -23,6 +23,7 @@ from tests.made import (
     write_numbers,
     write_recipe,
 )
+from tests.schema import errors
 
 # --- translate ----------------------------------------------------------------------------------
 
@@ -275,17 +276,20 @@ def test_look_at_a_sentence(call: Call, translator: Path, tmp_path: Path) -> Non
 def test_look_at_a_picture(
     call: Call, classifier: Path, pictures: list[Path], tmp_path: Path
 ) -> None:
-    """A PNG in the current folder, the classes in the terminal."""
+    """A page in the current folder, the classes in the terminal."""
     code, out, err = call("look", classifier, pictures[0])
     assert code == 0
     assert "left" in out
-    assert "wrote look.png" in err
-    assert min(open_image(tmp_path / "look.png").size) > 200
+    assert "wrote look.html" in err
+    assert (tmp_path / "look.html").read_bytes().startswith(b"<!doctype html>")
 
 
-def test_look_json(call: Call, translator: Path, classifier: Path, pictures: list[Path]) -> None:
+def test_look_json(
+    call: Call, translator: Path, classifier: Path, pictures: list[Path], tmp_path: Path
+) -> None:
     """The view as data, and no picture unless asked for."""
     found = json.loads(call("look", translator, "three four", "--json").out)
+    assert errors(found) == []
     assert found["text"] == "three four"
     assert found["source"][-1] == "</s>"
     assert found["translation"] == expected(translator)[1]
@@ -298,7 +302,19 @@ def test_look_json(call: Call, translator: Path, classifier: Path, pictures: lis
         assert "".join(text[b:e] for b, e in filter(None, spans)) == text.replace(" ", "")
     found = json.loads(call("look", classifier, pictures[0], "--json").out)
     assert found["path"] == str(pictures[0])
-    assert not (pictures[0].parent / "look.png").exists()
+    assert errors(found) == []
+    assert not (tmp_path / "look.html").exists()
+
+
+def test_look_writes_what_the_name_says(call: Call, translator: Path, tmp_path: Path) -> None:
+    """A page, or the same JSON as on the terminal; another ending is answered with these."""
+    printed = call("look", translator, "three four", "--json", "--out", "new/look.html").out
+    assert (tmp_path / "new" / "look.html").exists()
+    assert call("look", translator, "three four", "--out", "look.json").code == 0
+    assert json.loads((tmp_path / "look.json").read_text(encoding="utf-8")) == json.loads(printed)
+    code, out, err = call("look", translator, "three four", "--out", "look.jpg")
+    assert (code, out) == (2, "")
+    assert "'look.jpg' does not say what to write: give a name that ends in .html" in err
 
 
 def test_look_shapes(call: Call, translator: Path, classifier: Path, pictures: list[Path]) -> None:

@@ -12,6 +12,7 @@ from PIL import Image
 from manyheads.data.pictures import open_image
 from tests.cli.conftest import Call
 from tests.made import run, write_halves, write_recipe
+from tests.schema import errors
 
 RECIPE = """
 task = "classify"
@@ -106,6 +107,7 @@ def test_every_family(
     assert min(open_image(tmp_path / "look.png").size) > 200
     assert note is None or note in err
     view = json.loads(call("look", folder(kind), picture, "--json").out)
+    assert errors(view) == []
     assert [found["site"] for found in view["maps"]] == sites
     assert (view["width"], view["height"]) == (64, 32)
     for grid in view["grids"]:

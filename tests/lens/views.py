@@ -4,7 +4,17 @@ from dataclasses import replace
 
 import torch
 
-from manyheads.lens.panels import Bars, Curve, Figure, Heat, Interval, Lines, Scatter, Table
+from manyheads.lens.panels import (
+    Bars,
+    Curve,
+    Figure,
+    Heat,
+    Interval,
+    Lines,
+    Panel,
+    Scatter,
+    Table,
+)
 from manyheads.lens.picture import ImageView, OverlayView, image_view
 from manyheads.lens.view import TextOverlay, TextView, text_view
 from manyheads.models.seq2seq import Seq2Seq
@@ -87,7 +97,7 @@ def windowed() -> ImageView:
 
 def figures() -> list[Figure]:
     """One of every kind."""
-    panels = [
+    panels: list[Panel | Table] = [
         Heat("Similarity", "column", "row", [[1.0, None], [0.5, -1.0]], signed=True),
         Heat("Tiles", "", "", [[0.1] * 4] * 4, numbered=False, tile=[2, 2], scale=[0.0, 1.0]),
         Heat("Named", "", "", [[0.1, 0.9]], rows=["one"], columns=["▁a", "</s>"]),

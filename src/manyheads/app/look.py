@@ -178,7 +178,7 @@ def checked_name(path: str | os.PathLike[str]) -> Path:
         UsageError: it says none of them.
     """
     found = Path(path)
-    if found.suffix.lower() not in SUFFIXES:
+    if found.suffix.lower() not in SUFFIXES and not found.is_dir():  # `make_room` speaks of those
         raise UsageError(
             f"{str(found)!r} does not say what to write: give a name that ends in .html (a page to "
             "explore), .png (a picture) or .json (the numbers)."

@@ -71,8 +71,8 @@ def window_mask_figures(trace: Trace) -> list[Figure]:
         named = [names[token] if token >= 0 else "padding" for token in tokens[window].tolist()]
         legend = (
             f"window {window + 1} of {len(tokens)} in {record.site}, the one with most to hide; "
-            "dark: the query (row) may attend to the key (column). Parts that the shift brought "
-            "together from opposite sides of the picture, and padding, are hidden"
+            "coloured: the query (row) may attend to the key (column). Parts that the shift "
+            "brought together from opposite sides of the picture, and padding, are hidden"
         )
         shades = allowed.float().tolist()
         title = "The mask of a window"

@@ -61,7 +61,9 @@ export async function draw(root, data, packed) {
   const twin = makeTable(page, twinOf(app, view, picture));
   // What belongs to this input comes open; the rest is a click away.
   const open = picture ? ["distance", "positions"] : ["gates"];
-  makePanels(page, app, [...gatePanels(view.gates ?? []), ...view.figures], open);
+  const told = view.figures.some((found) => found.group === "gates");
+  const gates = told ? [] : gatePanels(view.gates ?? []);
+  makePanels(page, app, [...gates, ...view.figures], open);
   const notes = page.append("ul").attr("class", "notes");
   notes.selectAll("li").data([...view.notes, ...(data.rounding ? [data.rounding] : [])]).join("li")
     .text((note) => note);

@@ -1,0 +1,108 @@
+"""Looking through the front door: one call, three forms to keep, numbers that fit the schema."""
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import manyheads
+from manyheads.app.look import Look, checked_name, look
+from manyheads.errors import UsageError
+from manyheads.lens.picture import ImageView
+from tests import language
+from tests.made import half
+from tests.schema import errors
+
+
+@pytest.fixture(scope="module")
+def sentence(translator: Path) -> Look:
+    return look(translator, "one two")
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    half(0, seed=1).save(tmp_path / "half.png")
+    return tmp_path / "half.png"
+
+
+def test_it_is_public() -> None:
+    """manyheads.look, beside manyheads.load."""
+    assert manyheads.look is look
+
+
+def test_a_translator(sentence: Look, translator: Path) -> None:
+    """By folder, or loaded; what is told is the text and the model's own translation."""
+    loaded = manyheads.load(translator)
+    assert sentence.told == {"text": "one two", "translation": loaded("one two")}  # type: ignore[operator]
+    assert sentence.answer == sentence.told["translation"]
+    assert sentence.title == f"one two  →  {sentence.answer}"
+    assert look(loaded, "one two").to_json() == sentence.to_json()
+
+
+def test_a_classifier(classifier: Path, picture: Path) -> None:
+    """The path is kept as given; the picture as the model saw it."""
+    found = look(classifier, picture)
+    assert isinstance(found.view, ImageView)
+    assert found.told == {"path": str(picture)}
+    assert found.answer == found.view.classes[0].label
+    assert found.title == f"half.png  →  {found.answer}"
+    assert found.pixels is not None
+    assert tuple(found.pixels.shape) == (4, 6)
+    assert errors(json.loads(json.dumps(found.to_json()))) == []
+
+
+@pytest.mark.parametrize("task", ["generate", "fill", "tag"])
+def test_readers_of_one_text(task: str, tmp_path: Path) -> None:
+    """Language models and taggers have a page as well, and numbers of the same schema."""
+    text = "eins <mask> drei" if task == "fill" else "eins zwei"
+    found = look(language.trained(task), text)
+    assert found.told["text"] == text
+    assert found.answer == found.told["answer"]
+    assert errors(json.loads(json.dumps(found.to_json()))) == []
+    found.save(tmp_path / "look.html")
+    assert (tmp_path / "look.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_the_name_says_the_form(sentence: Look, tmp_path: Path) -> None:
+    """In folders that are made, whatever the case of the ending."""
+    pytest.importorskip("matplotlib")
+    for name in ("new/look.html", "new/look.PNG", "look.json"):
+        sentence.save(tmp_path / name)
+    page = (tmp_path / "new" / "look.html").read_bytes()
+    assert page.startswith(b"<!doctype html>")
+    assert b"\r" not in page
+    with Image.open(tmp_path / "new" / "look.PNG") as image:
+        assert min(image.size) > 200
+    written = (tmp_path / "look.json").read_text(encoding="utf-8")
+    assert json.loads(written) == json.loads(json.dumps(sentence.to_json()))
+    assert ": " not in written.replace(sentence.told["text"], "")[:40]  # no room between numbers
+    assert errors(json.loads(written)) == []
+
+
+@pytest.mark.parametrize("name", ["look.gif", "look", "html", "look.html.gz"])
+def test_a_name_that_says_nothing(name: str) -> None:
+    with pytest.raises(UsageError, match=r"'[\w.]+' does not say .*\.html .*\.png .*\.json"):
+        checked_name(name)
+
+
+def test_a_page_survives_half_a_character(sentence: Look, tmp_path: Path) -> None:
+    """A terminal with another encoding hands over halves of surrogate pairs."""
+    told = {**sentence.told, "text": "one \udcff two"}
+    Look(told, sentence.view).save(tmp_path / "look.html")
+    page = (tmp_path / "look.html").read_bytes().decode()
+    assert "<title>one ? two" in page
+    assert r"\udcff" in page  # as it was, where JSON can say it
+
+
+def test_a_picture_class_is_no_word(translator: Path, classifier: Path, picture: Path) -> None:
+    """A target is a class of pictures; an unknown one is answered with those that there are."""
+    with pytest.raises(UsageError, match="it takes no target class"):
+        look(translator, "one", target="left")
+    with pytest.raises(UsageError, match="left, right"):
+        look(classifier, picture, target="middle")
+
+
+def test_nothing_to_look_at(translator: Path) -> None:
+    with pytest.raises(UsageError, match="text is empty"):
+        look(translator, "  ")
