@@ -72,20 +72,24 @@ SOFTMAX = {"softmax", "Softmax", "softmax_", "_softmax", "_safe_softmax", "Softm
 
 
 def test_attention_is_computed_in_one_file() -> None:
-    """T5, design: every softmax over keys and every fused kernel lives in nn/attention.py."""
+    """T5, design: every softmax over keys and every fused kernel lives in nn/attention.py.
+
+    `app/cost.py` counts what the kernel does, and so has to know it by name.
+    """
     places = found(KERNELS | SOFTMAX)
-    assert [place for place in places if not place.startswith("nn/attention.py:")] == []
+    elsewhere = [place for place in places if not place.startswith("nn/attention.py:")]
+    assert [place.partition(":")[0] for place in elsewhere] == ["app/cost.py"]
 
 
 def test_attention_is_computed_by_two_functions() -> None:
-    """T5, design: the readable formula has the softmax, `attend` the kernel; nothing else has."""
+    """T5, design: the readable formula has the softmax, what `attend` asks the kernel."""
     users: dict[str, set[str]] = {}
     for node in tree("nn/attention.py").body:
         used = {name for name, _ in names(node)} & (KERNELS | SOFTMAX)
         if used:
             assert isinstance(node, ast.FunctionDef), f"line {node.lineno}: {used}"
             users[node.name] = used
-    assert users == {"normalise": {"softmax"}, "attend": {"scaled_dot_product_attention"}}
+    assert users == {"normalise": {"softmax"}, "_mix": {"scaled_dot_product_attention"}}
 
 
 # --- What is never used -------------------------------------------------------------------------

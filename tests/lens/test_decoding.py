@@ -22,8 +22,8 @@ from manyheads.models.build import build
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.transformer import TransformerConfig
-from manyheads.nn.attention import AttentionRecord, CachedRecord
-from manyheads.nn.moments import CandidateRecord
+from manyheads.nn.attention import AttentionRecord
+from manyheads.nn.moments import CachedRecord, CandidateRecord
 from manyheads.nn.trace import Site, Trace, record
 from tests import reverser
 from tests.small import SEQ2SEQS, TRANSFORMERS, randomise

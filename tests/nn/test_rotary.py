@@ -8,10 +8,10 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.transformer import Transformer
-from manyheads.nn.attention import AttentionRecord, MultiHeadAttention, unrotated
+from manyheads.nn.attention import AttentionRecord, MultiHeadAttention
 from manyheads.nn.cache import KeyValueCache
 from manyheads.nn.masks import causal_mask
-from manyheads.nn.rotary import Rotary
+from manyheads.nn.rotary import Rotary, unrotated
 from manyheads.nn.trace import record
 from tests.small import TRANSFORMERS, inputs, randomise
 

@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from manyheads.nn.attention import MultiHeadAttention, Rotate, unrotated
+from manyheads.nn.attention import MultiHeadAttention
 from manyheads.nn.block import DecoderBlock, EncoderBlock
 from manyheads.nn.cache import KeyValueCache
 from manyheads.nn.feedforward import FeedForward
 from manyheads.nn.masks import causal_mask
 from manyheads.nn.residual import PreNorm
-from manyheads.nn.rotary import Rotary
+from manyheads.nn.rotary import Rotary, Rotate, unrotated
 from manyheads.nn.stack import Encoder
 from manyheads.nn.trace import Site
 from tests import torch_reference

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.nn.attention import AttentionRecord, CachedRecord, MultiHeadAttention, attend
+from manyheads.nn.attention import AttentionRecord, MultiHeadAttention, attend
 from manyheads.nn.cache import KeyValueCache
-from manyheads.nn.moments import Moment, Search, during
+from manyheads.nn.moments import CachedRecord, Moment, Search, during
 from manyheads.nn.trace import Site, Trace, active, overhear, record
 
 

@@ -18,14 +18,13 @@ from manyheads.app.folder import (
     write_weights,
 )
 from manyheads.app.model import build_model
-from manyheads.app.predict import Translator, load
+from manyheads.app.predict import load
 from manyheads.app.prepare import prepare
 from manyheads.app.recipe import Recipe, differences, write_recipe
 from manyheads.app.start import begin
-from manyheads.app.translations import Report
+from manyheads.app.translations import after_training
 from manyheads.errors import InterruptedRunError, RecipeError, UsageError
 from manyheads.streams import stream
-from manyheads.tasks.alignment import reads_source
 from manyheads.train import checkpoint
 from manyheads.train.config import Precision
 from manyheads.train.depth import freeze
@@ -114,8 +113,7 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
     if recipe.train.early_stop is None:
         keep(model)  # there already, unless a finished run's file was damaged and it is resumed
     predictor = load(out)
-    aligns = isinstance(predictor, Translator) and reads_source(predictor.model)
-    return evaluate(predictor, report=Report(alignment=True) if aligns else None)
+    return evaluate(predictor, report=after_training(predictor))
 
 
 def _precision(

@@ -11,11 +11,12 @@ import torch
 
 from manyheads.app.folder import write_atomically
 from manyheads.app.paths import make_room
-from manyheads.app.predict import Translator
+from manyheads.app.predict import Predictor, Translator
 from manyheads.app.recipe import TranslateRecipe
 from manyheads.app.texts import one_line
 from manyheads.data.text import Corpus
 from manyheads.errors import UsageError, nearest
+from manyheads.tasks.alignment import reads_source
 from manyheads.tasks.lengths import length_bins
 from manyheads.tasks.metrics import TEXT_METRICS, Score, TextMetric
 from manyheads.tasks.watch import Watch, signs
@@ -32,6 +33,13 @@ class Report:
     timing: bool = False
     outputs: Path | None = None  # where to write the translations, one a line
     alignment: bool = False  # how well attention says where words come from
+
+
+def after_training(predictor: Predictor) -> Report | None:
+    """Say what to measure once training is over: of translators that attend, the alignment too."""
+    if isinstance(predictor, Translator) and reads_source(predictor.model):
+        return Report(alignment=True)
+    return None
 
 
 def metrics(names: Iterable[str]) -> tuple[TextMetric, ...]:

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.nn.alignment import ScoreRecord
-from manyheads.nn.attention import AttentionRecord, CachedRecord
+from manyheads.nn.attention import AttentionRecord
 from manyheads.nn.masks import causal_mask
-from manyheads.nn.moments import CandidateRecord, Moment, Search
+from manyheads.nn.moments import CachedRecord, CandidateRecord, Moment, Search
 from manyheads.nn.recurrent import RecurrentRecord
 from manyheads.nn.trace import Record, Site, Trace
 

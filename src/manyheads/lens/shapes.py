@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from manyheads.nn.attention import AttentionRecord, CachedRecord
+from manyheads.nn.attention import AttentionRecord
+from manyheads.nn.moments import CachedRecord
 from manyheads.nn.trace import Site, Trace, record
 
 Shape = tuple[int, ...]

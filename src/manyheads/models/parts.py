@@ -5,7 +5,6 @@ from typing import Literal
 from torch import nn
 
 from manyheads.nn.alignment import AdditiveScore, DotScore, GeneralScore
-from manyheads.nn.attention import Rotate, unrotated
 from manyheads.nn.feedforward import FeedForward, GatedFeedForward
 from manyheads.nn.positions import (
     LearnedPositions,
@@ -15,7 +14,7 @@ from manyheads.nn.positions import (
 )
 from manyheads.nn.recurrent import GRU, LSTM, RNN, Cell
 from manyheads.nn.residual import PostNorm, PreNorm
-from manyheads.nn.rotary import Rotary
+from manyheads.nn.rotary import Rotary, Rotate, unrotated
 
 Norm = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "silu"]

@@ -231,7 +231,7 @@ class FedDecoder(nn.Module):
             seen = self.attention.join(contexts[-1], hidden[:, None])[:, 0]
             vectors.append(seen)
         # One record for the whole target, as other attentions have.
-        flow = keep_flow(source.values, *contexts)
+        flow = keep_flow(source.values, contexts)
         keep_scores(torch.cat(scores, dim=2), source.mask, site=self.attention.site, flow=flow)
         return torch.stack(vectors, dim=1)
 

@@ -18,9 +18,9 @@ from manyheads.models.parts import (
     rotation,
 )
 from manyheads.nn import initial
-from manyheads.nn.attention import KeyValue, MultiHeadAttention
+from manyheads.nn.attention import MultiHeadAttention
 from manyheads.nn.block import DecoderBlock, EncoderBlock
-from manyheads.nn.cache import KeyValueCache, rows_of_beams, rows_of_sentences
+from manyheads.nn.cache import KeyValue, KeyValueCache, rows_of_beams, rows_of_sentences
 from manyheads.nn.dropout import Dropout
 from manyheads.nn.feedforward import FeedForward, GatedFeedForward
 from manyheads.nn.linear import Linear

@@ -158,7 +158,7 @@ class GlobalAttention(nn.Module):
         """Let states look at a source: those of a whole target, or of all beams at one step."""
         scores = self.scores(query, source)
         context = self.context(scores, source)
-        flow = keep_flow(source.values, context)
+        flow = keep_flow(source.values, [context])
         keep_scores(scores, source.mask, site=self.site, flow=flow)
         return self.join(context, query)
 

@@ -5,9 +5,7 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2, equation 
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -15,11 +13,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.cache import KeyValue, KeyValueCache
 from manyheads.nn.flow import Flow, keep_flow
 from manyheads.nn.linear import Linear
-from manyheads.nn.moments import Moment
+from manyheads.nn.moments import CachedRecord, Moment
 from manyheads.nn.places import Places
+from manyheads.nn.rotary import Rotate, unrotated
 from manyheads.nn.trace import Site, active, refuse_compiled
 from manyheads.nn.windows import Windows
 
@@ -85,20 +84,6 @@ class AttentionRecord:
         return self.weights if self.windows is None else self.windows.spread(self.weights)
 
 
-@dataclass(frozen=True, slots=True)
-class CachedRecord:
-    """What a recorder keeps of self-attention in one step of a search: only what is new.
-
-    The other keys are in the records before it. Each step's keys as they lie in the cache would
-    be a copy of the cache, as beams are put in another order.
-    """
-
-    site: Site
-    q: Float[Tensor, "row head 1 size"]
-    k: Float[Tensor, "row head 1 size"]
-    moment: Moment
-
-
 def attend(
     q: Float[Tensor, "batch head query size"],
     k: Float[Tensor, "batch head key size"],
@@ -129,10 +114,9 @@ def attend(
         if new is not None and trace.moment is not None:
             trace.add(CachedRecord(site, q.detach(), new.detach(), trace.moment))
         else:
-            compared = (q.detach(), k.detach(), mask, None if bias is None else bias.detach())
-            places = (trace.here, keys)
-            flow = keep_flow(v, out)
-            trace.add(AttentionRecord(site, *compared, windows, *places, trace.moment, flow))
+            kept = (q.detach(), k.detach(), mask, None if bias is None else bias.detach(), windows)
+            where = (trace.here, keys, trace.moment)
+            trace.add(AttentionRecord(site, *kept, *where, keep_flow(v, [out])))
     return out
 
 
@@ -142,11 +126,10 @@ def _mix(
     """Answer, by the kernel or the formula."""
     if dropout == 0.0 and _formula_is_faster(q, k):
         return attention_weights(q, k, mask, bias) @ v
-    allowed = mask
     if bias is not None:  # the kernel takes one mask: boolean, or float to be added
-        allowed = bias.to(q.dtype)
-        allowed = allowed if mask is None else allowed.masked_fill(~mask, -math.inf)
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout)
+        bias = bias.to(q.dtype)
+        mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
 
 
 def _formula_is_faster(q: Tensor, k: Tensor) -> bool:
@@ -161,24 +144,6 @@ def _formula_is_faster(q: Tensor, k: Tensor) -> bool:
     learning = q.requires_grad and torch.is_grad_enabled()
     small = learning or q.numel() // q.shape[-1] * keys <= 4 * 2**20
     return queries <= 4 or (small and q.dtype == torch.bfloat16)
-
-
-Rotate = Callable[[Tensor, int], Tensor]
-
-
-def unrotated(
-    x: Float[Tensor, "batch head token size"],
-    first: int,  # noqa: ARG001
-) -> Float[Tensor, "batch head token size"]:
-    """Return x: positions, if any, are in the token vectors already."""
-    return x
-
-
-class KeyValue(NamedTuple):
-    """The keys and values of one source, split into heads: computed once, read by every query."""
-
-    k: Float[Tensor, "batch head key size"]
-    v: Float[Tensor, "batch head key size"]
 
 
 class MultiHeadAttention(nn.Module):
@@ -253,9 +218,8 @@ class MultiHeadAttention(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "batch token dim"]:
         """Encoder-decoder attention: queries from x, keys and values from a projected source."""
-        dim = self.out.in_features
-        q = self.qkv.part(x, 0, dim)
-        return self._attend(self._split(q), *source, mask)
+        q = self._split(self.qkv.part(x, 0, self.out.in_features))
+        return self._attend(q, *source, mask)
 
     def step(
         self, x: Float[Tensor, "sentence beam dim"], cache: KeyValueCache
@@ -278,21 +242,11 @@ class MultiHeadAttention(nn.Module):
         keys: Places | None = None,
         new: Tensor | None = None,
     ) -> Float[Tensor, "batch token output"]:
-        dropout = self.dropout if self.training else 0.0
+        rate = self.dropout if self.training else 0.0
         heads = attend(
-            q,
-            k,
-            v,
-            mask,
-            bias,
-            dropout=dropout,
-            site=self.site,
-            windows=windows,
-            keys=keys,
-            new=new,
+            q, k, v, mask, bias, dropout=rate, site=self.site, windows=windows, keys=keys, new=new
         )
-        heads = heads.transpose(1, 2).flatten(2)  # batch head token size -> batch token dim
-        return self.out(heads)
+        return self.out(heads.transpose(1, 2).flatten(2))  # batch token dim again
 
     def _split(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch head token size"]:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from manyheads.nn.attention import KeyValue, MultiHeadAttention
-from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.attention import MultiHeadAttention
+from manyheads.nn.cache import KeyValue, KeyValueCache
 from manyheads.nn.features import keep_tokens
 from manyheads.nn.residual import PostNorm, PreNorm
 

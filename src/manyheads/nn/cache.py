@@ -1,10 +1,18 @@
 """The explicit key/value cache: an argument and a result of every decoding step."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+
+class KeyValue(NamedTuple):
+    """The keys and values of one source, split into heads: computed once, read by every query."""
+
+    k: Float[Tensor, "batch head key size"]
+    v: Float[Tensor, "batch head key size"]
 
 
 @dataclass(frozen=True, slots=True)

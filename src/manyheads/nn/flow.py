@@ -36,10 +36,11 @@ class Flow(NamedTuple):
 
 
 def keep_flow(
-    v: Float[Tensor, "batch *head key value"], *outputs: Float[Tensor, "batch *head query value"]
+    v: Float[Tensor, "batch *head key value"],
+    outputs: Sequence[Float[Tensor, "batch *head query value"]],
 ) -> Flow | None:
     """Keep what an attention has mixed, if an open recorder asks for gradients."""
     trace = active()
     if trace is None or not trace.gradients:
         return None
-    return Flow(v.detach(), outputs)
+    return Flow(v.detach(), tuple(outputs))

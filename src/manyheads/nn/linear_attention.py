@@ -98,7 +98,7 @@ class LinearAttention(MultiHeadAttention):
         if trace is not None:
             site = replace(self.site, kind=f"{self.site.kind} (implied)")
             compared = (q.detach(), k.detach(), mask)
-            flow = keep_flow(v, heads)
+            flow = keep_flow(v, [heads])
             places = (trace.here, keys)
             trace.add(ImpliedRecord(site, *compared, *places, trace.moment, flow))
         return self.out(heads.transpose(1, 2).flatten(2))

@@ -62,3 +62,17 @@ def during(moment: Moment) -> Iterator[None]:
         yield
     finally:
         trace.moment = outer
+
+
+@dataclass(frozen=True, slots=True)
+class CachedRecord:
+    """What a recorder keeps of self-attention in one step of a search: only what is new.
+
+    The other keys are in the records before it. Each step's keys as they lie in the cache would
+    be a copy of the cache, as beams are put in another order.
+    """
+
+    site: Site
+    q: Float[Tensor, "row head 1 size"]
+    k: Float[Tensor, "row head 1 size"]
+    moment: Moment

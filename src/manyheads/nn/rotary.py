@@ -5,12 +5,24 @@ positions, from absolute turns. For sinusoids a shift is a rotation too (atlas T
 rotation is applied where it counts, and in every layer.
 """
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.nn.positions import sinusoids
+
+Rotate = Callable[[Tensor, int], Tensor]
+
+
+def unrotated(
+    x: Float[Tensor, "batch head token size"],
+    first: int,  # noqa: ARG001
+) -> Float[Tensor, "batch head token size"]:
+    """Return x: positions, if any, are in the token vectors already."""
+    return x
 
 
 class Rotary(nn.Module):

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Sequence
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from manyheads.nn.attention import KeyValue
 from manyheads.nn.block import DecoderBlock, EncoderBlock
-from manyheads.nn.cache import KeyValueCache
+from manyheads.nn.cache import KeyValue, KeyValueCache
 from manyheads.nn.masks import causal_mask
 from manyheads.nn.trace import Site
 
