@@ -12,7 +12,7 @@ from manyheads.errors import UsageError
 from manyheads.lens.picture import Attribution
 from manyheads.models.build import build
 from manyheads.models.presets import Config
-from tests.small import ALL, SEQ2SEQS, inputs, randomise
+from tests.small import ALL, IMAGES, SEQ2SEQS, Images, inputs, randomise
 
 OUTPUT = [4, 7, 3, 2]
 
@@ -94,7 +94,8 @@ def test_what_has_no_attention_is_explained_too() -> None:
 def pictured(
     name: str, baseline: str = "black", integrated: bool | None = None
 ) -> tuple[dict[str, Attribution], list[str]]:
-    config = ALL[name]
+    config = {**ALL, **IMAGES}[name]
+    assert isinstance(config, Images)
     images = inputs(config)[0][:1]
     found, notes = explain_picture(
         randomise(build(config)).eval(),
@@ -158,3 +159,9 @@ def test_where_tokens_are_merged_it_is_said() -> None:
     assert any("merged" in note for note in pictured("swin-t")[1])
     assert any("merged" in note for note in pictured("cvt-13")[1])
     assert not any("merged" in note for note in pictured("vit-b")[1])
+
+
+def test_what_goes_to_padding_is_said() -> None:
+    """V16: where libraries let tokens see it."""
+    assert not any("padding" in note for note in pictured("swin-t")[1])
+    assert any("padding" in note for note in pictured("swin as timm pads")[1])

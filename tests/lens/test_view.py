@@ -19,6 +19,7 @@ def test_a_text_view_survives_json() -> None:
     view = examples.small_text_view().to_json()
     assert view["kind"] == "text"
     assert list(view) == [
+        "schema",
         "kind",
         "source",
         "output",
@@ -28,6 +29,8 @@ def test_a_text_view_survives_json() -> None:
         "notes",
         "figures",
         "overlays",
+        "alignment",
+        "steps",
     ]
     assert json.loads(json.dumps(view)) == view
 

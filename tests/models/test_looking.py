@@ -1,6 +1,7 @@
 """Every preset can be looked into: nothing changes, the maps are the formula, places are known."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,12 +11,25 @@ from manyheads.lens.gates import gate_maps
 from manyheads.lens.grids import Crop
 from manyheads.lens.maps import attention_maps
 from manyheads.lens.picture import image_view
+from manyheads.lens.reading import is_attention
 from manyheads.models.build import build
 from manyheads.models.presets import PRESETS, Config
+from manyheads.nn.alignment import ScoreRecord
 from manyheads.nn.attention import AttentionRecord
+from manyheads.nn.linear_attention import ImpliedRecord
 from manyheads.nn.recurrent import RecurrentRecord
 from manyheads.nn.trace import Trace, record
-from tests.small import ALL, IMAGES, SEQ2SEQS, Images, Pictures, inputs, randomise
+from tests.small import (
+    ALL,
+    IMAGES,
+    SEQ2SEQS,
+    TRANSFORMERS,
+    VITS,
+    Images,
+    Pictures,
+    inputs,
+    randomise,
+)
 
 SILENT = ("mlp", "vgg-", "resnet-", "bit-")  # presets that neither attend nor have cells
 
@@ -39,19 +53,72 @@ def test_recorded_is_unrecorded(name: str) -> None:
     assert (len(trace) > 0) == (not name.startswith(SILENT))
 
 
-@pytest.mark.parametrize("name", PRESETS)
+# Beside the presets: what only recipes select, such as windows that are padded.
+FORMULAS: dict[str, Config] = {
+    **ALL,
+    **{f"seq2seq: {name}": config for name, config in SEQ2SEQS.items()},
+    **{f"transformer: {name}": config for name, config in TRANSFORMERS.items()},
+    **IMAGES,
+    "linear": replace(VITS["vit-b"], attention="linear"),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
 def test_maps_are_the_formula_in_double_precision(name: str) -> None:
-    """T5: softmax(QK^T / sqrt(d)) of what was recorded, within 1e-6."""
-    _, trace = traced(ALL[name])
+    """T5: softmax(QK^T / sqrt(d)) of what was recorded, within 1e-6; of two padded sentences.
+
+    Of windows with bias and mask; of the scores of an RNN; and of linear attention the map that
+    is implied, phi(q) phi(k)^T with its rows divided by their sums.
+    """
+    _, trace = traced(FORMULAS[name])
     for entry in trace:
-        if isinstance(entry, AttentionRecord):
-            scores = entry.q.double() @ entry.k.double().mT / math.sqrt(entry.q.shape[-1])
-            if entry.bias is not None:
-                scores = scores + entry.bias.double()
-            if entry.mask is not None:
-                scores = scores.masked_fill(~entry.mask, -math.inf)
-            expected = nn.functional.softmax(scores, dim=-1).nan_to_num(0.0)
-            torch.testing.assert_close(entry.weights.double(), expected, atol=1e-6, rtol=0)
+        if not is_attention(entry):
+            continue
+        mask = torch.tensor(True) if entry.mask is None else entry.mask
+        if isinstance(entry, ImpliedRecord):
+            q, k = (nn.functional.elu(each.double()) + 1 for each in (entry.q, entry.k))
+            scores = (q @ k.mT) * mask
+            expected = scores / scores.sum(-1, keepdim=True)
+        else:
+            if isinstance(entry, ScoreRecord):
+                scores = entry.scores.double()
+            else:
+                scores = entry.q.double() @ entry.k.double().mT / math.sqrt(entry.q.shape[-1])
+                scores = scores + (0.0 if entry.bias is None else entry.bias.double())
+            hidden = scores.masked_fill(~mask, -math.inf)
+            expected = nn.functional.softmax(hidden, dim=-1).nan_to_num(0.0)
+        torch.testing.assert_close(entry.weights.double(), expected, atol=1e-6, rtol=0)
+        if isinstance(entry, AttentionRecord) and entry.windows is not None:
+            assert_spread(entry, expected)
+
+
+def assert_spread(entry: AttentionRecord, expected: Tensor) -> None:
+    """The whole map has each window's weights where its tokens stand, and nothing elsewhere."""
+    assert entry.windows is not None
+    places = entry.windows.places()
+    whole = torch.zeros(entry.whole.shape, dtype=torch.float64)
+    for row, weights in enumerate(expected):
+        window = places[row % len(places)].tolist()
+        for query, one in enumerate(window):
+            for key, other in enumerate(window):
+                if one >= 0 and other >= 0:
+                    whole[row // len(places), :, one, other] = weights[:, query, key]
+    torch.testing.assert_close(entry.whole.double(), whole, atol=1e-6, rtol=0)
+
+
+def test_all_kinds_of_maps_are_compared() -> None:
+    """The test above has something to compare of each kind: masks, biases, windows, scores."""
+    entries = [entry for name in FORMULAS for entry in traced(FORMULAS[name])[1]]
+    found = [entry for entry in entries if is_attention(entry)]
+    softmax = [entry for entry in found if isinstance(entry, AttentionRecord)]
+    assert any(isinstance(entry, ImpliedRecord) for entry in found)
+    scores = [entry for entry in found if isinstance(entry, ScoreRecord)]
+    assert any(entry.mask is not None and not entry.mask.all() for entry in scores)
+    cross = [entry for entry in softmax if entry.site.kind == "cross"]
+    assert any(entry.mask is not None and not entry.mask.all() for entry in cross)
+    windowed = [entry for entry in softmax if entry.windows is not None]
+    assert any(entry.bias is not None for entry in windowed)
+    assert any(entry.mask is not None and not entry.mask.all() for entry in windowed)
 
 
 @pytest.mark.parametrize("name", [*IMAGES, *(n for n in ALL if n.startswith("hybrid"))])

@@ -237,6 +237,9 @@ def _relevance(
             "Relevance: where tokens are merged or keys are fewer, which the paper does not treat, "
             "it is shared equally by the tokens that one was made of."
         )
+    windows = [each.attention.windows for each in layers]
+    if any(each is not None and each.padding_seen and any(each.rest) for each in windows):
+        notes.append("Relevance: what goes to the padding of windows is left out.")
     legend = f"relevance for {what} (Chefer et al. 2021) through {len(layers)} layers; sums to 1"
     return [
         Attribution("relevance", legend, label, layers[0].places, values, scaled="share")
@@ -322,8 +325,8 @@ def _of_pixels(parts: Integrated, baseline: str, label: str, what: str) -> Attri
     places = Places((height, width), Axis(rows, 0, side, side), Axis(columns, 0, side, side))
     total = float(parts.difference[0])
     legend = (
-        f"integrated gradients for {what} in {parts.steps} steps from {BASELINES[baseline]}; negative "
-        f"speaks against, all add up to {total:.2f}"
+        f"integrated gradients for {what} in {parts.steps} steps from {BASELINES[baseline]}; "
+        f"negative speaks against, all add up to {total:.2f}"
     )
     return Attribution("integrated gradients", legend, label, places, values.flatten(), signed=True)
 

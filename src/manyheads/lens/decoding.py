@@ -156,9 +156,8 @@ def _of_sentence(record: Record, row: int) -> Record:
         state = tuple(each[mine] for each in record.state)
         return replace(record, x=record.x[mine, :length], state=state, lengths=None, moment=None)
     assert isinstance(record, AttentionRecord)
-    record = replace(
-        record, q=record.q[mine], k=record.k[mine], mask=_of(record.mask, row), moment=None
-    )
+    record = replace(record, q=record.q[mine], k=record.k[mine], mask=_of(record.mask, row))
+    record = replace(record, moment=None, flow=None)
     return _without_padding(record, own=True)
 
 
@@ -175,12 +174,12 @@ def _of_beam(record: Record, stand: _Stand) -> Record:
         return replace(record, x=record.x[each], state=state, moment=None)
     if isinstance(record, ScoreRecord):
         mask, scores = _of(record.mask, stand.row), record.scores[mine, :, beam]
-        return _scores_without_padding(replace(record, scores=scores, mask=mask, moment=None))
+        record = replace(record, scores=scores, mask=mask, moment=None, flow=None)
+        return _scores_without_padding(record)
     assert isinstance(record, AttentionRecord)
     mask = _of(record.mask, stand.row)
-    return _without_padding(
-        replace(record, q=record.q[mine, :, beam], k=record.k[mine], mask=mask, moment=None)
-    )
+    record = replace(record, q=record.q[mine, :, beam], k=record.k[mine], mask=mask)
+    return _without_padding(replace(record, moment=None, flow=None))
 
 
 def _of(mask: Tensor | None, row: int) -> Tensor | None:

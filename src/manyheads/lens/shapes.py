@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from manyheads.nn.attention import AttentionRecord
+from manyheads.nn.attention import AttentionRecord, CachedRecord
 from manyheads.nn.trace import Site, Trace, record
 
 Shape = tuple[int, ...]
@@ -83,6 +83,7 @@ class _Walker:
         self.lines: list[ShapeLine] = []
         self.open: list[int] = []
         self.seen = 0
+        self.keys: dict[Site, int] = {}  # that each attention has read, of which a step adds one
         self.sites: dict[Site, tuple[str, nn.Module]] = {
             module.site: (name, module)
             for name, module in model.named_modules()
@@ -107,15 +108,17 @@ class _Walker:
     def notice(self, trace: Trace) -> None:
         """Add a line for every attention since the last look."""
         for found in trace.records[self.seen :]:
-            if isinstance(found, AttentionRecord):
+            if isinstance(found, AttentionRecord | CachedRecord):
                 self.lines.append(self.attention(found))
         self.seen = len(trace.records)
 
-    def attention(self, found: AttentionRecord) -> ShapeLine:
+    def attention(self, found: AttentionRecord | CachedRecord) -> ShapeLine:
         name, module = self.sites.get(found.site, (str(found.site), None))
         called = any(self.lines[index].name == name for index in self.open)
         parameters = 0 if module is None or called else _count(module)
-        q, k = tuple(found.q.shape), tuple(found.k.shape)
+        cached = self.keys.get(found.site, 0) if isinstance(found, CachedRecord) else 0
+        self.keys[found.site] = keys = cached + found.k.shape[-2]
+        q, k = tuple(found.q.shape), (*found.k.shape[:-2], keys, found.k.shape[-1])
         return ShapeLine(
             str(found.site), ATTENTION, (q, k), ((*q[:-1], k[-2]),), parameters, len(self.open)
         )
