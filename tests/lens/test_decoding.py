@@ -48,7 +48,7 @@ def search(
 ) -> list[list[Hypothesis]]:
     source = pad(sources, config.pad)
     limits = LIMITS[: len(sources)]
-    ends = {"start": config.start, "end": config.end}
+    ends: dict[str, Any] = {"start": config.start, "end": config.end}
     if kind == "greedy":
         return [[each] for each in greedy_search(model, source, limits, **ends)]
     if kind == "sample":

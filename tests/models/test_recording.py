@@ -173,5 +173,7 @@ def test_recording_a_search() -> None:
             assert search() == plain
         encoder = [entry for entry in trace if entry.site.stack == "encoder"]
         assert len(encoder) == config.encoder_layers
-        steps = (len(trace) - len(encoder)) / (2 * config.decoder_layers)
+        decoder = [entry for entry in trace if entry.site.stack == "decoder"]
+        steps = len(decoder) / (2 * config.decoder_layers)
         assert steps == int(steps) >= 5  # four letters and the end
+        assert len(trace) == len(encoder) + len(decoder) + steps  # and a record of candidates each

@@ -17,9 +17,10 @@ from manyheads.nn.trace import Trace, overhear
 def read_from_source(trace: Trace) -> Float[Tensor, "batch query source"]:
     """How much of each source token every step of a recorded decoder read: the mean over heads.
 
-    Of the last layer but one where there are several: there attention follows the alignment of
-    words best, while the last layer already turns to what comes next (Garg et al. 2019, "Jointly
-    Learning to Align and Translate with Transformer Models").
+    Of the last layer but one where there are several, which is where Garg et al. 2019, "Jointly
+    Learning to Align and Translate with Transformer Models", found alignments. Which attention
+    aligns best in a model is measured elsewhere (`lens/alignment.py`); coverage needs to know how
+    much was read in all, for which one layer's mean is as good as another's.
 
     Raises:
         UsageError: nothing that attends to a source was recorded.
