@@ -4,7 +4,7 @@ import { exact, label, paint, scaleBar, shades } from "./draw.js";
 import { peakOf } from "./model.js";
 const { select } = globalThis.d3;
 
-const LABELLED = 48; // rows or columns beyond which only the lit ones have a name
+const LINE = 11; // pixels of a cell below which names would overlap: the sentence has them
 
 export function makeMatrix(parent, app) {
   const box = parent.append("div").attr("class", "matrix");
@@ -66,7 +66,7 @@ export function makeMatrix(parent, app) {
 
     // Sizes: as large as the room allows, labels measured in their own type.
     const room = box.node().clientWidth || 320;
-    const named = rows.length <= LABELLED && columns.length <= LABELLED;
+    const named = (room - 70) / columns.length >= LINE;
     const longest = (tokens) => Math.max(...tokens.map((token) => width(label(token))), 8);
     left = named ? Math.min(longest(rows) + 10, room / 3) : 12;
     cell = Math.max(Math.min((room - left - 4) / columns.length, 34), 1);
