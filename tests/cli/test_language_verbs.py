@@ -90,7 +90,7 @@ def test_look(call: Call, models: dict[str, Path], tmp_path: Path) -> None:
     assert (tmp_path / "a.png").stat().st_size > 1000
     code, out, err = call("look", models["fill"], "eins <mask>", "--out", tmp_path)
     assert (code, out) == (2, "")
-    assert "does not say what to write" in err
+    assert "is a folder" in err
     found = json.loads(call("look", models["generate"], "eins", "--json").out)
     assert found["text"] == "eins"
     assert found["maps"]

@@ -3,15 +3,15 @@
 import base64
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from manyheads.lens.view import DECIMALS, MapView
 
-BUDGET = 4_000_000  # characters, so that a page with everything else stays below 5 MB
-LEVELS = (255, 127, 63, 31, 15, 7)  # tried in turn, until the budget holds
+BUDGET = 4_000_000  # characters
+LEVELS = (255, 191, 127, 95, 63, 47, 31, 23, 15, 7)  # as many as the budget allows
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,16 @@ def pack(maps: Sequence[MapView], budget: int = BUDGET) -> Packed:
     )
     if len(text) <= budget:
         return Packed("decimals", levels, count, rows, text)
-    for levels in LEVELS:
-        text = _squeeze(_rows(matrices, levels))
+    # More steps never take less room, so the most that fit are found by halving.
+    best, low, high = Packed("rows", LEVELS[-1], count, rows, ""), 0, len(LEVELS)
+    while low < high:
+        middle = (low + high) // 2
+        text = _squeeze(_rows(matrices, LEVELS[middle]))
         if len(text) <= budget:
-            break
-    return Packed("rows", levels, count, rows, text)
+            best, high = Packed("rows", LEVELS[middle], count, rows, text), middle
+        else:
+            low = middle + 1
+    return best if best.text else replace(best, text=_squeeze(_rows(matrices, best.levels)))
 
 
 def _matrices(maps: Sequence[MapView]) -> "Iterator[np.ndarray]":

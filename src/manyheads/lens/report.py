@@ -23,6 +23,7 @@ from manyheads.lens.view import MapView, TextView, clearest
 
 STATIC = Path(__file__).parent / "static"
 LIBRARIES = ("d3-path", "d3-array", "d3-selection", "d3-shape")  # in the order they need each other
+LIMIT = 4_900_000  # characters of a page; figures and labels have what they need, weights the rest
 LONGEST = 1024  # pixels a side of the picture in a page
 DETAILED = 128  # up to so many pixels a side a picture is kept to the pixel
 
@@ -47,16 +48,13 @@ def report(
         name: of files that are saved from the page.
     """
     found = view.to_json()
-    packed = pack(view.maps)
     found["maps"] = [_bare(each) for each in view.maps]
-    data = {
+    data: dict[str, Any] = {
         "view": found,
         "told": dict(told or {}),
         "name": name,
         "open": {"site": _opening(view)},
         "picture": None if pixels is None else _picture(pixels),
-        "weights": {key: value for key, value in vars(packed).items() if key != "text"},
-        "rounding": packed.rounding,
         "colours": {
             "light": PAPER,
             "dark": NIGHT,
@@ -68,6 +66,10 @@ def report(
     scripts = [_read(f"d3/{library}.min.js") for library in LIBRARIES]
     program = modules("start.js")
     style = _read("look.css")
+    rest = sum(map(len, (*scripts, program, style, _inline(data))))
+    packed = pack(view.maps, max(LIMIT - rest, LIMIT // 4))
+    data["weights"] = {key: value for key, value in vars(packed).items() if key != "text"}
+    data["rounding"] = packed.rounding
     policy = (
         f"default-src 'none'; script-src {' '.join(map(_hash, (*scripts, program)))}; "
         f"style-src {_hash(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'"

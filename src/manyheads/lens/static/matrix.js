@@ -4,12 +4,12 @@ import { exact, label, paint, scaleBar, shades } from "./draw.js";
 import { peakOf } from "./model.js";
 const { select } = globalThis.d3;
 
-const LABELLED = 48; // rows or columns beyond which only the lit ones have a name
+const LINE = 11; // pixels of a cell below which names would overlap: the sentence has them
 
 export function makeMatrix(parent, app) {
   const box = parent.append("div").attr("class", "matrix");
   const frame = box.append("div").attr("class", "frame");
-  const canvas = frame.append("canvas").attr("tabindex", 0).attr("role", "img");
+  const canvas = frame.append("canvas").attr("tabindex", 0).attr("role", "application");
   const marks = frame.append("svg").attr("class", "marks").attr("aria-hidden", "true");
   const names = frame.append("svg").attr("class", "names").attr("aria-hidden", "true");
   const foot = box.append("div");
@@ -66,7 +66,7 @@ export function makeMatrix(parent, app) {
 
     // Sizes: as large as the room allows, labels measured in their own type.
     const room = box.node().clientWidth || 320;
-    const named = rows.length <= LABELLED && columns.length <= LABELLED;
+    const named = (room - 70) / columns.length >= LINE;
     const longest = (tokens) => Math.max(...tokens.map((token) => width(label(token))), 8);
     left = named ? Math.min(longest(rows) + 10, room / 3) : 12;
     cell = Math.max(Math.min((room - left - 4) / columns.length, 34), 1);
@@ -93,7 +93,7 @@ export function makeMatrix(parent, app) {
       ];
       marks.append("path").attr("class", "between").attr("d", lines.join(""));
     }
-    if (causal) marks.append("path").attr("class", "masked").attr("d", hatch(rows, columns));
+    if (causal) hatch(marks, rows, columns, Math.max(7 / cell, 1));
     marks.append("rect").attr("class", "lit row");
     marks.append("rect").attr("class", "lit column");
 
@@ -132,15 +132,15 @@ export function makeMatrix(parent, app) {
   return { draw };
 }
 
-/** Diagonal strokes through every cell above the diagonal. */
-function hatch(rows, columns) {
-  const strokes = [];
-  for (let row = 0; row < rows.length; row++) {
-    for (let column = row + 1; column < columns.length; column++) {
-      strokes.push(`M${column + 0.2},${row + 0.8}L${column + 0.8},${row + 0.2}`);
-    }
-  }
-  return strokes.join("");
+/** Strokes over everything above the diagonal, `step` cells apart so that they stay apart. */
+function hatch(svg, rows, columns, step) {
+  const pattern = svg.append("pattern").attr("id", "hatch").attr("patternUnits", "userSpaceOnUse");
+  pattern.attr("width", step).attr("height", step);
+  pattern.append("path").attr("class", "stroke")
+    .attr("d", `M${0.2 * step},${0.8 * step}L${0.8 * step},${0.2 * step}`);
+  const many = columns.length;
+  const hidden = rows.slice(0, many - 1).map((_, i) => `M${i + 1},${i}H${many}v1H${i + 1}z`);
+  svg.append("path").attr("class", "masked").attr("fill", "url(#hatch)").attr("d", hidden.join(""));
 }
 
 const measure = document.createElement("canvas").getContext("2d");

@@ -70,7 +70,7 @@ export function makePicture(parent, app, view, source) {
   function panel(name, title) {
     const figure = box.append("div").attr("class", `panel ${name}`);
     const stage = figure.append("div").attr("class", "stage").attr("tabindex", 0);
-    stage.attr("role", "img").attr("aria-label", title);
+    stage.attr("role", "application").attr("aria-label", title);
     stage.style("aspect-ratio", `${view.width} / ${view.height}`);
     const canvas = name === "asked" ? stage.append("canvas").attr("aria-hidden", "true") : null;
     const image = stage.append("img").attr("src", source).attr("alt", "");
