@@ -336,7 +336,7 @@ def test_info_on_a_preset(call: Call) -> None:
     code, out, _ = call("info", "vit-b")
     assert code == 0
     assert "86,567,656" in out
-    assert "86M (Dosovitskiy et al. 2021, table 1)" in out
+    assert "86M (Dosovitskiy et al. 2021, table 1; B/16 without its head is 85.8M)" in out
     assert json.loads(call("info", "vit-b/32", "--json").out)["config"]["patch"] == 32
 
 

@@ -1,5 +1,6 @@
 """manyheads convert, as its users call it."""
 
+import json
 from pathlib import Path
 
 from PIL import Image
@@ -53,9 +54,11 @@ def test_a_classifier(call: Call, tmp_path: Path) -> None:
     code, out, err = call("classify", "--model", "ours", "blue.png")
     assert (code, err) == (0, "")
     assert call("info", "ours").code == 0
-    code, out, err = call("look", "ours", "blue.png")  # nothing to look at
-    assert (code, out) == (2, "")
-    assert "ours is a ResNet, which has no attention" in err
+    code, out, err = call("look", "ours", "blue.png", "--out", "look.json")  # no attention
+    assert code == 0
+    view = json.loads((tmp_path / "look.json").read_text(encoding="utf-8"))
+    assert view["maps"] == []
+    assert {each["name"] for each in view["overlays"]} == {"grad-cam", "integrated gradients"}
 
 
 def test_mistakes_with_classifiers(call: Call, tmp_path: Path) -> None:
