@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from manyheads.train.checkpoint import sha256
 from tests.cli.conftest import Answer, Call
@@ -253,4 +254,40 @@ def test_a_split_that_is_not_there(call: Call, own_translator: Path) -> None:
 def test_a_text_that_is_no_text(call: Call, translator: Path) -> None:
     """An argument in another encoding arrives as lone surrogates."""
     answer = call("translate", "--model", translator, "Gru\udcdf")
+    refused(answer, 1, "text 1, 'Gru\\udcdf'", "not valid UTF-8")
+    for options in ((), ("--shapes",), ("--reference", "x")):
+        answer = call("look", translator, "Gru\udcdf", *options)
+        refused(answer, 1, "the text 'Gru\\udcdf'", "not valid UTF-8")
+    answer = call("look", translator, "nine", "--reference", "neun\udcdf")
     refused(answer, 1, "not valid UTF-8")
+
+
+def test_a_name_that_is_no_text(call: Call, classifier: Path) -> None:
+    """Names of files may be any bytes: the message can be printed all the same."""
+    refused(call("look", classifier, "Gru\udcdf.png"), 2, r"no file Gru\udcdf.png")
+    refused(call("classify", "--model", classifier, "Gru\udcdf.png"), 2, r"no file Gru\udcdf.png")
+
+
+def test_an_option_of_another_kind_of_model(
+    call: Call, translator: Path, classifier: Path, tmp_path: Path
+) -> None:
+    """Said, not passed over: an answer without what was asked for would be a wrong one."""
+    Image.new("L", (4, 4)).save(tmp_path / "nine.png")
+    answer = call("look", translator, "nine", "--baseline", "blur")
+    refused(answer, 2, "reads texts", "takes no baseline")
+    refused(call("look", translator, "nine.png"), 2, "nine.png is a picture", "give a sentence")
+    refused(call("look", translator, "nine.png", "--shapes"), 2, "nine.png is a picture")
+    refused(call("look", classifier, "nine"), 2, "There is no file nine", "looks at pictures")
+    refused(call("look", classifier, "."), 2, ". is a folder: name a picture in it")
+    refused(call("look", translator, "nine", "--word", ""), 2, "word is empty")
+
+
+def test_files_that_would_not_be_what_they_say(
+    call: Call, translator: Path, tmp_path: Path
+) -> None:
+    """Figures are a PNG; beside --shapes nothing is written, so nothing may be asked for."""
+    answer = call("look", translator, "nine", "--figures", "figures.html")
+    refused(answer, 2, "'figures.html' does not say", "ends in .png (a picture).")
+    answer = call("look", translator, "nine", "--shapes", "--out", "new/a.json", "--target", "x")
+    refused(answer, 2, "leave --out and --target out")
+    assert not (tmp_path / "new").exists()

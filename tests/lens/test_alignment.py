@@ -137,7 +137,9 @@ def test_the_view_says_what_was_chosen_and_why() -> None:
     chosen = Chosen(reader=Reader(layer=1, head=0, late=True), why="it errs least", error=0.0213)
     found = alignment_view(trace([OFF, OFF], [LATE, OFF]), chosen, 3, 3)
     assert found.chosen == {"site": "decoder layer 2 cross", "layer": 2, "head": 1, "step": "read"}
-    assert found.legend.endswith("decoder layer 2, head 1, in the step that reads a token")
+    assert found.legend.endswith(
+        "in the step that reads a token; the end of the source is not counted"
+    )
     assert (found.why, found.error) == ("it errs least", 0.0213)
     assert found.links == [[0, 2, 0.7], [1, 1, 0.7], [2, 0, 0.4]]
     mean = alignment_view(trace([RIGHT], [RIGHT]), Chosen(reader=Reader(), why=""), 3, 3)

@@ -30,3 +30,4 @@ def test_a_long_text_is_cut_but_counted() -> None:
     assert figure.panel.rows[-1][2] == pytest.approx(0.347, abs=5e-4)  # half of log 2
     assert f"{MOST} more tokens" in figure.legend
     assert losses([0.0])[0] == pytest.approx(690.8, abs=0.1)
+    assert str(losses([1.0])[0]) == "0.0"  # not -0.0, which a table would show

@@ -132,14 +132,18 @@ def test_an_encoder_decoder_is_equations_6_to_10(name: str) -> None:
         else:
             ti = ti + torch.matmul(normalised(tt).T, torch.matmul(weights, normalised(ii)))
     assert ti.abs().max() > 1e-6
-    torch.testing.assert_close(relevance_of_source(weighed(trace, score)), ti)
+    found = weighed(trace, score)
+    for start in (*torch.eye(targets), torch.arange(targets) + 0.5):  # each row, and a mixture
+        torch.testing.assert_close(relevance_of_source(found, start), start @ ti)
 
 
 def test_a_recurrent_decoder_is_its_attention() -> None:
     """T4: A of the cross-attention, weighed by the gradient; no other map is there."""
     trace, score = explained(ALL["seq2seq-lstm-attention"])
     (layer,) = weighed(trace, score)
-    torch.testing.assert_close(relevance_of_source([layer]), layer.whole())
+    for row, expected in enumerate(layer.whole()):
+        start = torch.eye(layer.attention.shape[0])[row]
+        torch.testing.assert_close(relevance_of_source([layer], start), expected)
     assert layer.whole().sum() > 0
 
 

@@ -40,6 +40,8 @@ def asked_figures(
             )
         figures.append(reference_figure(predictor, text, reference))
     if word is not None:
+        if not word.strip():
+            raise UsageError("The word is empty: give one that stands in the text.")
         if isinstance(predictor, Classifier | Reconstruction):
             raise UsageError(
                 f"{predictor.folder.name} looks at pictures, which have no words: leave --word out."

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,17 @@ from manyheads.app.explain import explain_image, explain_text
 from manyheads.app.explain_tokens import explain_tokens
 from manyheads.app.paths import make_room
 from manyheads.app.predict import Classifier, Predictor, Reconstruction, Translator, load
-from manyheads.errors import UsageError
+from manyheads.data.pictures import SUFFIXES as PICTURES
+from manyheads.errors import NotFoundError, UsageError
 from manyheads.lens.picture import ImageView
 from manyheads.lens.view import TextView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SUFFIXES = (".html", ".png", ".json")
+FORMS = {".html": "a page to explore", ".png": "a picture", ".json": "the numbers"}
+FIGURES = {".png": "a picture"}
+BASELINE = "black"
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ def look(
     given: str | Path,
     *,
     target: str | None = None,
-    baseline: str = "black",
+    baseline: str = BASELINE,
     integrated: bool | None = None,
     reference: str | None = None,
     word: str | None = None,
@@ -142,8 +145,10 @@ def look(
         also: more sentences with this word.
 
     Raises:
-        NotFoundError: there is no such model.
-        UsageError: the text is empty, or the model has nothing to look at.
+        NotFoundError: there is no such model, or no such picture.
+        DataError: the picture cannot be read, or the text holds half of a character.
+        UsageError: the text is empty, the model has nothing to look at, or it is asked for what
+            another kind of model does.
     """
     predictor = load(model) if isinstance(model, str | Path) else model
     if isinstance(predictor, Reconstruction):
@@ -151,6 +156,7 @@ def look(
             f"{predictor.folder.name} answers nothing, so there is nothing to look at: start a "
             "classifier from it with start.model=FOLDER."
         )
+    check_given(predictor, given)
     asked = asked_figures(predictor, str(given), reference=reference, word=word, also=also)
     if isinstance(predictor, Classifier):
         view, pixels = explain_image(
@@ -162,6 +168,11 @@ def look(
             f"{predictor.folder.name} reads texts and explains every token of its answer: it takes "
             "no target class."
         )
+    if baseline != BASELINE:
+        raise UsageError(
+            f"{predictor.folder.name} reads texts, whose gradients are integrated from zero "
+            "embeddings: it takes no baseline."
+        )
     if isinstance(predictor, Translator):
         output, found = explain_text(predictor, str(given), integrated=integrated)
         told = {"text": str(given), "translation": output}
@@ -171,17 +182,45 @@ def look(
     return Look(told, replace(found, figures=[*asked, *found.figures]))
 
 
-def checked_name(path: str | os.PathLike[str]) -> Path:
+def check_given(predictor: Predictor, given: str | Path) -> None:
+    """Refuse a path where a model reads texts, and what is no picture where it looks at them.
+
+    Raises:
+        NotFoundError: there is no such picture.
+        UsageError: it is of the other kind, or a folder.
+    """
+    name = predictor.folder.name
+    if not isinstance(predictor, Classifier):
+        # Not `Path.is_file`, which raises where a text is too long for a name.
+        if Path(given).suffix.lower() in PICTURES and os.path.isfile(given):  # noqa: PTH113
+            raise UsageError(
+                f"{given} is a picture, and {name} reads texts: give a sentence, or a model of "
+                "pictures (`manyheads models` lists those that are shipped)."
+            )
+    elif os.path.isdir(given):  # noqa: PTH112
+        raise UsageError(f"{given} is a folder: name a picture in it.")
+    elif not os.path.exists(given):  # noqa: PTH110
+        raise NotFoundError(
+            f"There is no file {given}: {name} looks at pictures, so give the path of one."
+        )
+
+
+def checked_name(path: str | os.PathLike[str], forms: Mapping[str, str] = FORMS) -> Path:
     """Take a name that says which form is wanted.
+
+    Args:
+        path: of a file that is to be written.
+        forms: what there is, by ending.
 
     Raises:
         UsageError: it says none of them.
     """
     found = Path(path)
-    if found.suffix.lower() not in SUFFIXES and not found.is_dir():  # `make_room` speaks of those
+    if found.suffix.lower() not in forms and not found.is_dir():  # `make_room` speaks of those
+        *front, last = [f"{suffix} ({words})" for suffix, words in forms.items()]
+        allowed = f"{', '.join(front)} or {last}" if front else last
         raise UsageError(
-            f"{str(found)!r} does not say what to write: give a name that ends in .html (a page to "
-            "explore), .png (a picture) or .json (the numbers)."
+            f"{str(found)!r} does not say what to write: give a name that ends in {allowed}."
         )
     return found
 

@@ -249,11 +249,10 @@ def _relevance(
 def _relevance_of_text(trace: Trace, score: Tensor, group: slice) -> Tensor:
     """Explain a group of output tokens by the source's."""
     found = weighed(trace, score)
-    if any(_crosses(each.site) for each in found):
-        return relevance_of_source(found)[group].sum(dim=0)
+    crossed = any(_crosses(each.site) for each in found)
     start = torch.zeros(found[-1].attention.shape[0])
     start[group] = 1.0
-    return relevance(found, start)
+    return relevance_of_source(found, start) if crossed else relevance(found, start)
 
 
 def _crosses(site: Site) -> bool:

@@ -63,7 +63,7 @@ def run(
     ] = None,
 ) -> None:
     """Show what a model attends to, in a text or a picture: a page to explore."""
-    from manyheads.app.look import checked_name, look
+    from manyheads.app.look import FIGURES, check_given, checked_name, look
     from manyheads.app.paths import make_room
     from manyheads.app.predict import Reconstruction, Translator, load
     from manyheads.cli.show import other_use, print_json, print_tables, warn
@@ -72,14 +72,27 @@ def run(
     from manyheads.lens.panels import Table
     from manyheads.lens.view import TextView
 
+    if shapes:
+        _refuse_beside_shapes(
+            {
+                "--out": out,
+                "--steps": steps,
+                "--target": target,
+                "--reference": reference,
+                "--word": word,
+                "--also": also,
+                "--figures": figures,
+            }
+        )
     if out is not None:
         make_room(checked_name(out))
     if figures is not None:
-        make_room(figures)
+        make_room(checked_name(figures, FIGURES))
     predictor = load(model)
     if isinstance(predictor, Reconstruction):
         raise UsageError(f"{model} is not looked at: {other_use(predictor)}")
     if shapes:
+        check_given(predictor, given)
         _print_shapes(predictor, given, as_json=json)
         return
     if steps and not isinstance(predictor, Translator):
@@ -113,6 +126,16 @@ def run(
         warn(f"wrote {figures}")
     for note in found.view.notes:
         warn(note)
+
+
+def _refuse_beside_shapes(options: dict[str, object]) -> None:
+    from manyheads.errors import UsageError
+
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise UsageError(
+            f"--shapes prints shapes and nothing else: leave {' and '.join(given)} out."
+        )
 
 
 def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:

@@ -80,8 +80,9 @@ def main() -> None:
     warnings.showwarning = _show_warning
     keep_freed_memory()
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # Korean, whatever the locale says
-            stream.reconfigure(encoding="utf-8")
+        if isinstance(stream, TextIOWrapper):
+            # Korean, whatever the locale says; and names of files that are not UTF-8.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         app()
     except ManyheadsError as error:

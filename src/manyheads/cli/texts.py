@@ -15,13 +15,10 @@ def texts(arguments: list[str] | None) -> Iterator[str]:
 
 def _checked(arguments: list[str]) -> Iterator[str]:
     """Refuse what the shell passed on in another encoding."""
-    from manyheads.errors import DataError
+    from manyheads.data.surrogates import refuse_halves
 
     for number, text in enumerate(arguments, 1):
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise DataError(f"text {number}, {text!r}, is not valid UTF-8.") from error
+        refuse_halves([text], f"text {number},")
         yield text
 
 

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from manyheads.data.surrogates import refuse_halves
+
 PAD, UNKNOWN = 0, 1
 SPECIAL = 2  # ids in front of the characters
 
@@ -31,5 +33,10 @@ class Characters:
         return SPECIAL + len(self.alphabet)
 
     def encode(self, text: str) -> list[int]:
-        """Turn each character into its id."""
+        """Turn each character into its id.
+
+        Raises:
+            DataError: the text holds half of a character.
+        """
+        refuse_halves([text])
         return [self._ids.get(character, UNKNOWN) for character in text]

@@ -15,6 +15,7 @@ from typing import IO, Any, NamedTuple
 from xml.parsers import expat
 
 from manyheads.data.lines import Problem, Report, blocks, lines, open_content, refuse
+from manyheads.data.surrogates import is_whole
 from manyheads.data.tables import csv_rows, json_rows, tsv_rows
 from manyheads.errors import DataError, MissingExtraError, UsageError
 
@@ -228,9 +229,7 @@ def _pick(place: str, number: int, row: Any, columns: Columns, report: Report) -
             )
             report(Problem("missing-column", number, place, message, str(row)[:500]))
             return
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:
+        if not is_whole(text):
             message = f"{name!r} holds half of a character (a lone surrogate): escape it whole."
             report(Problem("invalid-utf8", number, place, message, ascii(text)))
             return

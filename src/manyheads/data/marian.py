@@ -13,6 +13,7 @@ from typing import Any
 
 import sentencepiece
 
+from manyheads.data.surrogates import refuse_halves
 from manyheads.data.tokenizer import Piece, Tokenizers
 from manyheads.errors import FolderError, UsageError, nearest
 
@@ -67,6 +68,7 @@ class MarianTokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Turn texts into token ids, without the end."""
+        refuse_halves(texts)
         split = [self._split(text) for text in texts]
         cut = self._processor.EncodeAsPieces([text for _, text in split])
         return [
@@ -89,6 +91,7 @@ class MarianTokenizer:
 
     def pieces(self, text: str) -> list[Piece]:
         """Split a text and say which of its characters each token stands for."""
+        refuse_halves([text])
         code, rest = self._split(text)
         first = len(text) - len(rest)
         found = self._processor.EncodeAsOffsetMapping(rest)

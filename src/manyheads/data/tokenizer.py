@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, runt
 import sentencepiece
 from annotated_types import Ge, Le
 
+from manyheads.data.surrogates import refuse_halves
 from manyheads.errors import DataError, FolderError
 
 PAD, START, END, UNKNOWN = 0, 1, 2, 3
@@ -117,7 +118,12 @@ class Tokenizer:
         return int(self._processor.GetPieceSize())
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Turn texts into token ids, without start and end."""
+        """Turn texts into token ids, without start and end.
+
+        Raises:
+            DataError: a text holds half of a character.
+        """
+        refuse_halves(texts)
         ids: list[list[int]] = self._processor.EncodeAsIds(list(texts))
         return ids
 
@@ -149,6 +155,7 @@ class Tokenizer:
 
     def pieces(self, text: str) -> list[Piece]:
         """Split a text and say which of its characters each token stands for."""
+        refuse_halves([text])
         found = self._processor.EncodeAsOffsetMapping(text)
         return [
             Piece(piece, token, begin, end)

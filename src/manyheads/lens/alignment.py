@@ -181,7 +181,8 @@ def alignment_view(
     site = Site("decoder", reader.layer or 0, "cross")
     found = links(weights, outputs, sources)
     return AlignmentView(
-        legend=f"from each output token to the source token that it comes from: {reader}",
+        legend=f"from each output token to the source token that it comes from: {reader}; the end "
+        "of the source is not counted",
         chosen={
             "site": "decoder cross" if reader.layer is None else str(site),
             "layer": None if reader.layer is None else reader.layer + 1,

@@ -11,7 +11,7 @@ MOST = 100  # tokens that are listed
 
 def losses(probabilities: Sequence[float]) -> list[float]:
     """-log p of each token; the loss is their mean."""
-    return [-math.log(max(p, 1e-300)) for p in probabilities]
+    return [0.0 - math.log(max(p, 1e-300)) for p in probabilities]  # 0, not -0
 
 
 def loss_table(

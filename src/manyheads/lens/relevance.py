@@ -49,15 +49,13 @@ def relevance_for_pool(layers: Sequence[Weighed], pool: Weighed) -> Float[Tensor
     That is equation 10 with a single query that nothing has changed: A R', where R' is normalised
     by equations 8 and 9. Pools of this kind stand above layers whose tokens stay the same.
     """
-    asked = pool.from_queries(torch.ones(1))
-    sums = torch.ones_like(asked)
-    for layer in layers:
-        sums = sums + layer.from_keys(sums)
-    return relevance(layers, _divided(asked, sums - 1)) + asked
+    return _through(layers, pool.from_queries(torch.ones(1)))
 
 
-def relevance_of_source(layers: Sequence[Weighed]) -> Float[Tensor, "target source"]:
-    """Follow an encoder-decoder: the relevance of source tokens (columns) to target tokens (rows).
+def relevance_of_source(
+    layers: Sequence[Weighed], start: Float[Tensor, " target"]
+) -> Float[Tensor, " source"]:
+    """Follow an encoder-decoder: the relevance of source tokens to target tokens.
 
     Equations 6 to 10 with s the target and q the source; equation 11 does not change anything here,
     because the source never asks the target. A recurrent encoder or decoder passes on what no
@@ -65,19 +63,22 @@ def relevance_of_source(layers: Sequence[Weighed]) -> Float[Tensor, "target sour
 
     Args:
         layers: every attention of the model in the order in which they ran.
+        start: how much of each target token above the last layer the score is read from.
     """
+    encoder = [each for each in layers if each.site.stack == "encoder"]
     shape = next(each.attention.shape for each in layers if _crosses(each))
-    target, source, both = torch.eye(shape[0]), torch.eye(shape[1]), torch.zeros(shape)
+    # Of equation 10 all but the source's factor, the last one, which is the same in every layer.
+    target, both = torch.eye(shape[0]), torch.zeros(shape)
     for layer in layers:
-        weights = layer.whole()
         if layer.site.stack == "encoder":
-            source = source + weights @ source  # equation 6
-        elif _crosses(layer):
-            both = both + _normalised(target).T @ weights @ _normalised(source)  # equation 10
+            continue
+        weights = layer.whole()
+        if _crosses(layer):
+            both = both + _normalised(target).T @ weights
         else:
             both = both + weights @ both  # equation 7
-            target = target + weights @ target
-    return both
+            target = target + weights @ target  # equation 6
+    return _through(encoder, start @ both)
 
 
 def read_from(last: Weighed) -> Float[Tensor, " token"]:
@@ -112,6 +113,14 @@ def _made_of(coarse: Axis, fine: Axis) -> Float[Tensor, "coarse fine"]:
     lonely = members.sum(dim=1) == 0
     members[lonely, apart.argmin(dim=1)[lonely]] = 1
     return members / members.sum(dim=1, keepdim=True)
+
+
+def _through(layers: Sequence[Weighed], asked: Float[Tensor, " token"]) -> Float[Tensor, " token"]:
+    """Multiply a row with R of self-attentions, normalised: a row at a time, so long texts may."""
+    sums = torch.ones_like(asked)
+    for layer in layers:
+        sums = sums + layer.from_keys(sums)
+    return relevance(layers, _divided(asked, sums - 1)) + asked
 
 
 def _to_queries(layer: Weighed, x: Float[Tensor, " key"]) -> Float[Tensor, " query"]:
