@@ -81,6 +81,13 @@ def test_long_outputs_are_explained_in_groups(monkeypatch: pytest.MonkeyPatch) -
     torch.testing.assert_close(torch.tensor(parts.weights), by_hand, atol=2e-4, rtol=1e-2)
 
 
+def test_long_texts_have_large_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row asks for every map again: of many words fewer rows are worth it, in the end one."""
+    monkeypatch.setattr(overlays, "ENTRY", 1e12)
+    (relevance, *_), _ = explain_reading(reading(ALL["transformer-base"]))
+    assert relevance.rows == ["w…z"]
+
+
 def test_what_has_no_attention_is_explained_too() -> None:
     """T3: a decoder that knows the source as one vector; the reason is said."""
     (parts,), notes = explain_reading(reading(SEQ2SEQS["seq2seq-lstm"]))

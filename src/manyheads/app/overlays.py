@@ -19,7 +19,7 @@ from manyheads.lens.grad_cam import grad_cam, last_features
 from manyheads.lens.gradients import weighed
 from manyheads.lens.integrated_gradients import MOST, STEPS, Integrated, until_complete
 from manyheads.lens.picture import CELLS, POOL, Attribution
-from manyheads.lens.reading import is_attention
+from manyheads.lens.reading import attentions, is_attention
 from manyheads.lens.relevance import (
     read_from,
     relevance,
@@ -40,6 +40,7 @@ BASELINES = {  # by name, in words
 
 # Floating-point operations that looking may cost unasked: some ten seconds of two CPU cores.
 WORTH = {"cpu": 1e12, "other": 1e14}
+ENTRY = 400  # operations that a weight of a map, its gradient and their product are reckoned as
 ROWS = 64  # of a text's overlay: each costs a pass backward
 BLURRED = 0.1  # of the shorter side: standard deviation of the Gaussian that takes all detail away
 
@@ -142,7 +143,10 @@ def explain_reading(
     with _recurrent_too(), torch.enable_grad(), record(gradients=True) as trace:
         with OperationCount() as count:
             logits = reading.run(reading.source)
-        affordable = int(WORTH[_kind(device)] / max(2 * count.total, 1))
+        # A row of relevance asks for all maps and their gradients once more.
+        entries = sum(each.heads * each.shape[0] * each.shape[1] for each in attentions(trace))
+        row = 2 * count.total + ENTRY * entries
+        affordable = int(WORTH[_kind(device)] / max(row, 1))
         size = -(-len(reading.output) // max(min(ROWS, affordable), 1))
         scores = reading.grouped(logits, size)[0]
     found: list[TextOverlay] = []
