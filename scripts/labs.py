@@ -27,6 +27,9 @@ def done(name: str) -> bool:
 def main() -> None:
     """Run what is missing; the failure of one does not stop the others."""
     words = sys.argv[1:]
+    unknown = [word for word in words if word.startswith("-") and word != "--draw"]
+    if unknown:
+        sys.exit(f"There is no option {unknown[0]}.\n\n{__doc__}")
     names = [word for word in words if not word.startswith("-")] or list(CATALOGUE)
     OUT.mkdir(parents=True, exist_ok=True)
     schema = json.dumps(RESULT.json_schema(), indent=1) + "\n"
