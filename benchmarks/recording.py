@@ -3,6 +3,9 @@
 Beside a closed and an open recorder stand the same model without the code that asks for one, which
 is what looking costs when nobody looks; and an open recorder whose maps are all read afterwards,
 every head of every layer in fp32.
+
+Freed memory is kept, as the command line does: what a trace holds would else be fetched from the
+system page by page in every round (docs/decisions/memory.md).
 """
 
 from collections.abc import Iterator
@@ -16,6 +19,7 @@ from benchmarks.protocol import Case, Contender
 from benchmarks.work import INFERENCE, Call, answering
 from manyheads.decode.beam import beam_search
 from manyheads.decode.constraints import MinLength
+from manyheads.memory import keep_freed_memory
 from manyheads.models.presets import PRESETS, Config
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vit import Vit, VitConfig
@@ -34,6 +38,7 @@ BAR = "open: 1.05x the time of closed; closed: none"
 
 
 def cases() -> Iterator[Case]:
+    keep_freed_memory()
     images = torch.randn(BATCH, VIT.channels, VIT.height, VIT.width)
 
     def classify(model: Any, dtype: torch.dtype) -> object:
