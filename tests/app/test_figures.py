@@ -9,7 +9,7 @@ import torch
 
 from manyheads.app.asked import asked_figures
 from manyheads.app.explain import explain_text
-from manyheads.app.figures import figures_of_picture, figures_of_text
+from manyheads.app.figures import figures_of_picture, figures_of_text, watched
 from manyheads.app.predict import Classifier, Translator, load
 from manyheads.app.reference import score_reference
 from manyheads.app.words import _find
@@ -36,17 +36,17 @@ def figures_of(name: str) -> list[Figure]:
     config = ALL[name]
     model = randomise(build(config)).eval()
     given = [each[:1] for each in inputs(config)]
+    with watched(model) as seen:
+        model(*given)
     if isinstance(config, Images):
-        return figures_of_picture(model, lambda: model(*given))
+        return figures_of_picture(seen)
     sides = ("encoder", "decoder")
     names = {
         stack: [f"{n}" for n in range(each.shape[1])]
         for stack, each in zip(sides, given, strict=False)
     }
     pieces = [str] * len(given)
-    return figures_of_text(
-        model, lambda: model(*given), names=names, outputs=names.get("decoder", ()), pieces=pieces
-    )
+    return figures_of_text(seen, names=names, outputs=names.get("decoder", ()), pieces=pieces)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -81,9 +81,10 @@ def test_a_long_text_stays_small() -> None:
     model = randomise(build(config)).eval()
     source = torch.randint(3, 11, (1, 600))
     names = [str(n) for n in range(600)]
+    with watched(model) as seen:
+        model(source, source)
     figures = figures_of_text(
-        model,
-        lambda: model(source, source),
+        seen,
         names={"encoder": names, "decoder": names},
         outputs=names,
         pieces=[str, str],
@@ -97,8 +98,9 @@ def test_gates_are_a_figure() -> None:
     gates = GateView(
         "encoder layer 1 forward", "encoder forward", 1, "gates", ["▁a"], ["input"], [[0.25]]
     )
-    model = torch.nn.Identity()
-    (figure,) = figures_of_text(model, list, names={"encoder": ["a"]}, gates=[gates])
+    with watched(torch.nn.Identity()) as seen:
+        pass
+    (figure,) = figures_of_text(seen, names={"encoder": ["a"]}, gates=[gates])
     assert isinstance(figure.panel, Heat)
     assert figure.group == "gates"
     assert (figure.panel.rows, figure.panel.columns) == (["a"], ["input"])
@@ -106,7 +108,7 @@ def test_gates_are_a_figure() -> None:
 
 
 def test_looking_changes_nothing(translator: Path) -> None:
-    """The figures are measured in passes of their own, and leave no hook behind."""
+    """The figures are measured in the pass that is shown, and leave no hook behind."""
     predictor = load(translator)
     assert isinstance(predictor, Translator)
     text = "three four five"

@@ -8,13 +8,12 @@ import numpy as np
 import torch
 from PIL import Image
 
-from manyheads.app.figures import figures_of_picture, figures_of_text
+from manyheads.app.figures import figures_of_picture, figures_of_text, watched
 from manyheads.app.overlays import Reading, explain_picture, explain_reading
 from manyheads.app.predict import Classifier, Translator
 from manyheads.data.batches import pad
 from manyheads.data.images import Preprocessing
 from manyheads.data.pictures import Picture, open_picture
-from manyheads.data.tokenizer import TextTokenizer
 from manyheads.errors import UsageError, nearest
 from manyheads.lens.alignment import AlignmentView, alignment_view
 from manyheads.lens.decoding import decoded
@@ -27,7 +26,7 @@ from manyheads.lens.view import Span, StepView, TextView, text_view
 from manyheads.nn.trace import Trace, record
 from manyheads.tasks.alignment import reads_source
 from manyheads.tasks.decoding import Translation, special_ids
-from manyheads.tasks.details import behind_space
+from manyheads.tasks.details import spans
 
 
 def explain_text(
@@ -48,36 +47,36 @@ def explain_text(
     """
     with record() as search:
         source, target, best = _translated(translator, text)
-    with record() as trace, torch.inference_mode():
-        logits = translator.model(source, target[:, :-1])
-    wanted = target[:, 1:]
+    read, wanted = target[:, :-1], target[:, 1:]
+    with watched(translator.model) as seen:
+        logits = translator.model(source, read)
     probabilities = logits.float().log_softmax(dim=-1).exp().gather(2, wanted[..., None])
     sources, targets = translator.tokenizers
     ids = special_ids(translator.model)
+    source_spans = [*spans(sources, text), None]
+    output_spans = [*_spans_of_output(best), None]
     view = text_view(
-        trace,
+        seen.trace,
         source=[sources.piece(token) for token in source[0].tolist()],
         output=[targets.piece(token) for token in wanted[0].tolist()],
         probabilities=probabilities[0, :, 0].tolist(),
         start=targets.piece(ids.start),
-        source_spans=[*spans(sources, text), None],
-        output_spans=[*_spans_of_output(best), None],
+        source_spans=source_spans,
+        output_spans=output_spans,
     )
     reading = Reading(
         translator.model,
         source,
         wanted[0].tolist(),
-        lambda ids: translator.model(ids, target[:, :-1].expand(len(ids), -1)),
+        lambda ids: translator.model(ids, read.expand(len(ids), -1)),
         view.source,
         view.output,
-        [*spans(sources, text), None],
-        [*_spans_of_output(best), None],
+        source_spans,
+        output_spans,
     )
     view = explained(view, reading, integrated=integrated)
-    read = target[:, :-1]
     figures = figures_of_text(
-        translator.model,
-        lambda: translator.model(source, read),
+        seen,
         names={
             "encoder": labels(view.source),
             "decoder": labels([targets.piece(ids.start), *view.output[:-1]]),
@@ -95,7 +94,7 @@ def explain_text(
     return best.text, replace(
         view,
         figures=[costs, *figures],
-        alignment=_alignment(translator, trace, best, len(view.source)),
+        alignment=_alignment(translator, seen.trace, best, len(view.source)),
         steps=_steps(translator, search, best),
     )
 
@@ -132,14 +131,6 @@ def explained(view: TextView, reading: Reading, *, integrated: bool | None) -> T
     return replace(view, overlays=overlays, notes=[*view.notes, *notes])
 
 
-def spans(tokenizer: TextTokenizer, text: str) -> list[Span | None]:
-    """Say which characters of a text each of its tokens stands for; None: a byte, a language."""
-    found = [
-        (behind_space(text, piece.begin, piece.end), piece.end) for piece in tokenizer.pieces(text)
-    ]
-    return [[begin, end] if begin < end else None for begin, end in found]
-
-
 def explain_image(
     classifier: Classifier,
     path: Path,
@@ -166,7 +157,7 @@ def explain_image(
         UsageError: there is no such class.
     """
     picture = open_picture(path)
-    with record() as trace:
+    with watched(classifier.model) as seen:
         (guesses,) = classifier.classify([picture], top=top)
     label = guesses[0].label if target is None else target
     if label not in classifier.labels:
@@ -190,7 +181,7 @@ def explain_image(
     shown = _shown(classifier.preprocessing, picture)
     height, width = shown.shape[:2]
     view = image_view(
-        trace,
+        seen.trace,
         width=width,
         height=height,
         classes=[(guess.label, guess.probability) for guess in guesses],
@@ -198,8 +189,7 @@ def explain_image(
         attributions=attributions,
         notes=notes,
     )
-    figures = figures_of_picture(classifier.model, lambda: classifier.classify([picture]))
-    return replace(view, figures=figures), torch.from_numpy(shown)
+    return replace(view, figures=figures_of_picture(seen)), torch.from_numpy(shown)
 
 
 def _shown(preprocessing: Preprocessing, picture: Picture) -> np.ndarray:

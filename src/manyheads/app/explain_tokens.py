@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import torch
 
-from manyheads.app.explain import explained, spans
-from manyheads.app.figures import figures_of_text
+from manyheads.app.explain import explained
+from manyheads.app.figures import Watched, figures_of_text, watched
 from manyheads.app.language import Filler, Generator
 from manyheads.app.overlays import Reading
 from manyheads.app.tagging import Spacer
@@ -17,7 +17,7 @@ from manyheads.lens.losses import loss_table
 from manyheads.lens.panels import Figure
 from manyheads.lens.shapes import ShapeLine, walk
 from manyheads.lens.view import Span, TextView, text_view
-from manyheads.nn.trace import record
+from manyheads.tasks.details import spans
 from manyheads.tasks.language import BLANK, MASK, blanked, blanked_pieces
 
 Reader = Generator | Filler | Spacer
@@ -42,7 +42,7 @@ def explain_tokens(
         UsageError: the text is empty, or there is nothing to see in the model.
     """
     tokens = token_ids(reader, text)
-    with record() as trace, torch.inference_mode():
+    with watched(reader.model) as seen:
         logits = reader.model(tokens)
     log_probabilities = logits[0].float().log_softmax(dim=-1)
     best = log_probabilities.argmax(dim=-1).tolist()
@@ -55,12 +55,13 @@ def explain_tokens(
     chances = [
         row[token].exp().item() for row, token in zip(log_probabilities, output, strict=True)
     ]
+    source_spans = token_spans(reader, text)
     view = text_view(
-        trace,
+        seen.trace,
         source=token_names(reader, tokens[0].tolist(), text),
         output=_said(reader, output),
         probabilities=chances,
-        source_spans=token_spans(reader, text),
+        source_spans=source_spans,
     )
     reading = Reading(
         reader.model,
@@ -69,10 +70,10 @@ def explain_tokens(
         reader.model,
         view.source,
         view.output,
-        token_spans(reader, text),
+        source_spans,
     )
     view = explained(view, reading, integrated=integrated)
-    view = replace(view, figures=_figures(reader, tokens, view))
+    view = replace(view, figures=_figures(reader, seen, view))
     if not view.maps and not view.gates and not view.overlays:
         raise UsageError(
             f"{reader.folder.name} is a plain RNN, with neither attention nor gates to look at. "
@@ -81,11 +82,10 @@ def explain_tokens(
     return answer, view
 
 
-def _figures(reader: Reader, tokens: torch.Tensor, view: TextView) -> list[Figure]:
+def _figures(reader: Reader, seen: Watched, view: TextView) -> list[Figure]:
     names = labels(view.source)
     figures = figures_of_text(
-        reader.model,
-        lambda: reader.model(tokens),
+        seen,
         names={"encoder": names},
         gates=view.gates,
         pieces=[] if isinstance(reader, Spacer) else [reader.tokenizer.piece],

@@ -3,7 +3,9 @@
 Each measure lies in `lens` with its formula; what a model has nothing to show for is left out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -27,14 +29,25 @@ TOKENS = 128  # of a text whose gates are shown
 PATCH = "patch"
 
 
-def figures_of_picture(model: nn.Module, run: Callable[[], object]) -> list[Figure]:
-    """Measure one pass over a picture.
+@dataclass(frozen=True, slots=True, eq=False)
+class Watched:
+    """One pass of a model: what was recorded of it, and what each layer answered."""
 
-    Args:
-        model: what is measured.
-        run: lets it answer once.
-    """
-    trace, states = _record(model, run)
+    model: nn.Module
+    trace: Trace
+    states: States
+
+
+@contextmanager
+def watched(model: nn.Module) -> Iterator[Watched]:
+    """Watch the pass that runs while this is open; its answer is what it would be unwatched."""
+    with record() as trace, record_states(model) as states, torch.inference_mode():
+        yield Watched(model, trace, states)
+
+
+def figures_of_picture(seen: Watched) -> list[Figure]:
+    """Measure one pass over a picture."""
+    model, trace, states = seen.model, seen.trace, seen.states
     found = attentions(trace)
     return [
         *distance_figures(found, states.layers),
@@ -47,8 +60,7 @@ def figures_of_picture(model: nn.Module, run: Callable[[], object]) -> list[Figu
 
 
 def figures_of_text(
-    model: nn.Module,
-    run: Callable[[], object],
+    seen: Watched,
     *,
     names: Mapping[str, Sequence[str]],
     outputs: Sequence[str] = (),
@@ -58,14 +70,13 @@ def figures_of_text(
     """Measure one pass over a text.
 
     Args:
-        model: what is measured.
-        run: lets it answer once.
+        seen: what is measured.
         names: of the tokens that each stack reads: "encoder", "decoder".
         outputs: what the decoder writes, a token for each that it reads.
         gates: of its recurrent layers.
         pieces: write a token of each embedding table, in the order in which they are asked.
     """
-    trace, states = _record(model, run)
+    model, trace, states = seen.model, seen.trace, seen.states
     found = attentions(trace)
     rows = {**names, "decoder": outputs}
     sides = {f"{stack} self": (rows[stack], read) for stack, read in names.items()}
@@ -83,12 +94,6 @@ def figures_of_text(
         ),
         *position_figures(model, max(map(len, names.values()))),
     ]
-
-
-def _record(model: nn.Module, run: Callable[[], object]) -> tuple[Trace, States]:
-    with record() as trace, record_states(model) as states, torch.inference_mode():
-        run()
-    return trace, states
 
 
 def _of_heads(model: nn.Module, trace: Trace) -> list[Figure]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from manyheads.app.explain import spans
 from manyheads.app.explain_tokens import Reader, token_ids, token_names, token_spans
 from manyheads.app.predict import Translator
 from manyheads.errors import UsageError, nearest
@@ -18,6 +17,7 @@ from manyheads.lens.view import Span
 from manyheads.lens.word_figures import Occurrence, tokens_of, word_figures
 from manyheads.nn.trace import record
 from manyheads.tasks.decoding import special_ids
+from manyheads.tasks.details import spans
 
 STACK = "encoder"  # what reads the text
 

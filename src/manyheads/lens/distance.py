@@ -20,8 +20,7 @@ Points = Float[Tensor, "token axis"]
 def centres(places: Places) -> Float[Tensor, "token 2"]:
     """The middle of each token on the grid, row by row, in pixels of the model's input."""
     rows, columns = (
-        axis.first + axis.field / 2 + axis.step * torch.arange(axis.count, dtype=torch.float64)
-        for axis in (places.rows, places.columns)
+        torch.tensor(axis.centres(), dtype=torch.float64) for axis in (places.rows, places.columns)
     )
     return torch.cartesian_prod(rows, columns)
 

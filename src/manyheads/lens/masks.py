@@ -12,6 +12,7 @@ from manyheads.nn.attention import AttentionRecord
 from manyheads.nn.trace import Trace
 
 MOST = 64  # tokens of a text that are shown
+COLOURED = "coloured: the query (row) may attend to the key (column)"
 
 
 def mask_figures(
@@ -36,7 +37,7 @@ def mask_figures(
         shown = allowed[:MOST, :MOST].float()
         figures[kind] = Figure(
             "mask",
-            f"dark: the query (row) may attend to the key (column); {int(allowed.sum())} of "
+            f"{COLOURED}; {int(allowed.sum())} of "
             f"{allowed.numel()} pairs may, the same in all {record.site.stack} layers{cut}",
             Heat(
                 f"The mask of the {kind}-attention",
@@ -71,7 +72,7 @@ def window_mask_figures(trace: Trace) -> list[Figure]:
         named = [names[token] if token >= 0 else "padding" for token in tokens[window].tolist()]
         legend = (
             f"window {window + 1} of {len(tokens)} in {record.site}, the one with most to hide; "
-            "coloured: the query (row) may attend to the key (column). Parts that the shift "
+            f"{COLOURED}. Parts that the shift "
             "brought together from opposite sides of the picture, and padding, are hidden"
         )
         shades = allowed.float().tolist()

@@ -102,10 +102,7 @@ def spread(
 
 def _made_of(coarse: Axis, fine: Axis) -> Float[Tensor, "coarse fine"]:
     """Share every token of an axis among the finer ones that are nearest to it; rows sum to 1."""
-    places = [
-        torch.arange(axis.count) * float(axis.step) + axis.first + axis.field / 2
-        for axis in (coarse, fine)
-    ]
+    places = [torch.tensor(axis.centres()) for axis in (coarse, fine)]
     apart = (places[0][:, None] - places[1]).abs()
     members = torch.zeros_like(apart)
     members[apart.argmin(dim=0), torch.arange(fine.count)] = 1

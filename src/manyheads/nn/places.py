@@ -50,10 +50,13 @@ class Axis:
             self.field + (size - 1) * self.step,
         )
 
+    def centres(self) -> list[float]:
+        """Say where the middle of each token stands."""
+        return [self.first + self.field / 2 + index * self.step for index in range(self.count)]
+
     def edges(self, length: int) -> list[float]:
         """Cut a side of so many pixels into one cell a token: what is nearest to its centre."""
-        centre = self.first + self.field / 2
-        between = [centre + (index + 0.5) * self.step for index in range(self.count - 1)]
+        between = [centre + self.step / 2 for centre in self.centres()[:-1]]
         return [0.0, *(min(max(edge, 0.0), float(length)) for edge in between), float(length)]
 
 

@@ -6,12 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.data.batches import pad
-from manyheads.data.links import Link, Span
-from manyheads.data.tokenizer import TextTokenizer, Tokenizers
+from manyheads.data.links import Link
+from manyheads.data.tokenizer import Tokenizers
 from manyheads.lens.alignment import Errors, Reader, Reference, count, read, readers
+from manyheads.lens.word_figures import tokens_of
 from manyheads.nn.trace import Site
 from manyheads.tasks.decoding import special_ids
-from manyheads.tasks.details import attention_over_source, behind_space
+from manyheads.tasks.details import attention_over_source, spans
 
 ROWS = 32  # texts at a time: every map of every head is computed
 
@@ -74,22 +75,9 @@ def _references(
     """Turn links between characters into links between tokens."""
     if not links:
         return
-    sides = _spans(tokenizers.source, source), _spans(tokenizers.target, output)
+    sides = spans(tokenizers.source, source), spans(tokenizers.target, output)
     for link in links:
-        columns = {column for span in link.sources for column in _within(sides[0], span)}
-        rows = set(_within(sides[1], link.target))
+        columns = {column for span in link.sources for column in tokens_of(sides[0], *span)}
+        rows = set(tokens_of(sides[1], *link.target))
         if rows and columns:
             yield Reference(rows, columns)
-
-
-def _spans(tokenizer: TextTokenizer, text: str) -> list[Span]:
-    return [
-        (behind_space(text, piece.begin, piece.end), piece.end) for piece in tokenizer.pieces(text)
-    ]
-
-
-def _within(tokens: Sequence[Span], span: Span) -> Iterator[int]:
-    """Find the tokens that stand for some of these characters."""
-    for index, (begin, end) in enumerate(tokens):
-        if max(begin, span[0]) < min(end, span[1]):
-            yield index

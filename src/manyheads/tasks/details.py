@@ -12,6 +12,7 @@ from manyheads.data.batches import pad
 from manyheads.data.tokenizer import Piece, TextTokenizer
 from manyheads.decode.step import Hypothesis
 from manyheads.lens.alignment import Reader, fallback, layers, links, read
+from manyheads.lens.view import Span
 from manyheads.nn.trace import record
 
 Reading = tuple[int, float]  # a source token, and the share of the attention that goes to it
@@ -63,6 +64,14 @@ def describe(
 def behind_space(text: str, begin: int, end: int) -> int:
     """Say where the characters of a token begin: a space in front belongs to no word."""
     return end - len(text[begin:end].lstrip(" "))
+
+
+def spans(tokenizer: TextTokenizer, text: str) -> list[Span | None]:
+    """Say which characters of a text each of its tokens stands for; None: a byte, a language."""
+    found = [
+        (behind_space(text, piece.begin, piece.end), piece.end) for piece in tokenizer.pieces(text)
+    ]
+    return [[begin, end] if begin < end else None for begin, end in found]
 
 
 def _common(left: str, right: str) -> int:
