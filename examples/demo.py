@@ -20,8 +20,9 @@ from manyheads.app.run import train
 from manyheads.app.sources import image_split
 from manyheads.cli.progress import ProgressBar
 from manyheads.errors import RecipeError
-from manyheads.lens.plot import plot_image, plot_text
+from manyheads.lens.picture_plot import plot_image
 from manyheads.lens.terminal import render_map
+from manyheads.lens.text_plot import plot_text
 from manyheads.lens.view import clearest
 
 FOLDER = Path("demo")

@@ -12,6 +12,7 @@ from pathlib import Path
 from manyheads.errors import FolderError, ManyheadsError
 from manyheads.lab.catalogue import CATALOGUE, entry
 from manyheads.lab.run import RESULT, read, run_lab, write
+from manyheads.memory import keep_freed_memory
 
 OUT = Path(__file__).parents[1] / "docs" / "lab"
 
@@ -35,6 +36,7 @@ def main() -> None:
     schema = json.dumps(RESULT.json_schema(), indent=1) + "\n"
     (OUT / "schema.json").write_text(schema, encoding="utf-8")
     failed = []
+    keep_freed_memory()
     for name in names:
         entry(name)
         if "--draw" in words:

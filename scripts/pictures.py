@@ -10,7 +10,8 @@ from manyheads.app.explain import explain_image, explain_text
 from manyheads.app.predict import Classifier, Translator
 from manyheads.app.recipe import ClassifyRecipe
 from manyheads.app.sources import image_split
-from manyheads.lens.plot import plot_image, plot_text
+from manyheads.lens.picture_plot import plot_image
+from manyheads.lens.text_plot import plot_text
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 TEXT = "Friday, 20 November 2026"

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from manyheads.app import overlays
-from manyheads.app.overlays import Reading, explain_picture, explain_reading, log_odds
+from manyheads.app import budget, picture_overlays, text_overlays
+from manyheads.app.picture_overlays import explain_picture
+from manyheads.app.text_overlays import Reading, explain_reading, log_odds
 from manyheads.errors import UsageError
 from manyheads.lens.picture import Attribution
 from manyheads.models.build import build
@@ -72,7 +73,7 @@ def test_long_outputs_are_explained_in_groups(monkeypatch: pytest.MonkeyPatch) -
     """A size budget: groups of output tokens share a row; the sum of their scores is explained."""
     given = reading(ALL["transformer-base"])
     whole = explain_reading(given, integrated=True)[0][1]
-    monkeypatch.setattr(overlays, "ROWS", 2)
+    monkeypatch.setattr(text_overlays, "ROWS", 2)
     (relevance, parts), notes = explain_reading(given, integrated=True)
     assert parts.rows == relevance.rows == ["w…x", "y…z"]
     assert parts.row_spans == [[0, 2], [2, 3]]
@@ -83,7 +84,7 @@ def test_long_outputs_are_explained_in_groups(monkeypatch: pytest.MonkeyPatch) -
 
 def test_long_texts_have_large_maps(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row asks for every map again: of many words fewer rows are worth it, in the end one."""
-    monkeypatch.setattr(overlays, "ENTRY", 1e12)
+    monkeypatch.setattr(text_overlays, "ENTRY", 1e12)
     (relevance, *_), _ = explain_reading(reading(ALL["transformer-base"]))
     assert relevance.rows == ["w…z"]
 
@@ -120,7 +121,7 @@ def test_what_costs_much_is_left_out_unless_asked_for(monkeypatch: pytest.Monkey
     """Looking stays quick; what is the only thing to see is computed anyway."""
     assert "integrated gradients" in pictured("vit-b")[0]
     assert "integrated gradients" not in pictured("vit-b", integrated=False)[0]
-    monkeypatch.setitem(overlays.WORTH, "cpu", 1.0)
+    monkeypatch.setitem(budget.WORTH, "cpu", 1.0)
     found, notes = pictured("vit-b")
     assert list(found) == ["relevance", "grad-cam"]
     assert "--integrated" in notes[-1]
@@ -131,7 +132,7 @@ def test_what_costs_much_is_left_out_unless_asked_for(monkeypatch: pytest.Monkey
 def test_baselines() -> None:
     """Said in the legend; each is a way of its own, whose parts add up to another difference."""
     totals = set()
-    for name, words in overlays.BASELINES.items():
+    for name, words in picture_overlays.BASELINES.items():
         found = pictured("vit-b", baseline=name)[0]["integrated gradients"]
         assert words in found.legend
         totals.add(round(float(found.values.sum()), 3))
@@ -143,7 +144,7 @@ def test_baselines() -> None:
 def test_a_blur_keeps_the_brightness() -> None:
     """The bell sums to 1, at the border too; of one colour nothing changes."""
     images = torch.full((1, 2, 9, 7), 3.0)
-    found = overlays._baseline("blur", images, images[0])
+    found = picture_overlays._baseline("blur", images, images[0])
     torch.testing.assert_close(found, images[0])
 
 
@@ -152,7 +153,7 @@ def test_many_pixels_are_shown_as_cells() -> None:
     from manyheads.lens.integrated_gradients import Integrated
 
     parts = torch.rand(1, 3, 50, 70)
-    found = overlays._of_pixels(
+    found = picture_overlays._of_pixels(
         Integrated(parts, parts.sum()[None], 32), "black", "cat", "the logit of cat"
     )
     assert found.places.grid == (25, 35)

@@ -128,6 +128,16 @@ def test_mixing_one_way_less_does_not_change_the_other() -> None:
     assert (both.own == np.where(both.cut, cutmix.own, mixup.own)).all()
 
 
+def test_mixing_may_end_before_training_does() -> None:
+    """The last epochs see whole pictures; the classes stay shares."""
+    config = Augmentation(mixup=0.8, mix_epochs=2)
+    pixels, targets = torch.rand(4, 3, 2, 2), torch.eye(4)
+    for epoch, same in ((0, False), (1, False), (2, True), (9, True)):
+        mixed, wanted = Augmenter(config, 4, seed=1, epoch=epoch).mix(pixels, targets, np.arange(4))
+        assert torch.equal(mixed, pixels) == same
+        assert torch.equal(wanted, targets) == same
+
+
 @pytest.mark.parametrize(
     ("policy", "size", "across", "down"),
     [
@@ -230,6 +240,7 @@ def test_trivialaugment_draws_one_of_31_strengths() -> None:
         {"magnitude": 9},
         {"erase": 1.5},
         {"mixup": -1},
+        {"mix_epochs": -1},
     ],
 )
 def test_augmentation_that_cannot_be(wrong: dict[str, object]) -> None:

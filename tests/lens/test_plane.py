@@ -60,10 +60,10 @@ def test_the_first_and_the_last_layer_of_a_stack() -> None:
 
 
 def test_neighbours_by_hand() -> None:
-    """Of a at 0 degrees, b at 60 and c at 90: b is nearest to both, a token never to itself."""
+    """T7: of a at 0 degrees, b at 60 and c at 90: b is nearest to both, a token never to itself."""
     table = torch.tensor([[2.0, 0], [0.5, 0.75**0.5], [0, 3]])
     figure = neighbour_figure(
         Lookup(table, torch.tensor([[2, 0, 2]])), lambda token: "abc"[token], "source"
     )
     assert isinstance(figure.panel, Table)
-    assert figure.panel.rows == [["c", "b 0.87, a 0.00"], ["a", "b 0.50, c 0.00"]]
+    assert figure.panel.rows == [["c", "2", "b 0.87, a 0.00"], ["a", "0", "b 0.50, c 0.00"]]

@@ -14,7 +14,8 @@ from manyheads.errors import MissingExtraError, UsageError
 from manyheads.lens import fonts
 from manyheads.lens.canvas import Canvas
 from manyheads.lens.picture import image_view
-from manyheads.lens.plot import plot_image, plot_text
+from manyheads.lens.picture_plot import plot_image
+from manyheads.lens.text_plot import plot_text
 from manyheads.lens.view import TextView
 from manyheads.models.vit import Pool
 from tests.lens import examples

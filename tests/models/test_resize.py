@@ -36,7 +36,10 @@ def test_another_size_loads_and_runs(config: Pictures, height: int, width: int) 
     assert all(torch.equal(before[name], state[name]) for name in state)
 
 
-@pytest.mark.parametrize("name", ["vit: vit-b", "deit: deit-s", "cct: cct-7/3x1", "coatnet-0"])
+@pytest.mark.parametrize(
+    "name",
+    ["vit: vit-b", "vit: relative positions", "deit: deit-s", "cct: cct-7/3x1", "coatnet-0"],
+)
 def test_resizing_at_load_is_resizing_at_use(name: str) -> None:
     """A model that is given another size than its own interpolates in the same way."""
     config = IMAGES[name]

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.vit import Vit, VitConfig
+from manyheads.models.vit import Pool, Positions, Vit, VitConfig
 from manyheads.nn.block import EncoderBlock
 from manyheads.nn.depth import StochasticDepth
 from manyheads.nn.feedforward import FeedForward
@@ -101,10 +101,11 @@ def test_without_positions_patches_are_a_set(pool: str) -> None:
     close(model(shuffled), model(images))
 
 
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal-2d", "relative"])
 @pytest.mark.parametrize("pool", ["class", "mean"])
-def test_with_positions_the_order_matters(pool: str) -> None:
-    """V3: learned positions tell the patches apart."""
-    model = make(replace(BASE, pool="mean" if pool == "mean" else "class"))
+def test_with_positions_the_order_matters(pool: Pool, positions: Positions) -> None:
+    """V3: positions of every kind tell the patches apart."""
+    model = make(replace(BASE, pool=pool, positions=positions))
     (images,) = inputs(BASE)
     shuffled = permute_patches(images, [4, 0, 5, 2, 1, 3])
     assert (model(shuffled) - model(images)).abs().max() > 0.01
@@ -251,6 +252,11 @@ def test_a_plain_vit_has_the_names_it_always_had() -> None:
         *(f"encoder.norm.{part}" for part in WB),
         *(f"head.{part}" for part in WB),
     }
+
+
+def test_linear_attention_has_no_scores_for_relative_positions() -> None:
+    with pytest.raises(UsageError, match="linear attention forms none"):
+        replace(BASE, attention="linear", positions="relative")
 
 
 def test_linear_attention_is_another_part_with_the_same_parameters() -> None:

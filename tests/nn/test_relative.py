@@ -3,7 +3,14 @@
 import torch
 
 from manyheads.nn.attention import MultiHeadAttention
-from manyheads.nn.relative import RelativeBias, distances, resize_bias, spans, stretch_bias
+from manyheads.nn.relative import (
+    RelativeBias,
+    RelativeGridPositions,
+    distances,
+    resize_bias,
+    spans,
+    stretch_bias,
+)
 from manyheads.nn.relative_attention import RelativeAttention
 
 
@@ -67,6 +74,17 @@ def test_a_shift_of_all_tokens_changes_nothing_between_them() -> None:
     attention = RelativeAttention(MultiHeadAttention(4, 2), (1, 6))
     bias = attention.bias((1, 6))
     assert torch.equal(bias[..., :3, :3], bias[..., 3:, 3:])
+
+
+def test_extra_tokens_have_no_distance() -> None:
+    """V3: the class token stands nowhere, so nothing is added to its scores, nor to those of it."""
+    positions = RelativeGridPositions((1, 2), 1, 4, std=0.0, heads=1)
+    positions.distances.table.data = torch.tensor([[1.0], [2.0], [3.0]])
+    expected = torch.tensor([[0.0, 0.0, 0.0], [0.0, 2.0, 1.0], [0.0, 3.0, 2.0]])
+    assert torch.equal(positions.bias((1, 2)), expected[None, None])
+    x = torch.randn(2, 3, 4)
+    assert positions(x, (1, 2)) is x  # nothing is added to the tokens
+    assert positions.bias((2, 3)).shape == (1, 1, 7, 7)
 
 
 def test_nothing_but_the_table_is_stored() -> None:

@@ -9,8 +9,9 @@ import torch
 from PIL import Image
 
 from manyheads.app.figures import figures_of_picture, figures_of_text, watched
-from manyheads.app.overlays import Reading, explain_picture, explain_reading
+from manyheads.app.picture_overlays import explain_picture
 from manyheads.app.predict import Classifier, Translator
+from manyheads.app.text_overlays import Reading, explain_reading
 from manyheads.data.batches import pad
 from manyheads.data.images import Preprocessing
 from manyheads.data.pictures import Picture, open_picture

@@ -7,8 +7,8 @@ import torch
 from manyheads.app.explain import explained
 from manyheads.app.figures import Watched, figures_of_text, watched
 from manyheads.app.language import Filler, Generator
-from manyheads.app.overlays import Reading
 from manyheads.app.tagging import Spacer
+from manyheads.app.text_overlays import Reading
 from manyheads.data.spacing import TAGS, without_spaces
 from manyheads.data.tokenizer import END, START
 from manyheads.errors import UsageError

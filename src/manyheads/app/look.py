@@ -77,7 +77,8 @@ class Look:
         Raises:
             MissingExtraError: matplotlib, or a font for these texts, is not installed.
         """
-        from manyheads.lens.plot import plot_image, plot_text
+        from manyheads.lens.picture_plot import plot_image
+        from manyheads.lens.text_plot import plot_text
 
         if isinstance(self.view, ImageView):
             assert self.pixels is not None

@@ -85,9 +85,9 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
         write_weights(out, model, recipe.train.store)
         write_manifest(out, recipe, precision)
 
-    model.to(device)
-    model.to(memory_format=recipe.train.memory_format)  # type: ignore[call-overload]
+    model.to(device, memory_format=recipe.train.memory_format)  # type: ignore[call-overload]
     precision = _precision(recipe, model, task, out, observer)
+    here = {"threads": str(threads), "device": device.type, "precision": precision}
     try:
         fit(
             model,
@@ -95,13 +95,7 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
             replace(recipe.train, precision=precision),
             out,
             seed=recipe.seed,
-            conditions=versions()
-            | {
-                "threads": str(threads),
-                "device": device.type,
-                "precision": precision,
-            }
-            | found,
+            conditions=versions() | here | found,
             keep=keep,
             observer=observer,
         )

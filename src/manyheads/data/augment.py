@@ -38,6 +38,7 @@ class Augmentation:
     mixup: Annotated[float, Ge(0)] = 0.0  # alpha
     cutmix: Annotated[float, Ge(0)] = 0.0
     mix: Fraction = 1.0  # share of the pictures that mixup or CutMix get
+    mix_epochs: Annotated[int, Ge(0)] = 0  # in which pictures are mixed; 0 is all
 
     def __post_init__(self) -> None:
         """Refuse two crops at once, and room for a crop that is not made."""
@@ -117,7 +118,7 @@ class Augmenter:
                 cutmix=config.cutmix,
                 mix=config.mix,
             )
-            if config.mixes
+            if config.mixes and (not config.mix_epochs or epoch < config.mix_epochs)
             else None
         )
 

@@ -84,7 +84,7 @@ def _plane(
 
 
 def neighbour_figure(lookup: Lookup, piece: Callable[[int], str], what: str) -> Figure:
-    """List which tokens of the vocabulary have vectors like those of this input.
+    """List the number of each token, and which of the vocabulary have vectors like its own.
 
     Args:
         lookup: the tokens, and the table of all.
@@ -102,10 +102,14 @@ def neighbour_figure(lookup: Lookup, piece: Callable[[int], str], what: str) -> 
     for token, near, values in zip(found, best.indices, best.values, strict=True):
         names = [label(piece(each)) for each in near.tolist()]
         told = [f"{name} {value:.2f}" for name, value in zip(names, values, strict=True)]
-        rows.append([label(piece(token)), ", ".join(told)])
+        rows.append([label(piece(token)), str(token), ", ".join(told)])
     return Figure(
         GROUP,
-        f"the rows of the embedding table ({len(table):,} tokens) with the largest cosine "
-        f"similarity{cut}",
-        Table(f"Neighbours of the {what} tokens", ["token", "nearest, cosine similarity"], rows),
+        f"each token's index in the vocabulary of {len(table):,}, and the tokens whose vectors "
+        f"have the largest cosine similarity with it{cut}",
+        Table(
+            f"Neighbours of the {what} tokens",
+            ["token", "index", "nearest, cosine similarity"],
+            rows,
+        ),
     )

@@ -80,7 +80,11 @@ class Cct(nn.Module):
         self.stem = ConvStem(config.channels, widths, kernel=config.kernel)
         self.pool = POOLS[config.pool](config.dim, config.heads)
         self.positions = POSITIONS[config.positions](
-            config.grid, self.pool.extra, config.dim, std=config.position_std
+            config.grid,
+            self.pool.extra,
+            config.dim,
+            std=config.position_std,
+            heads=config.heads,
         )
         self.dropout = Dropout(config.dropout)
         blocks = [
@@ -123,4 +127,5 @@ class Cct(nn.Module):
         tokens = self.stem(images)
         grid = (tokens.shape[2], tokens.shape[3])
         x = self.pool.prepend(tokens.flatten(2).transpose(1, 2))
-        return self.encoder(self.dropout(self.positions(x, grid)))
+        x = self.dropout(self.positions(x, grid))
+        return self.encoder(x, bias=self.positions.bias(grid))

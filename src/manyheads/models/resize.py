@@ -20,6 +20,7 @@ from manyheads.nn.relative import resize_bias, stretch_bias
 State = dict[str, Tensor]
 C = TypeVar("C", bound=Config)
 POSITIONS = "positions.table"
+DISTANCES = "positions.distances.table"
 
 Size = tuple[int, int]
 # How each library interpolates positions, where it is not as here (timm's way is ours). Hugging
@@ -65,6 +66,8 @@ def refit(old: Config, new: Config, state: Mapping[str, Tensor], library: str | 
         if POSITIONS in state:  # else formulas, or none
             extra, curve = POOLS[old.pool].extra, CURVES.get(library or "", ANTIALIASED)
             fitted[POSITIONS] = resize_grid(state[POSITIONS], old.grid, new.grid, extra, curve)
+        if DISTANCES in state:
+            fitted[DISTANCES] = resize_bias(state[DISTANCES], old.grid, new.grid)
         return fitted
     stages: Iterable[tuple[Size, Size]] = ()
     if isinstance(old, SwinConfig) and isinstance(new, SwinConfig):

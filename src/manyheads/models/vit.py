@@ -27,12 +27,13 @@ from manyheads.nn.pool import (
     TwoTokens,
 )
 from manyheads.nn.positions import GridPositions, NoGridPositions, SinusoidalGridPositions
+from manyheads.nn.relative import RelativeGridPositions
 from manyheads.nn.stack import Encoder
 
 Pool = Literal["class", "mean", "patch-mean", "sequence", "attention", "distilled"]
 PoolNorm = Literal["before", "after"]
 Patches = Literal["linear", "conv"]
-Positions = Literal["learned", "sinusoidal-2d", "none"]
+Positions = Literal["learned", "sinusoidal-2d", "relative", "none"]
 Attention = Literal["softmax", "linear"]
 
 POOLS: dict[Pool, type[ClassToken] | type[MeanPool]] = {
@@ -47,11 +48,10 @@ PATCHES: dict[Patches, type[LinearPatches] | type[ConvPatches]] = {
     "linear": LinearPatches,
     "conv": ConvPatches,
 }
-POSITIONS: dict[
-    Positions, type[GridPositions] | type[SinusoidalGridPositions] | type[NoGridPositions]
-] = {
+POSITIONS: dict[Positions, type[NoGridPositions]] = {
     "learned": GridPositions,
     "sinusoidal-2d": SinusoidalGridPositions,
+    "relative": RelativeGridPositions,
     "none": NoGridPositions,
 }
 ATTENTIONS: dict[Attention, type[MultiHeadAttention]] = {
@@ -100,6 +100,11 @@ class VitConfig:
                 f"attention_dropout is {self.attention_dropout}, but linear attention forms no map "
                 "of which values could be dropped: leave it 0."
             )
+        if self.attention == "linear" and self.positions == "relative":
+            raise UsageError(
+                "Relative positions are added to the scores of attention, and linear attention "
+                'forms none: choose positions = "learned" or "sinusoidal-2d".'
+            )
         if self.patch < 1:
             raise UsageError(f"The patch size is {self.patch}: it must be at least 1.")
         if self.height % self.patch or self.width % self.patch:
@@ -123,7 +128,11 @@ class Vit(nn.Module):
         self.patches = self.embedding(config)
         self.pool = POOLS[config.pool](config.dim, config.heads)
         self.positions = POSITIONS[config.positions](
-            config.grid, self.pool.extra, config.dim, std=config.position_std
+            config.grid,
+            self.pool.extra,
+            config.dim,
+            std=config.position_std,
+            heads=config.heads,
         )
         self.dropout = Dropout(config.dropout)
         blocks = [
@@ -185,7 +194,14 @@ class Vit(nn.Module):
         begin(images)
         grid = self.grid(images.shape[2], images.shape[3])
         x = self.pool.prepend(self.patches(images))
-        return self.encoder(self.dropout(self.positions(x, grid)))
+        return self.encode(x, grid)
+
+    def encode(
+        self, x: Float[Tensor, "batch token dim"], grid: tuple[int, int]
+    ) -> Float[Tensor, "batch token dim"]:
+        """Say where tokens stand, then let them see each other."""
+        x = self.dropout(self.positions(x, grid))
+        return self.encoder(x, bias=self.positions.bias(grid))
 
     def embedding(self, config: VitConfig) -> nn.Module:
         """Build what makes tokens of images."""

@@ -30,11 +30,14 @@ class EncoderBlock(AttentionBlock):
         self.around_feedforward = residual()
 
     def forward(
-        self, x: Float[Tensor, "batch token dim"], mask: Bool[Tensor, "..."] | None = None
+        self,
+        x: Float[Tensor, "batch token dim"],
+        mask: Bool[Tensor, "..."] | None = None,
+        bias: Float[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "batch token dim"]:
         """Mix tokens, then transform each."""
         keep_tokens(x)
-        x = self.around_attention(x, lambda y: self.attention(y, mask))
+        x = self.around_attention(x, lambda y: self.attention(y, mask, bias))
         return self.around_feedforward(x, self.feedforward)
 
     def read(

@@ -93,16 +93,41 @@ class NoPositions(nn.Module):
         return x
 
 
-class GridPositions(nn.Module):
-    """Learned vectors for a grid of patches behind `extra` tokens without a place (ViT, 3.1).
+class NoGridPositions(nn.Module):
+    """Add nothing: the patches are a set.
+
+    Other kinds add something to the tokens (`forward`) or to the scores of every attention
+    (`bias`). All are made for a grid of patches behind `extra` tokens without a place.
+    """
+
+    def __init__(
+        self, grid: tuple[int, int], extra: int, dim: int, *, std: float, heads: int = 1
+    ) -> None:
+        super().__init__()
+        self.grid = grid
+        self.extra = extra
+
+    def forward(
+        self, x: Float[Tensor, "batch token dim"], grid: tuple[int, int]
+    ) -> Float[Tensor, "batch token dim"]:
+        """Add the positions of a grid of this many rows and columns to the tokens of x."""
+        return x
+
+    def bias(self, grid: tuple[int, int]) -> Float[Tensor, "1 head token token"] | None:
+        """Give what is added to the scores, if anything is."""
+        return None
+
+
+class GridPositions(NoGridPositions):
+    """Learned vectors for the patches and the extra tokens (ViT, section 3.1).
 
     The table is 1-D, (extra + rows * columns, dim); an image of another size gets it interpolated.
     """
 
-    def __init__(self, grid: tuple[int, int], extra: int, dim: int, *, std: float) -> None:
-        super().__init__()
-        self.grid = grid
-        self.extra = extra
+    def __init__(
+        self, grid: tuple[int, int], extra: int, dim: int, *, std: float, heads: int = 1
+    ) -> None:
+        super().__init__(grid, extra, dim, std=std)
         self.table = nn.Parameter(torch.empty(extra + grid[0] * grid[1], dim))
         nn.init.normal_(self.table, std=std)
 
@@ -113,7 +138,7 @@ class GridPositions(nn.Module):
         return x + resize_grid(self.table, self.grid, grid, self.extra)
 
 
-class SinusoidalGridPositions(nn.Module):
+class SinusoidalGridPositions(NoGridPositions):
     """Fixed sinusoids for a grid: the first half of a vector tells the row, the second the column.
 
     In any size, because the table is a formula; tokens without a place get nothing added. As the
@@ -122,15 +147,15 @@ class SinusoidalGridPositions(nn.Module):
 
     table: Tensor
 
-    def __init__(self, grid: tuple[int, int], extra: int, dim: int, *, std: float) -> None:
-        super().__init__()
+    def __init__(
+        self, grid: tuple[int, int], extra: int, dim: int, *, std: float, heads: int = 1
+    ) -> None:
+        super().__init__(grid, extra, dim, std=std)
         if dim % 2:
             raise UsageError(
                 f"2-D sinusoids give half of a vector to the rows, and dim {dim} is odd: choose an "
                 "even one."
             )
-        self.grid = grid
-        self.extra = extra
         self.register_buffer("table", grid_sinusoids(grid, extra, dim), persistent=False)
 
     def forward(
@@ -147,19 +172,6 @@ def grid_sinusoids(grid: tuple[int, int], extra: int, dim: int) -> Float[Tensor,
     rows, columns = (sinusoids(length, dim // 2) for length in grid)
     table = torch.cat((rows.repeat_interleave(grid[1], dim=0), columns.repeat(grid[0], 1)), dim=1)
     return torch.cat((table.new_zeros(extra, dim), table))
-
-
-class NoGridPositions(nn.Module):
-    """Add nothing: the patches are a set."""
-
-    def __init__(self, grid: tuple[int, int], extra: int, dim: int, *, std: float) -> None:
-        super().__init__()
-
-    def forward(
-        self, x: Float[Tensor, "batch token dim"], grid: tuple[int, int]
-    ) -> Float[Tensor, "batch token dim"]:
-        """Return x."""
-        return x
 
 
 # torch's way of interpolation that suits making a grid smaller as well; timm's too.

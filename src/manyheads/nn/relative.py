@@ -1,10 +1,11 @@
 """Relative positions on a grid: a learned bias for each distance between query and key."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from manyheads.nn.positions import resize_grid
+from manyheads.nn.positions import NoGridPositions, resize_grid
 
 Grid = tuple[int, int]
 
@@ -32,6 +33,22 @@ class RelativeBias(nn.Module):
         table: Tensor = self.table if same else resize_bias(self.table, self.grid, grid)
         index = (self.index if same else distances(grid)).to(table.device)
         return table[index].permute(2, 0, 1).unsqueeze(0)  # query key head -> 1 head query key
+
+
+class RelativeGridPositions(NoGridPositions):
+    """Where patches stand to each other, as the bias of every layer (ViT, appendix D.4).
+
+    The layers share one table, as in T5 (Raffel et al. 2020, section 2.1). Extra tokens stand
+    nowhere: to and from them the bias is 0.
+    """
+
+    def __init__(self, grid: Grid, extra: int, dim: int, *, std: float, heads: int = 1) -> None:
+        super().__init__(grid, extra, dim, std=std)
+        self.distances = RelativeBias(grid, heads)
+
+    def bias(self, grid: Grid) -> Float[Tensor, "1 head token token"]:
+        """Give the bias for a grid, with rows and columns of zeros for extra tokens in front."""
+        return F.pad(self.distances(grid), (self.extra, 0, self.extra, 0))
 
 
 def spans(grid: Grid) -> Grid:

@@ -22,11 +22,14 @@ class Encoder(nn.Module):
             block.attention.site = Site("encoder", layer, "self")
 
     def forward(
-        self, x: Float[Tensor, "batch token dim"], mask: Bool[Tensor, "..."] | None = None
+        self,
+        x: Float[Tensor, "batch token dim"],
+        mask: Bool[Tensor, "..."] | None = None,
+        bias: Float[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "batch token dim"]:
         """Give every token a vector that knows its context."""
         for block in self.blocks:
-            x = block(x, mask)
+            x = block(x, mask, bias)
         return self.norm(x)
 
     def read(

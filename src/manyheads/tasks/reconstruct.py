@@ -63,8 +63,7 @@ class Reconstructor(nn.Module):
         grid = images.shape[2] // size, images.shape[3] // size
         patches = vit.patches(images)
         patches = torch.where(masked[:, :, None], self.hidden.to(patches.dtype), patches)
-        x = vit.positions(vit.pool.prepend(patches), grid)
-        x = vit.encoder(vit.dropout(x))
+        x = vit.encode(vit.pool.prepend(patches), grid)
         return self.decoder(x[:, vit.pool.extra :])
 
 

@@ -45,6 +45,7 @@ KINDS: dict[str, tuple[Positions, float]] = {
     "learned 1-D, std 0.02": ("learned", 0.02),
     "learned 1-D, std 0.5": ("learned", 0.5),
     "2-D sinusoids": ("sinusoidal-2d", 0.0),
+    "relative": ("relative", 0.0),
 }
 PAPER = "learned 1-D, std 0.02"
 
