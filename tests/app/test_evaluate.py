@@ -64,6 +64,7 @@ def test_pictures(classify: Classifier) -> None:
     line = evaluate(classify)
     assert (line["metric"], line["pictures"]) == ("accuracy", 8)
     assert set(line["all"]) == {"accuracy", "ece", "loss"}
+    assert line["data"] == "8 pictures of halves"  # held out of what the recipe names
     # The two splits together are all pictures: count by hand what the model gets right.
     right = [classify(half(number % 2, number)) == CLASSES[number % 2] for number in range(40)]
     train = evaluate(classify, split="train")

@@ -269,12 +269,20 @@ def heading(
             "validation. If that is so now, say --final; to choose, use --split valid."
         )
     return {
-        "data": getattr(named, split, None) or origin if data is None else data,
+        "data": (_name(named, split) or origin) if data is None else data,
         "split": split if data is None else None,
         "registered": [entry.name for entry in known],
         "sha256": list(hashes),
         "final": test,
     }
+
+
+def _name(named: object, split: str) -> str | None:
+    """Look up what a [data] table calls a split; held-out pictures have no name of their own."""
+    name: str | None = getattr(named, split, None)
+    if name is None and split == "valid" and isinstance(named, PictureData):
+        return f"{named.hold_out:,} pictures of {named.train}"
+    return name
 
 
 def scored(scores: Mapping[str, Score]) -> dict[str, Any]:
