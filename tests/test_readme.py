@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from manyheads.app.paths import find_recipe
 from manyheads.app.recipe import read_recipe
@@ -46,6 +47,7 @@ def test_a_command_answers(call: list[str], tmp_path: Path) -> None:
     picture = tmp_path / "docs" / "images" / "seven.png"
     picture.parent.mkdir(parents=True)
     shutil.copyfile(ROOT / "docs" / "images" / "seven.png", picture)
+    Image.new("RGB", (60, 40), "skyblue").save(tmp_path / "photo.jpg")  # the reader's own
     done = subprocess.run(
         [sys.executable, "-m", "manyheads", *call],
         cwd=tmp_path,
