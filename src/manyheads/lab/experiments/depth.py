@@ -61,8 +61,8 @@ ARRANGEMENTS: dict[str, tuple[Norm, type[NoResidual] | None, float]] = {
     "neither": ("post", Bare, 0.2),
     "norm alone": ("post", NoResidual, 0.2),
     "post-norm": ("post", None, 0.0),
-    "post-norm, warm-up": ("post", None, 0.2),
     "pre-norm": ("pre", None, 0.0),
+    "post-norm, warm-up": ("post", None, 0.2),  # last: before training it is post-norm
 }
 
 
