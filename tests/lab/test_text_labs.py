@@ -273,9 +273,9 @@ def test_the_sentence_of_positions_follows_its_numbers() -> None:
     found = {"none": [{"6": 30.0, "12": 29.0}], "rotary": [{"6": 90.0, "12": 40.0}]}
     text = positions.conclude([6.3, 9.0], pairs, found, size)
     assert "turn fastest" in text
-    assert "same set of vectors for none;" in text
-    assert "fall by more than 5 points: rotary (90% → 40%)" in text
-    assert "these do not: none (30% → 29%)." in text
+    assert 'same set of vectors with "none";' in text
+    assert 'fall by more than 5 points with "rotary" (90% → 40%)' in text
+    assert 'and not with "none" (30% → 29%).' in text
     assert "not fastest" in positions.conclude([9.0, 6.3], pairs, found, size)
 
 

@@ -209,16 +209,17 @@ def conclude(
     falls = [name for name in found if name not in keeps]
 
     def listed(names: list[str]) -> str:
-        return "; ".join(
-            f"{name} ({number(at(name, near))}% → {number(at(name, far))}%)" for name in names
-        )
+        shares = (f"{number(at(name, near))}% → {number(at(name, far))}%" for name in names)
+        told = [f'"{name}" ({share})' for name, share in zip(names, shares, strict=True)]
+        return "; ".join(told) or "no kind"
 
+    alike = " and ".join(f'"{name}"' for name in blind) or "no kind"
     return (
         f"The first dimensions turn {'fastest' if rises else 'not fastest'} (wavelength "
         f"{number(waves[0])}, the last {number(waves[-1])}); the two sentences with 'not' are the "
-        f"same set of vectors for {', '.join(blind) or 'no model'}; and from {near} tokens, the "
-        f"longest in training, to {far}, these fall by more than 5 points: "
-        f"{listed(falls) or 'none'}; and these do not: {listed(keeps) or 'none'}."
+        f"same set of vectors with {alike}; from {near} tokens, the longest in training, to {far}, "
+        f"right answers fall by more than 5 points with {listed(falls)}"
+        f"{f', and not with {listed(keeps)}' if keeps else ''}."
     )
 
 
