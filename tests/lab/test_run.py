@@ -9,7 +9,7 @@ import pytest
 from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.lab.bench import Bench, Measured, Scale
 from manyheads.lab.catalogue import CATALOGUE, entry
-from manyheads.lab.findings import interval, verdict
+from manyheads.lab.findings import interval, leader, more, verdict
 from manyheads.lab.page import cell
 from manyheads.lab.run import RESULT, read, run_lab
 from manyheads.lens.panels import Curve, Interval, Table, number
@@ -82,12 +82,28 @@ def test_interval() -> None:
     assert interval([5.0]) == Interval(5.0)
 
 
+@pytest.mark.parametrize(("seeds", "quantile"), [(12, 2.201), (31, 2.042), (121, 1.980)])
+def test_interval_of_many_seeds(seeds: int, quantile: float) -> None:
+    """Quantiles of Student's t from a printed table."""
+    values = [1.0, -1.0] * (seeds // 2) + [0.0] * (seeds % 2)
+    deviation = (2 * (seeds // 2) / (seeds - 1)) ** 0.5
+    assert interval(values).high == pytest.approx(quantile * deviation / seeds**0.5, rel=0.005)
+
+
 def test_verdict() -> None:
     """In pairs: a difference that every seed shows counts, however far seeds lie apart."""
     assert verdict([1.0, 11.0, 21.0], [0.0, 10.1, 19.9]) == 1
     assert verdict([0.0, 10.1, 19.9], [1.0, 11.0, 21.0]) == -1
     assert verdict([1.0, 9.0, 5.0], [2.0, 3.0, 6.0]) == 0
     assert verdict([1.0], [0.5]) == 1  # one seed: the sign has to do
+
+
+def test_words_for_verdicts() -> None:
+    assert more([2.0, 3.0], [1.0, 2.0]) == "more"
+    assert more([1.0, 2.0], [2.0, 3.0]) == "less"
+    assert more([1.0, 9.0], [2.0, 3.0]) == "not surely more"
+    assert leader({"a": [5.0, 6.0], "b": [1.0, 2.0], "c": [4.0, 5.0]}) == "a"
+    assert leader({"a": [5.0, 9.0], "b": [6.0, 6.0]}) == "a (not surely more than b)"
 
 
 @pytest.mark.parametrize(

@@ -302,14 +302,22 @@ def test_the_sentence_of_heads_follows_its_numbers() -> None:
         "difference": 0.0,
         "one head": 1.0,
         heads.FULL: {"parameters": 80},
+        heads.PAPER: {"seconds": 3.0},
         heads.PACKED: {"parameters": 10, "seconds": 2.0},
     }
     more = {1: [{"accuracy": 40.0, "exact": 9.0}], 4: [{"accuracy": 70.0, "exact": 8.0}]}
-    text = heads.conclude(counted, more, more, heads.SIZES["smoke"])
+    size = heads.SIZES["smoke"]
+    text = heads.conclude(counted, more, more, size)
     assert "8 times the weights" in text
-    assert "2 times the time of one head" in text
-    assert "right 40% with one head and 70% with 4" in text
-    assert "right 9% with one head, and no number of heads is surely better" in text
+    assert "3 and 2 times the time of one head" in text
+    assert "right 40% with one head, and surely more with 4 (at the most 70%, with 4)" in text
+    assert "9% with one head, and surely more with no other number (at the most 9%" in text
+    seeds = [
+        [{"accuracy": a, "exact": a} for a in each]
+        for each in ((40.0, 41.0), (50.0, 51.0), (30.0, 80.0))
+    ]
+    text = heads.conclude(counted, found := dict(zip((1, 2, 4), seeds, strict=True)), found, size)
+    assert "surely more with 2 (at the most 55%, with 4)" in text
 
 
 # --- depth --------------------------------------------------------------------------------------
@@ -397,7 +405,31 @@ def test_the_sentence_of_length_follows_its_numbers() -> None:
     # The smoke size has learned texts of 3 symbols: 2 is the longest of these that is measured.
     text = length.conclude(textbook, size)
     assert "attention does not surely bring more" in text
-    assert "LSTM with attention keeps most (90%)" in text
+    assert "90% (LSTM with attention), 80% (Transformer); most keeps LSTM with attention." in text
+
+
+def test_the_sentence_of_recall_follows_its_numbers() -> None:
+    size = recall.SIZES["smoke"]  # 3 symbols: halfway between guessing and always is 66.7%
+
+    def made(*right: float) -> list[dict[str, dict[str, float]]]:
+        return [
+            {
+                str(distance): {"accuracy": each, "gradient at first": 0.5**distance}
+                for distance, each in zip(size.distances, right, strict=True)
+            }
+        ]
+
+    assert recall.reach(made(100, 66), size.distances, 100 / 3) == 1
+    assert recall.reach(made(100, 67), size.distances, 100 / 3) == 4
+    assert recall.reach(made(33, 33), size.distances, 100 / 3) == 0
+    text = recall.conclude(
+        {"RNN": made(100, 90), "attention": made(100, 100)},
+        {"RNN": made(100, 40), "attention": made(100, 100)},
+        size,
+    )
+    assert "one distance alone, of 4 symbols, models remember at the most: RNN over none" in text
+    assert "all distances from 1 to 4 together: RNN over 4, attention over 4" in text
+    assert "over 4 symbols is 0.125 (RNN)" in text
 
 
 def test_steps_in_a_row() -> None:

@@ -12,6 +12,14 @@ def test_saved_bytes() -> None:
     assert saved_bytes(lambda: x.sqrt() + x * x) == 80
 
 
+def test_weights_are_not_what_a_forward_pass_costs() -> None:
+    """5 rows of 3 numbers are kept for the weights' gradient; the weights are there anyway."""
+    layer = torch.nn.Linear(3, 7)
+    x = torch.rand(5, 3, requires_grad=True)
+    assert saved_bytes(lambda: layer(x)) == 4 * (5 * 3 + 7 * 3)
+    assert saved_bytes(lambda: layer(x), layer.parameters()) == 4 * 5 * 3
+
+
 def test_best_of() -> None:
     """In turns, one round more to warm up."""
     order: list[str] = []

@@ -10,7 +10,8 @@ from manyheads.lens.panels import Curve, Interval, Panel, Table
 
 SCHEMA = "manyheads-lab/1"
 
-# Two-sided 95% quantiles of Student's t by degrees of freedom; beyond, the normal one is near.
+# Two-sided 95% quantiles of Student's t by degrees of freedom; beyond, the expansion around the
+# normal one serves (Abramowitz & Stegun 1964, 26.7.5).
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 
 
@@ -19,7 +20,8 @@ def interval(values: Sequence[float]) -> Interval:
     mean = statistics.fmean(values)
     if len(values) < 2:
         return Interval(mean)
-    quantile = _T[len(values) - 2] if len(values) - 2 < len(_T) else 1.96
+    freedom = len(values) - 1
+    quantile = _T[freedom - 1] if freedom <= len(_T) else 1.96 + 2.37 / freedom + 2.82 / freedom**2
     half = quantile * statistics.stdev(values) / math.sqrt(len(values))
     return Interval(mean, mean - half, mean + half)
 
@@ -34,6 +36,18 @@ def verdict(a: Sequence[float], b: Sequence[float]) -> int:
     low = found.mean if found.low is None else found.low
     high = found.mean if found.high is None else found.high
     return 1 if low > 0 else -1 if high < 0 else 0
+
+
+def more(a: Sequence[float], b: Sequence[float]) -> str:
+    """Write the verdict, as "more", "less" or "not surely more"."""
+    return {1: "more", -1: "less", 0: "not surely more"}[verdict(a, b)]
+
+
+def leader(found: Mapping[str, Sequence[float]]) -> str:
+    """Name the greatest mean, and the second where it is not surely less."""
+    first, second = sorted(found, key=lambda name: -statistics.fmean(found[name]))[:2]
+    sure = verdict(found[first], found[second]) > 0
+    return first if sure else f"{first} (not surely more than {second})"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Learned:
 
     @property
     def loss(self) -> float:
-        """The training loss at the end, a mean over the last lines of the log."""
+        """The last training loss of the log: a mean since the line before."""
         losses = [line["loss"] for line in self.lines if "loss" in line]
         return losses[-1]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,6 +15,23 @@ from manyheads.tasks.translate import EvaluateConfig, TranslateTask, TranslateTr
 
 FIRST = UNKNOWN + 1  # the token of symbol 0, behind the special ones
 BATCH = 8192  # tokens, when measuring
+
+C = TypeVar("C", TokenTrainConfig, TranslateTrainConfig)
+
+
+def training(
+    kind: type[C], steps: int, max_tokens: int, rate: float, *, warmup: int | None = None
+) -> C:
+    """How models of symbols are trained: a tenth of warm-up, and validation at the end alone."""
+    return kind(
+        steps=steps,
+        max_tokens=max_tokens,
+        learning_rate=rate,
+        warmup=max(steps // 10, 1) if warmup is None else warmup,
+        validate_every=steps,
+        save_every=steps,
+        log_every=max(steps // 10, 1),
+    )
 
 
 class Symbols:
@@ -87,12 +105,6 @@ class Asked(Examples):
     def example(self, index: int, epoch: int) -> tuple[list[int], list[int]]:
         """Give the tokens and the answers."""
         return list(self.sequences[index]), list(self.wanted[index])
-
-    @property
-    def accuracy_of_guessing(self) -> float:
-        """What always giving the most frequent answer would reach, in percent."""
-        answers = [each for row in self.wanted for each in row if each != NOTHING]
-        return 100 * int(np.bincount(answers).max()) / len(answers)
 
 
 def asking(train: Asked, valid: Asked, config: TokenTrainConfig, *, seed: int) -> TokenTask:

@@ -1,7 +1,7 @@
 """Fair times on a machine that may be busy: contenders take turns, and the best round counts."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import torch
 
@@ -23,10 +23,11 @@ def best_of(rounds: int, work: Mapping[str, Callable[[], object]]) -> dict[str, 
     return {name: min(times[1:]) for name, times in seconds.items()}
 
 
-def saved_bytes(forward: Callable[[], object]) -> int:
+def saved_bytes(forward: Callable[[], object], weights: Iterable[torch.Tensor] = ()) -> int:
     """Count the bytes that a forward pass keeps for its gradients, each storage once.
 
-    That is the memory that grows with the input; it does not depend on the machine.
+    Weights are kept too, but they are there without it: what is counted is the memory that grows
+    with the input. It does not depend on the machine.
     """
     storages: dict[int, int] = {}
 
@@ -39,4 +40,5 @@ def saved_bytes(forward: Callable[[], object]) -> int:
     alive: list[torch.Tensor] = []
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         forward()
-    return sum(storages.values())
+    known = {weight.untyped_storage().data_ptr() for weight in weights}
+    return sum(size for place, size in storages.items() if place not in known)

@@ -37,14 +37,10 @@ def unbiased_cka(x: Float[Tensor, "example ..."], y: Float[Tensor, "example ..."
     return _alignment(*(_centred_beside_diagonal(_gram(each)) for each in (x, y)))
 
 
-def likeness(layers: Sequence[Tensor]) -> list[list[float]]:
-    """CKA of every two layers."""
-    return _table([_gram(each) for each in layers])
-
-
 def unbiased_likeness(layers: Sequence[Tensor]) -> list[list[float]]:
     """Unbiased CKA of every two layers."""
-    return _table([_centred_beside_diagonal(_gram(each)) for each in layers])
+    grams = [_centred_beside_diagonal(_gram(each)) for each in layers]
+    return [[_alignment(a, b) for b in grams] for a in grams]
 
 
 def likeness_figures(layers: Sequence[LayerState]) -> list[Figure]:
@@ -101,10 +97,6 @@ def on_one_grid(
 
 def _short(state: LayerState, pictures: bool) -> str:
     return state.name if pictures else state.name.removeprefix(f"{state.stack} ")
-
-
-def _table(grams: Sequence[Tensor]) -> list[list[float]]:
-    return [[_alignment(a, b) for b in grams] for a in grams]
 
 
 def _gram(x: Tensor) -> Float[Tensor, "example example"]:

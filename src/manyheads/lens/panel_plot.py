@@ -181,6 +181,8 @@ class _Pen:
         room = 0.2 * (limits[1] - limits[0]) if bands and not panel.log_y else 0.0
         for place, curve in enumerate(panel.curves):
             _band(axes, curve, IDENTITY[place % len(IDENTITY)])
+        if not panel.log_y:  # differences below a percent are not blown up to the whole panel
+            room = max(room, (max(map(abs, limits)) / 50 - (limits[1] - limits[0])) / 2)
         axes.set_ylim(limits[0] - room, limits[1] + room)
         axes.grid(color=LINE, linewidth=0.5)
         axes.set_axisbelow(True)

@@ -74,7 +74,8 @@ def rank_and_condition(matrix: Tensor) -> tuple[int, float]:
     """Numerical rank in float32, as models compute, and the largest over the least singular value.
 
     A singular value counts if it is above the largest times the machine's epsilon times the size,
-    as numpy's matrix_rank has it. The condition number is infinite where the rank is not full.
+    as numpy's matrix_rank has it. Where the rank is not full the condition number, which would be
+    infinite, is what float64's rounding leaves of the least singular value.
     """
     values = torch.linalg.svdvals(matrix)
     least = values[0] * max(matrix.shape) * torch.finfo(torch.float32).eps

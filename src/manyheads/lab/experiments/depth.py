@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Findings, interval
+from manyheads.lab.findings import Findings, interval, leader
 from manyheads.lab.learn import fresh, learn
-from manyheads.lab.symbols import BATCH, FIRST, Asked, asking, looking_back
+from manyheads.lab.symbols import BATCH, FIRST, Asked, asking, looking_back, training
 from manyheads.lens.panels import Curve, Lines, Table, number
 from manyheads.models.parts import Norm
 from manyheads.models.tagger import AttentiveContext, EncoderTaggerConfig, Tagger
@@ -114,14 +114,8 @@ def gradients(model: Tagger, texts: Asked) -> list[float]:
 def measure(name: str, depth: int, size: Size, seed: int) -> Measured:
     """Look at the gradients of an untrained stack, then train it."""
     norm, part, warm = ARRANGEMENTS[name]
-    config = TokenTrainConfig(
-        steps=size.steps,
-        max_tokens=size.max_tokens,
-        learning_rate=2e-3,
-        warmup=round(warm * size.steps),
-        validate_every=size.steps,
-        save_every=size.steps,
-        log_every=max(size.steps // 10, 1),
+    config = training(
+        TokenTrainConfig, size.steps, size.max_tokens, 2e-3, warmup=round(warm * size.steps)
     )
     draw = partial(looking_back, [size.length], symbols=size.symbols, back=[size.back], seed=seed)
     train, valid = draw(count=size.train, name="train"), draw(count=128, name="valid")
@@ -138,21 +132,18 @@ def measure(name: str, depth: int, size: Size, seed: int) -> Measured:
 def conclude(found: dict[str, dict[int, list[Measured]]]) -> str:
     """Say how the gradient changes from top to bottom of the deepest, and what learns."""
     deep = max(found["pre-norm"])
-    fades = {
-        name: interval([f["gradients"][0] / f["gradients"][-1] for f in each[deep]]).mean
+    lowest = {
+        name: interval([f["gradients"][0] for f in each[deep]]).mean
         for name, each in found.items()
-        if name != "post-norm, warm-up"
+        if name != "post-norm, warm-up"  # before training the same as without
     }
-    learned = {
-        name: interval([f["accuracy"] for f in each[deep]]).mean for name, each in found.items()
-    }
-    best = max(learned, key=learned.__getitem__)
+    learned = {name: [f["accuracy"] for f in each[deep]] for name, each in found.items()}
     return (
-        f"In {deep} layers before training, the lowest layer's gradient is "
-        + ", ".join(f"{number(share)} ({name})" for name, share in fades.items())
-        + " times the top layer's; after equally many updates such a stack is right in "
-        + ", ".join(f"{number(value)}% ({name})" for name, value in learned.items())
-        + f" of the answers, so {best} learns most at this depth."
+        f"In {deep} layers before training, the gradient that reaches the lowest layer is "
+        + ", ".join(f"{number(norm)} ({name})" for name, norm in lowest.items())
+        + "; after equally many updates such a stack is right in "
+        + ", ".join(f"{number(interval(right).mean)}% ({name})" for name, right in learned.items())
+        + f" of the answers, most often with {leader(learned)}."
     )
 
 
@@ -179,17 +170,19 @@ def run(bench: Bench) -> Findings:
                     for name, each in found.items()
                 ],
             ),
-            Table(
-                "Gradient of the lowest layer / of the top layer, before training",
-                ["arrangement", *map(str, size.depths)],
-                [
-                    [name]
-                    + [
-                        interval([f["gradients"][0] / f["gradients"][-1] for f in each[d]])
-                        for d in size.depths
-                    ]
-                    for name, each in found.items()
-                ],
+            *(
+                Table(
+                    f"Gradient of the {where} layer, before training",
+                    ["arrangement", *map(str, size.depths)],
+                    [
+                        [
+                            name,
+                            *(interval([f["gradients"][n] for f in each[d]]) for d in size.depths),
+                        ]
+                        for name, each in found.items()
+                    ],
+                )
+                for where, n in (("lowest", 0), ("top", -1))
             ),
         ],
         [

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Findings, interval, verdict
+from manyheads.lab.findings import Findings, interval, more
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.pictures import (
     accuracy,
@@ -22,7 +22,7 @@ from manyheads.lab.pictures import (
     training,
 )
 from manyheads.lens.distance import distances_by_layer
-from manyheads.lens.likeness import likeness
+from manyheads.lens.likeness import unbiased_likeness
 from manyheads.lens.panels import Curve, Heat, Lines, Table, number
 from manyheads.lens.probe import probe
 from manyheads.lens.receptive import layers_needed, receptive_field, seen
@@ -154,7 +154,7 @@ def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     found["accuracy"] = accuracy(model, pictures, labels)
     if isinstance(model, Vit):
         found["distance"] = distances_by_layer(model, few)
-    found["likeness"] = likeness(compared(model, few))
+    found["likeness"] = unbiased_likeness(compared(model, few))
     known, classes = tensors(some(train, size.probed, 0))
     knows = [pooled(each) for each in compared(model, known)]
     asked = [pooled(each) for each in compared(model, pictures)]
@@ -181,12 +181,10 @@ def conclude(found: dict[str, list[Measured]], reached: list[int], needed: int) 
     first = interval([sum(f["distance"][0]) / len(f["distance"][0]) for f in found["ViT"]]).mean
     widest = interval([max(f["distance"][0]) for f in found["ViT"]]).mean
     alike = {kind: [uniform(f["likeness"]) for f in each] for kind, each in found.items()}
-    sign = verdict(alike["ViT"], alike["ResNet"])
-    word = {1: "more", -1: "less", 0: "not surely more"}[sign]
+    word = more(alike["ViT"], alike["ResNet"])
     means = {kind: interval(values).mean for kind, values in alike.items()}
     probes = {
-        kind: [interval([f["probe"][n] for f in each]).mean for n in (0, -1)]
-        for kind, each in found.items()
+        kind: [[f["probe"][n] for f in each] for n in (0, -1)] for kind, each in found.items()
     }
     return (
         f"32 pixels need {needed} convolutions of 3 x 3, where slides say more than {SAID} "
@@ -194,11 +192,13 @@ def conclude(found: dict[str, list[Measured]], reached: list[int], needed: int) 
         f"looks {number(first)} pixels far in the mean, its widest head {number(widest)}, the "
         f"ResNet's first sees {reached[0]} pixels and its last block {reached[-1]}; the ViT's "
         f"layers are {word} alike than the ResNet's (mean CKA {number(means['ViT'])} against "
-        f"{number(means['ResNet'])}); and a linear probe rises from "
-        + " and from ".join(
-            f"{number(a)}% to {number(b)}% ({kind})" for kind, (a, b) in probes.items()
+        f"{number(means['ResNet'])}); and a linear probe is right "
+        + " and ".join(
+            f"{more(last, first)} often behind the last layer of the {kind} than behind the first "
+            f"({number(interval(last).mean)}% against {number(interval(first).mean)}%)"
+            for kind, (first, last) in probes.items()
         )
-        + " from the first layer to the last."
+        + "."
     )
 
 
@@ -256,7 +256,7 @@ def run(bench: Bench) -> Findings:
                 [
                     "model",
                     "right, %",
-                    "mean CKA of two layers",
+                    "mean unbiased CKA of two layers",
                     "probe, first layer",
                     "probe, last",
                 ],
@@ -296,7 +296,7 @@ def run(bench: Bench) -> Findings:
             ),
             *(
                 Heat(
-                    f"CKA of layers, {kind}",
+                    f"Unbiased CKA of layers, {kind}",
                     "layer",
                     "layer",
                     mean_of([f["likeness"] for f in each]),
@@ -320,7 +320,8 @@ LAB = Lab(
         "A small ViT and a ResNet learn CIFAR-10 under the same trainer. Attention distance is the "
         "distance between the middles of query and key patch, weighted by attention (ViT paper, "
         "figure 7), over held-out pictures, before and after training. CKA is linear, of whole "
-        "feature maps; the probe is a least-squares classifier on their means over places."
+        "feature maps, without the bias of few pictures in many dimensions (Nguyen et al. 2021); "
+        "the probe is a least-squares classifier on their means over places."
     ),
     limits=(
         "Pictures of 32 pixels in 8 x 8 patches leave little room for near and far, and a few "

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Findings, interval, verdict
+from manyheads.lab.findings import Findings, interval, more
 from manyheads.lab.learn import fresh, learn
-from manyheads.lab.symbols import BATCH, FIRST, asking, keeping
+from manyheads.lab.symbols import BATCH, FIRST, asking, keeping, training
 from manyheads.lens.panels import Bars, Heat, Table, number
 from manyheads.models.tagger import RecurrentTaggerConfig
 from manyheads.nn.recurrent import RecurrentRecord
@@ -39,7 +39,6 @@ SIZES: dict[Scale, Size] = {
     "quick": Size(steps=150, distance=6, texts=64, train=3000),
     "smoke": Size(steps=2, distance=3, texts=4, train=20, symbols=3, hidden=4, max_tokens=64),
 }
-BEFORE = 4  # symbols of noise in front of the mark
 
 
 def places(tokens: Tensor, symbols: int) -> dict[str, Tensor]:
@@ -59,15 +58,7 @@ def places(tokens: Tensor, symbols: int) -> dict[str, Tensor]:
 
 def measure(size: Size, seed: int) -> Measured:
     """Train an LSTM to keep a symbol, and read its gates."""
-    config = TokenTrainConfig(
-        steps=size.steps,
-        max_tokens=size.max_tokens,
-        learning_rate=5e-3,
-        warmup=max(size.steps // 10, 1),
-        validate_every=size.steps,
-        save_every=size.steps,
-        log_every=max(size.steps // 10, 1),
-    )
+    config = training(TokenTrainConfig, size.steps, size.max_tokens, 5e-3)
     train = keeping(range(1, size.distance + 1), size.train, size.symbols, seed=seed, name="train")
     texts = keeping([size.distance], size.texts, size.symbols, seed=seed, name="gates")
     model = fresh(
@@ -124,8 +115,7 @@ def conclude(found: list[Measured], size: Size) -> str:
         return [each[what][place] for each in found]
 
     def word(what: str, a: str, b: str) -> str:
-        sign = verdict(of(what, a), of(what, b))
-        return {1: "more", -1: "less", 0: "not surely more"}[sign]
+        return more(of(what, a), of(what, b))
 
     written = interval(
         [a / b for a, b in zip(of("written", "kept"), of("written", "noise after"), strict=True)]

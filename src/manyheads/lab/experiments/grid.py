@@ -6,7 +6,7 @@ from functools import partial
 import torch
 
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Findings, interval, verdict
+from manyheads.lab.findings import Findings, interval, more, verdict
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.pictures import accuracy, cifar, classifying, small_vit, some, tensors, training
 from manyheads.lens.panels import Bars, Heat, Table, number
@@ -89,17 +89,17 @@ def conclude(found: dict[str, list[Measured]]) -> str:
         return f"{number(interval(values).mean)}%"
 
     best = max(found, key=lambda kind: interval(of(kind)).mean)
-    word = {1: "more", -1: "less", 0: "not surely more"}
-    matter = verdict(of(best), of("none"))
-    sinusoids = verdict(of("2-D sinusoids"), of("none"))
+    changed = {1: "rises", -1: "falls", 0: "goes, not surely less,"}
+    disorder = changed[verdict(of(PAPER, "shuffled"), of(PAPER))]
     rows = [f["along"]["same row"] + f["along"]["same column"] for f in found[PAPER]]
     rest = [2 * f["along"]["neither"] for f in found[PAPER]]
     return (
         f"Without positions {percent(of('none'))} come out right, with the best kind ({best}) "
-        f"{percent(of(best))}, which is {word[matter]}; 2-D sinusoids bring {word[sinusoids]} than "
-        f"none ({percent(of('2-D sinusoids'))}); with its learned positions in another order that "
-        f"ViT falls to {percent(of(PAPER, 'shuffled'))} from {percent(of(PAPER))}; and learned "
-        f"positions of one row or column are {word[verdict(rows, rest)]} alike than others "
+        f"{percent(of(best))}, which is {more(of(best), of('none'))}; 2-D sinusoids bring "
+        f"{more(of('2-D sinusoids'), of('none'))} than none ({percent(of('2-D sinusoids'))}); with "
+        f'its positions in another order "{PAPER}" {disorder} from {percent(of(PAPER))} to '
+        f"{percent(of(PAPER, 'shuffled'))}; and its positions of one row or column are "
+        f"{more(rows, rest)} alike than others "
         f"(cosine {number(interval([r / 2 for r in rows]).mean)} against "
         f"{number(interval([r / 2 for r in rest]).mean)})."
     )

@@ -11,7 +11,7 @@ from torch import Tensor
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
 from manyheads.lab.findings import Findings, interval
 from manyheads.lab.learn import fresh, learn
-from manyheads.lab.symbols import BATCH, FIRST, asking, looking_back
+from manyheads.lab.symbols import BATCH, FIRST, asking, looking_back, training
 from manyheads.lens.panels import Cell, Curve, Lines, Table, number
 from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
 from manyheads.models.parts import TokenPositions
@@ -162,15 +162,7 @@ def config(kind: TokenPositions, causal: bool, *, symbols: int, dim: int, longes
 
 def measure(kind: TokenPositions, causal: bool, size: Size, seed: int) -> Measured:
     """Learn to name the token two places before, on short texts; then read longer ones."""
-    how = TokenTrainConfig(
-        steps=size.steps,
-        max_tokens=size.max_tokens,
-        learning_rate=3e-3,
-        warmup=max(size.steps // 10, 1),
-        validate_every=size.steps,
-        save_every=size.steps,
-        log_every=max(size.steps // 10, 1),
-    )
+    how = training(TokenTrainConfig, size.steps, size.max_tokens, 3e-3)
     lengths = range(size.back + 2, size.longest + 1)
     back = [size.back]
     train = looking_back(lengths, size.train, size.symbols, back, seed=seed, name="train")

@@ -116,7 +116,7 @@ def cost(side: int, size: Size) -> Measured:
         name: {
             "forward": read[name],
             "update": learned[name],
-            "kept": saved_bytes(partial(model, picture)),
+            "kept": saved_bytes(partial(model, picture), model.parameters()),
         }
         for name, model in built.items()
     }
@@ -269,9 +269,9 @@ LAB = Lab(
     method=(
         "Four small models with the same patches of 4 pixels (the ResNet has pixels) read one "
         "picture of growing size; times are the best of several rounds in turns. Memory is what a "
-        "forward pass keeps for its gradients, each storage once; the fused attention kernel never "
-        "holds the map of scores, which is counted apart. Then a ViT and a ResNet learn CIFAR-10 "
-        "under the same trainer; seconds are those of training alone."
+        "forward pass keeps for its gradients, each storage once and without the weights; the "
+        "fused attention kernel never holds the map of scores, which is counted apart. Then a ViT "
+        "and a ResNet learn CIFAR-10 under the same trainer; seconds are those of training alone."
     ),
     limits=(
         "Small widths, so that attention weighs more against the projections than in a large "

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manyheads.data.images import ImageSet
 from manyheads.lab.bench import Bench, Lab, Measured, Scale
-from manyheads.lab.findings import Findings, interval, verdict
+from manyheads.lab.findings import Findings, interval, leader, more
 from manyheads.lab.learn import fresh, learn
 from manyheads.lab.pictures import (
     COLOURS,
@@ -160,18 +160,17 @@ def conclude(found: dict[str, dict[int, list[Measured]]]) -> str:
         return f"{number(interval(of(arm, labels)).mean)}%"
 
     def word(a: str, b: str, labels: int) -> str:
-        sign = verdict(of(a, labels), of(b, labels))
-        return {1: "more", -1: "less", 0: "not surely more"}[sign]
+        return more(of(a, labels), of(b, labels))
 
-    best = max((arm for arm in ARMS if arm != SCRATCH), key=lambda arm: interval(of(arm, few)).mean)
+    best = leader({arm: of(arm, few) for arm in ARMS if arm != SCRATCH})
     return (
         f"With {few} labelled pictures a pre-trained ViT is right {word(TUNED, SCRATCH, few)} "
         f"often than one from scratch ({percent(TUNED, few)} against {percent(SCRATCH, few)}), "
         f"with {many:,} {word(TUNED, SCRATCH, many)} ({percent(TUNED, many)} against "
         f"{percent(SCRATCH, many)}); interpolated positions are right {word(TUNED, FRESH, few)} "
         f"often than positions learned anew ({percent(FRESH, few)}), the larger pictures "
-        f"{word(TUNED, SAME, few)} often than the small ones ({percent(SAME, few)}); best with "
-        f"{few} is: {best} ({percent(best, few)})."
+        f"{word(TUNED, SAME, few)} often than the small ones ({percent(SAME, few)}); most "
+        f"often with {few}: {best}."
     )
 
 
