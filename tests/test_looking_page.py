@@ -14,12 +14,16 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "looking.md").read_text(encoding="utf-8")
 
 
+def with_picture(folder: Path) -> None:
+    picture = folder / "docs" / "images" / "seven.png"
+    picture.parent.mkdir(parents=True)
+    picture.write_bytes((ROOT / "docs" / "images" / "seven.png").read_bytes())
+
+
 def test_the_commands_run(call: Call, tmp_path: Path) -> None:  # noqa: F811
     """As written, from a folder with the picture in it; each writes what its name says."""
     pytest.importorskip("matplotlib")
-    picture = tmp_path / "docs" / "images" / "seven.png"
-    picture.parent.mkdir(parents=True)
-    picture.write_bytes((ROOT / "docs" / "images" / "seven.png").read_bytes())
+    with_picture(tmp_path)
     (block,) = re.findall(r"```bash\n(.*?)```", PAGE, flags=re.DOTALL)
     for line in block.splitlines():
         words = shlex.split(line, comments=True)[1:]
@@ -39,7 +43,8 @@ def test_the_commands_run(call: Call, tmp_path: Path) -> None:  # noqa: F811
 def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And gives what its comments say."""
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    with_picture(tmp_path)
+    block, maps = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     found: dict[str, Any] = {}
     exec(block, found)
     assert (tmp_path / "look.html").exists()
@@ -47,6 +52,8 @@ def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(promised) == 2
     for code, answer in promised:
         assert str(eval(code, found)).startswith(answer), code
+    exec(maps, found)
+    assert str(found["found"].site) == "encoder layer 4 self"
 
 
 def test_the_keys_are_those_of_the_schema() -> None:

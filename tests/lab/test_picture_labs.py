@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from manyheads.lab.bench import Measured
 from manyheads.lab.experiments import bias, distance, grid, params, patches, resolution, transfer
 from manyheads.lab.pictures import cifar, some
 from manyheads.models.build import build
@@ -173,7 +174,7 @@ def test_a_convolution_is_equivariant_and_a_vit_with_positions_is_not() -> None:
 def test_the_sentence_of_bias_follows_its_numbers() -> None:
     size = bias.SIZES["smoke"]
 
-    def made(right: float) -> dict[int, list[dict[str, float]]]:
+    def made(right: float) -> dict[int, list[Measured]]:
         error = {"middle": 0.0, "everywhere": 0.5}
         return {n: [{"accuracy": right, "equivariance error": error}] for n in size.images}
 

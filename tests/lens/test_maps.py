@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.lens.maps import attention_maps, select
+from manyheads.lens.maps import attention_maps
 from manyheads.nn.trace import Trace, record
 from tests.lens import examples
 
@@ -20,18 +20,17 @@ def test_maps_come_in_the_order_in_which_the_attentions_ran() -> None:
 
 
 def test_a_map_has_a_distribution_for_every_head_and_query_in_fp32() -> None:
-    cross = select(attention_maps(examples.text_trace()), "decoder cross")
+    cross = [m for m in attention_maps(examples.text_trace()) if m.site.kind == "cross"]
     assert [found.weights.shape for found in cross] == [(2, 3, 4)] * 2
     for found in cross:
         assert found.weights.dtype == torch.float32
         torch.testing.assert_close(found.weights.sum(dim=-1), torch.ones(2, 3))
 
 
-def test_select_keeps_one_kind() -> None:
-    maps = attention_maps(examples.text_trace())
-    assert [found.weights.shape[1:] for found in select(maps, "encoder self")] == [(4, 4)] * 2
-    causal = select(maps, "decoder self")[0].weights
-    assert torch.equal(causal.triu(1), torch.zeros(2, 3, 3))  # nobody sees the future
+def test_nobody_sees_the_future() -> None:
+    maps = {str(found.site): found.weights for found in attention_maps(examples.text_trace())}
+    assert maps["encoder layer 1 self"].shape == (2, 4, 4)
+    assert torch.equal(maps["decoder layer 1 self"].triu(1), torch.zeros(2, 3, 3))
 
 
 def test_the_mean_is_over_heads() -> None:

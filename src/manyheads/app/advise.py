@@ -216,7 +216,11 @@ def recommend(data: ClassifyData, facts: Facts, machine: Machine, table: list[Ro
     expected = _range(spoken, facts) if spoken else None
     reasons += [_said(row, machine) for row in sorted(like, key=lambda row: -row.accuracy)]
     if best.family == "cnn":
-        reasons.append("Use a CNN: on data like these it was the best of what we measured.")
+        patient = best.accuracy < max(row.accuracy for row in like)
+        reasons.append(
+            "Use a CNN: on data like these it was the best of what "
+            + ("finishes here in half a day." if patient else "we measured.")
+        )
     if expected is None:
         reasons.append("No run on data like these went to its end: expect more than this.")
     command = _command(best.recipe, settings)

@@ -19,8 +19,12 @@ def worth(cost: float, device: torch.device) -> bool:
 
 
 def most_steps(cost: float, device: torch.device) -> int:
-    """Choose how many steps integration may take, so that all of them cost what looking may."""
-    return min(MOST, int(limit(device) / max(cost, 1.0)))
+    """Choose how many steps integration may take, so that all of them cost what looking may.
+
+    Where the parts do not add up, it begins again with twice as many, so that n steps cost, with
+    those before, STEPS + 2 STEPS + ... + n = 2 n - STEPS.
+    """
+    return min(MOST, int((limit(device) / max(cost, 1.0) + STEPS) / 2))
 
 
 def left_out(cost: float) -> str:

@@ -51,7 +51,7 @@ def explain_text(
     read, wanted = target[:, :-1], target[:, 1:]
     with watched(translator.model) as seen:
         logits = translator.model(source, read)
-    probabilities = logits.float().log_softmax(dim=-1).exp().gather(2, wanted[..., None])
+    chances = logits.float().softmax(dim=-1).gather(2, wanted[..., None])[0, :, 0].tolist()
     sources, targets = translator.tokenizers
     ids = special_ids(translator.model)
     source_spans = [*spans(sources, text), None]
@@ -60,7 +60,7 @@ def explain_text(
         seen.trace,
         source=[sources.piece(token) for token in source[0].tolist()],
         output=[targets.piece(token) for token in wanted[0].tolist()],
-        probabilities=probabilities[0, :, 0].tolist(),
+        probabilities=chances,
         start=targets.piece(ids.start),
         source_spans=source_spans,
         output_spans=output_spans,
@@ -88,7 +88,7 @@ def explain_text(
     )
     costs = loss_table(
         view.output,
-        view.probabilities,
+        chances,  # those of the view are rounded, and the loss of 0 is infinite
         title="What the model's own translation costs",
         given="given the source and those before it",
     )

@@ -73,7 +73,7 @@ def explain_tokens(
         source_spans,
     )
     view = explained(view, reading, integrated=integrated)
-    view = replace(view, figures=_figures(reader, seen, view))
+    view = replace(view, figures=_figures(reader, seen, view, chances))
     if not view.maps and not view.gates and not view.overlays:
         raise UsageError(
             f"{reader.folder.name} is a plain RNN, with neither attention nor gates to look at. "
@@ -82,7 +82,7 @@ def explain_tokens(
     return answer, view
 
 
-def _figures(reader: Reader, seen: Watched, view: TextView) -> list[Figure]:
+def _figures(reader: Reader, seen: Watched, view: TextView, chances: list[float]) -> list[Figure]:
     names = labels(view.source)
     figures = figures_of_text(
         seen,
@@ -95,7 +95,7 @@ def _figures(reader: Reader, seen: Watched, view: TextView) -> list[Figure]:
         return figures
     costs = loss_table(
         written,
-        view.probabilities[:-1],
+        chances[:-1],  # those of the view are rounded, and the loss of 0 is infinite
         title="What the text costs",
         given="given those before it",
     )

@@ -101,7 +101,7 @@ def _relevance(
             "it is shared equally by the tokens that one was made of."
         )
     windows = [each.attention.windows for each in layers]
-    if any(each is not None and each.padding_seen and any(each.rest) for each in windows):
+    if any(each is not None and each.padding_attended for each in windows):
         notes.append("Relevance: what goes to the padding of windows is left out.")
     legend = f"relevance for {what} (Chefer et al. 2021) through {len(layers)} layers; sums to 1"
     return [

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import torch
+from jaxtyping import Bool
 from torch import Tensor, nn
 
 from manyheads.lens.reading import PIECE
@@ -81,17 +82,17 @@ class HeadWatch:
         self._sums: dict[Site, _Sums] = {}
 
     def add(self, trace: Trace) -> None:
-        """Take a trace of examples without padding, or of windows with masks."""
+        """Take a trace of examples without padding; that of windows asks for nothing."""
         for record in trace:
             if isinstance(record, AttentionRecord):
-                for part in _parts(record):
-                    self._add(part)
+                for part, real in _parts(record):
+                    self._add(part, real)
 
-    def _add(self, record: AttentionRecord) -> None:
+    def _add(self, record: AttentionRecord, real: Bool[Tensor, "batch query"]) -> None:
         weights = record.weights.cpu()
         allowed = torch.ones(1, dtype=torch.bool) if record.mask is None else record.mask
         choices = allowed.cpu().expand_as(weights).sum(dim=3)[:, 0]  # batch query
-        asked = choices >= 2
+        asked = (choices >= 2) & real
         if asked.any():
             chosen = weights.transpose(1, 2)[asked]  # query head key
             self._sums.setdefault(record.site, _Sums()).add(chosen, choices[asked].float())
@@ -137,21 +138,28 @@ def write_shares(model: nn.Module) -> Iterator[tuple[Site, Tensor]]:
             yield part.site, norms / norms.median().clamp_min(torch.finfo(norms.dtype).tiny)
 
 
-def _parts(record: AttentionRecord) -> Iterator[AttentionRecord]:
-    """Cut a record whose whole map is too large into a few queries at a time."""
+def _parts(
+    record: AttentionRecord,
+) -> Iterator[tuple[AttentionRecord, Bool[Tensor, "batch query"]]]:
+    """Cut a record whose whole map is too large; say which queries are tokens, and not padding."""
     batch, heads, queries, _ = record.q.shape
+    real = torch.ones(batch, queries, dtype=torch.bool)
+    if record.windows is not None:
+        inside = record.windows.places() >= 0
+        real = inside.repeat(batch // len(inside), 1)
     step = max(PIECE // (batch * heads * record.k.shape[2]), 1)
     if step >= queries:
-        yield record
+        yield record, real
         return
     for first in range(0, queries, step):
         rows = slice(first, first + step)
-        yield replace(
+        part = replace(
             record,
             q=record.q[:, :, rows],
             mask=_cut(record.mask, rows),
             bias=_cut(record.bias, rows),
         )
+        yield part, real[:, rows]
 
 
 def _cut(x: Tensor | None, rows: slice) -> Tensor | None:

@@ -1,6 +1,5 @@
 """From a recorded trace to attention maps: one a site, with all its heads."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jaxtyping import Float
@@ -42,8 +41,3 @@ def attention_maps(trace: Trace) -> list[AttentionMap]:
         weights = record.whole if isinstance(record, AttentionRecord) else record.weights
         maps.append(AttentionMap(record.site, weights[0].cpu()))
     return maps
-
-
-def select(maps: Iterable[AttentionMap], kind: str) -> list[AttentionMap]:
-    """Keep the maps of one kind: "encoder self", "decoder self" or "decoder cross"."""
-    return [found for found in maps if f"{found.site.stack} {found.site.kind}" == kind]

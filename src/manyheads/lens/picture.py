@@ -231,6 +231,7 @@ def _map(found: Attention, layout: _Layout, crop: Crop) -> MapView:
         row_grid=rows,
         column_grid=columns,
         windows=None if found.windows is None else window_boxes(found.windows, places, crop),
+        partial=found.windows is not None and found.windows.padding_attended,
     )
 
 

@@ -38,7 +38,7 @@ def why_not(layers: Sequence[Attention]) -> str | None:
                 f"{layer.site} compares {queries:,} queries with {keys:,} keys of their own, so "
                 "its map is not square"
             )
-        if layer.windows is not None and layer.windows.padding_seen and any(layer.windows.rest):
+        if layer.windows is not None and layer.windows.padding_attended:
             return f"part of the attention of {layer.site} goes to padding"
     first, last = layers[0], layers[-1]
     for layer in layers:

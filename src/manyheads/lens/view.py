@@ -322,6 +322,7 @@ def map_view(
     column_grid: int | None = None,
     windows: list[list[list[Box]]] | None = None,
     causal: bool = False,
+    partial: bool = False,
 ) -> MapView:
     """Round the weights of one attention, and say in words what they are.
 
@@ -337,6 +338,7 @@ def map_view(
         column_grid: as above.
         windows: as above.
         causal: as above.
+        partial: part of the attention goes to what is not shown, the padding of windows.
 
     Raises:
         UsageError: weights are not numbers.
@@ -347,7 +349,8 @@ def map_view(
             "damaged, or it diverged in training. `manyheads doctor` looks at a run."
         )
     whole = bool((weights.sum(dim=-1) - 1).abs().max() < 1e-3)
-    total = "every row sums to 1" if whole else "rows sum to 1, or to 0 with nothing to attend to"
+    rest = "1, the rest goes to padding" if partial else "1, or to 0 with nothing to attend to"
+    total = "every row sums to 1" if whole else f"rows sum to {'at most ' * partial}{rest}"
     place = f"{site.stack} layer {site.layer + 1}"
     heads = len(weights)
     mean = f"mean of {heads} heads, " if heads > 1 else ""

@@ -38,6 +38,11 @@ class Windows:
         rows, columns = (tiles * size for tiles, size in zip(self.tiles, self.size, strict=True))
         return rows - self.grid[0], columns - self.grid[1]
 
+    @property
+    def padding_attended(self) -> bool:
+        """Say whether part of the attention goes to padding."""
+        return self.padding_seen and any(self.rest)
+
     def cut(self, x: Float[Tensor, "image token dim"]) -> Float[Tensor, "window inside dim"]:
         """Give every window a batch row: those of the first image first, row by row."""
         x = x.unflatten(1, self.grid)

@@ -12,7 +12,7 @@ from manyheads.app.doctor.samples import PictureSamples, spread
 from manyheads.app.recipe import ClassifyRecipe, Recipe
 from manyheads.data.image_checks import look
 from manyheads.data.images import ImageSet
-from manyheads.data.leaks import find_mark, name_pattern, neighbours, tells
+from manyheads.data.leaks import find_mark, in_order, name_pattern, neighbours, tells
 from manyheads.errors import DataError
 from manyheads.tasks.classify import Pixels
 
@@ -188,15 +188,22 @@ def series(album: Album, recipe: Recipe) -> list[Finding]:
         return []
     distance = [_differ(valid.bits[one], train.bits[other]) for one, other in pairs]
     near = float(np.mean(np.array(distance) <= SERIES))
-    # The same validation pictures with the neighbours of others of their class.
+    # The same validation pictures beside the training picture of their class that is, in the order
+    # of names, half of the class away from the neighbour.
     by_class: dict[int, list[int]] = {}
+    rank = {}
+    for index in in_order(names[0]):
+        same = by_class.setdefault(int(labels[0][index]), [])
+        rank[index] = len(same)
+        same.append(index)
+    apart = []
     for one, other in pairs:
-        by_class.setdefault(int(labels[1][one]), []).append(other)
-    apart = [
-        _differ(valid.bits[one], train.bits[by_class[label][(place + len(some) // 2) % len(some)]])
-        for label, some in by_class.items()
-        for place, one in enumerate([v for v, _ in pairs if int(labels[1][v]) == label])
-    ]
+        same = by_class[int(labels[1][one])]
+        away = same[(rank[other] + len(same) // 2) % len(same)]
+        if away != other:
+            apart.append(_differ(valid.bits[one], train.bits[away]))
+    if not apart:
+        return []
     usual = float(np.mean(np.array(apart) <= SERIES))
     if near < NEAR or usual > OTHERS:
         return []

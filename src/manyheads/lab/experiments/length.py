@@ -125,7 +125,7 @@ def conclude(found: dict[str, list[Measured]], size: Size) -> str:
         f"{'brings' if helps else 'does not surely bring'} more "
         f"({number(interval(of(LOOKING, long)).mean)}%, the Transformer "
         f"{number(interval(of(TRANSFORMER, long)).mean)}%); at {beyond} symbols, longer than any "
-        f"in training, they keep {keeps}; most keeps {best}."
+        f"in training, they keep {keeps}; {best} keeps most."
     )
 
 

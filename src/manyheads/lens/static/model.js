@@ -126,12 +126,13 @@ function answers(view, kind, layer) {
   const fits = view.output.length === layer.rows.length;
   const decoding = view.maps.some((map) => map.kind.startsWith("decoder"));
   const rowsAreOutput = layer.rows.every((row, i) => row === view.output[i]);
-  if (!fits || (decoding && !rowsAreOutput)) return;
+  // A source may read like its translation: the encoder's rows are never the output.
+  if (!fits || (decoding && (!rowsAreOutput || kind.startsWith("encoder")))) return;
   layer.chances = view.probabilities;
   layer.said = rowsAreOutput ? null : view.output; // a tag, or the token that comes next
 }
 
-/** The largest weight of a layer's heads: thumbnails share one scale. */
+/** The largest weight of a look, without its sign. */
 export function peakOf(look, rows, columns) {
   if (look.cells) return Math.max(...look.cells.map(Math.abs), 1e-9);
   let peak = 1e-9;

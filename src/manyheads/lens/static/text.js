@@ -217,5 +217,6 @@ function spoken({ token, index }, many, chances, said) {
 }
 
 function strongest(tokens, weight) {
-  return tokens.reduce((best, _, i) => (weight(i) > weight(best) ? i : best), 0);
+  const size = (i) => Math.abs(weight(i));
+  return tokens.reduce((best, _, i) => (size(i) > size(best) ? i : best), 0);
 }
