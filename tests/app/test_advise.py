@@ -74,6 +74,15 @@ def test_use_a_cnn() -> None:
     assert advice.expected == (68.0, 93.0)  # twice, and half, the error
 
 
+def test_the_best_takes_too_long() -> None:
+    """A Transformer was better, in a week: the sentence does not call the CNN the best of all."""
+    slow = replace(ROW, accuracy=95, low=95, high=95, minutes=10_000)
+    advice = recommend(PHOTOS, FACTS, LAPTOP, [slow, CNN])
+    assert advice.family == "cnn"
+    (said,) = [reason for reason in advice.reasons if "Use a CNN" in reason]
+    assert said.endswith("the best of what finishes here in half a day.")
+
+
 def test_a_gpu_is_only_counted_on_where_there_is_one() -> None:
     """A row measured on a GPU does not speak for a laptop."""
     fast = replace(CNN, gpu=True, accuracy=95, low=95, high=95)

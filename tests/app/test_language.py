@@ -16,6 +16,7 @@ from manyheads.app.tagging import Spacer
 from manyheads.data import splits
 from manyheads.data.monolingual import read_sentences
 from manyheads.errors import FolderError, RecipeError, UsageError
+from manyheads.lens.panels import Table
 from tests import language
 from tests.made import read_jsonl, run
 
@@ -146,6 +147,22 @@ def test_what_a_generator_looks_at(generator: Generator) -> None:
     scores = [p for _, p in generator.score(["eins zwei"])[0]]
     expected = torch.tensor(scores[:-1]).exp().tolist()
     assert view.probabilities[:-1] == pytest.approx(expected, abs=1e-4)
+
+
+def test_what_is_all_but_impossible_costs_what_it_costs(generator: Generator) -> None:
+    """Probabilities of a page have six decimals; a loss is not that of such a zero."""
+    parameters = [p for p in generator.model.parameters() if p.ndim > 1]
+    for each in parameters:  # of a model that is sure
+        each.data *= 1.8
+    _, view = explain_tokens(generator, "acht one eins", integrated=False)
+    scores = [p for _, p in generator.score(["acht one eins"])[0]][:-1]
+    for each in parameters:
+        each.data /= 1.8
+    (table,) = [found.panel for found in view.figures if found.group == "loss"]
+    assert isinstance(table, Table)
+    assert min(view.probabilities[:-1]) == 0
+    shown = [row[2] for row in table.rows[:-1]]
+    assert shown == pytest.approx([-p for p in scores], abs=1e-2)
 
 
 def test_what_a_filler_looks_at(filler: Filler) -> None:

@@ -10,6 +10,7 @@ from manyheads.app import budget, picture_overlays, text_overlays
 from manyheads.app.picture_overlays import explain_picture
 from manyheads.app.text_overlays import Reading, explain_reading, log_odds
 from manyheads.errors import UsageError
+from manyheads.lens.integrated_gradients import MOST, STEPS
 from manyheads.lens.picture import Attribution
 from manyheads.models.build import build
 from manyheads.models.presets import Config
@@ -127,6 +128,17 @@ def test_what_costs_much_is_left_out_unless_asked_for(monkeypatch: pytest.Monkey
     assert "--integrated" in notes[-1]
     assert "integrated gradients" in pictured("vit-b", integrated=True)[0]
     assert list(pictured("mlp")[0]) == ["integrated gradients"]
+
+
+@pytest.mark.parametrize("affordable", [31, 96, 1000, 2000])
+def test_all_tries_together_are_affordable(affordable: int) -> None:
+    """Where parts do not add up, integration begins again with twice as many steps."""
+    cost = budget.limit(torch.device("cpu")) / affordable
+    most, taken, steps = budget.most_steps(cost, torch.device("cpu")), 0, STEPS
+    while steps <= most:
+        taken, steps = taken + steps, 2 * steps
+    assert taken <= affordable
+    assert taken + steps > affordable or steps > MOST
 
 
 def test_baselines() -> None:

@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from manyheads.lens.idle_heads import HeadWatch, write_shares
-from manyheads.nn.attention import MultiHeadAttention
+from manyheads.nn.attention import AttentionRecord, MultiHeadAttention
 from manyheads.nn.masks import causal_mask
 from manyheads.nn.trace import record
+from tests.lens import examples
+from tests.small import IMAGES
 
 DIM, HEADS, SIZE = 8, 4, 2
 
@@ -122,3 +124,17 @@ def test_a_large_map_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (one.number, one.place) == (other.number, other.place)
     for a, b in zip(whole.twins(), pieces.twins(), strict=True):
         assert a.distance == pytest.approx(b.distance, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["swin-t", "swin as timm pads"])
+def test_padding_asks_for_nothing(name: str) -> None:
+    """Every token of the picture is one query of each attention; the padding of windows is none."""
+    trace = examples.recorded(IMAGES[name])
+    watch = HeadWatch()
+    watch.add(trace)
+    records = {each.site: each for each in trace if isinstance(each, AttentionRecord)}
+    assert any(each.windows is not None and any(each.windows.rest) for each in records.values())
+    for site, sums in watch._sums.items():
+        windows = records[site].windows
+        assert windows is not None
+        assert sums.queries == windows.grid[0] * windows.grid[1]

@@ -148,6 +148,15 @@ def test_windows_of_a_shifted_grid() -> None:
     ]
 
 
+def test_what_goes_to_padding_is_said() -> None:
+    """Rows sum to less than 1 there, and the legend does not say that they sum to 1."""
+    view = image_view(examples.recorded(IMAGES["swin as timm pads"]), width=9, height=9, classes=[])
+    partial = [found for found in view.maps if min(sum(row) for row in found.mean) < 0.99]
+    assert partial
+    for found in partial:
+        assert found.legend.endswith("rows sum to at most 1, the rest goes to padding")
+
+
 @pytest.mark.parametrize("name", ["swin-t", "swin as timm pads"])
 def test_boxes_of_windows_are_what_may_attend(name: str) -> None:
     """Two tokens attend to each other exactly if boxes of one group hold both of them."""

@@ -242,6 +242,26 @@ def test_frames_of_one_film(tmp_path: Path) -> None:
     assert kinds(found)["series"] == "error"
 
 
+@pytest.mark.parametrize("held", [1, 2])
+def test_one_frame_of_each_film(tmp_path: Path, held: int) -> None:
+    """Many classes, one or two pictures of each held out: still the same film on both sides."""
+    random = np.random.default_rng(0)
+    for number in range(24):
+        folder = tmp_path / "films" / f"{number:02}"
+        folder.mkdir(parents=True)
+        for frame in range(24):
+            if frame % 12 == 0:
+                scene = random.integers(0, 250, (32, 48))
+            picture = (scene + random.integers(0, 5, scene.shape)).astype(np.uint8)
+            Image.fromarray(picture).save(folder / f"{frame:02}.png")
+    recipe = CLASSIFIER.replace('"halves"', '"films"').replace(
+        "hold_out = 40", f"hold_out = {24 * held}"
+    )
+    (tmp_path / "run").mkdir()
+    write_recipe(tmp_path / "run" / "recipe.toml", recipe, tmp_path)
+    assert kinds(diagnose(str(tmp_path / "run")))["series"] == "error"
+
+
 # --- Heads --------------------------------------------------------------------------------------
 
 

@@ -259,10 +259,11 @@ LAB = Lab(
     method=(
         "A text is random symbols; one stands behind a mark, and at the end it is asked for. "
         "One-way recurrent taggers and an encoder of two layers, of about as many parameters, "
-        "learn it twice: from texts of one distance alone, and from texts of all distances "
-        "together. A distance is remembered if answers are right, in the mean of the seeds, at "
-        "least halfway between guessing and always. The gradient is that of the right answer's "
-        "log-probability by the embedding of the symbol to keep, of the untrained models."
+        "learn it twice: from texts of one distance alone, and, in three times as many updates, "
+        "from texts of all distances together. A distance is remembered if answers are right, in "
+        "the mean of the seeds, at least halfway between guessing and always. The gradient is that "
+        "of the right answer's log-probability by the embedding of the symbol to keep, of the "
+        "untrained models."
     ),
     limits=(
         "One symbol among noise is the simplest memory there is, and one learning rate and one "
