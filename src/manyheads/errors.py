@@ -92,7 +92,7 @@ class UnreadableError(DataError):
         """Says what to do as well."""
         return (
             f"{self.name} cannot be read as a picture: {self.reason}. Remove it or save it again; "
-            'data.bad = "skip" trains without such pictures.'
+            'a recipe with data.bad = "skip" trains without such pictures.'
         )
 
 

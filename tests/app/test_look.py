@@ -7,7 +7,8 @@ import pytest
 from PIL import Image
 
 import manyheads
-from manyheads.app.look import Look, checked_name, look
+from manyheads.app.look import FORMS, Look, look
+from manyheads.app.paths import checked_name
 from manyheads.errors import UsageError
 from manyheads.lens.picture import ImageView
 from tests import language
@@ -83,7 +84,7 @@ def test_the_name_says_the_form(sentence: Look, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["look.gif", "look", "html", "look.html.gz"])
 def test_a_name_that_says_nothing(name: str) -> None:
     with pytest.raises(UsageError, match=r"'[\w.]+' does not say .*\.html .*\.png .*\.json"):
-        checked_name(name)
+        checked_name(name, FORMS)
 
 
 def test_a_page_survives_half_a_character(sentence: Look, tmp_path: Path) -> None:

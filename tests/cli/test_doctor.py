@@ -31,6 +31,14 @@ def test_a_healthy_model(call: Call) -> None:
     assert "looked at: heads: 16 in 4 attentions" in out
 
 
+def test_a_curve_is_a_png(call: Call, tmp_path: Path) -> None:
+    """Said before the work, not after it; nothing is written under another name."""
+    code, _, err = call("doctor", "digits", "--plot", tmp_path / "curve.txt")
+    assert code == 2
+    assert "ends in .png" in err
+    assert not list(tmp_path.iterdir())
+
+
 def test_findings(call: Call, begun: Path) -> None:
     """Exit code 1 with errors; evidence and remedy; what could not be looked at."""
     code, out, err = call("doctor", begun)

@@ -35,6 +35,20 @@ def test_json(call: Call, tmp_path: Path) -> None:
     assert json.loads(found.out) == json.loads((tmp_path / "patches.json").read_text())
 
 
+def test_a_quick_run_does_not_take_the_place_of_a_full_one(call: Call, tmp_path: Path) -> None:
+    """A full run may have taken 45 minutes."""
+    assert call("lab", "patches", "--out", tmp_path).code == 0
+    full = (tmp_path / "patches.json").read_bytes()
+    found = call("lab", "patches", "--quick", "--json", "--out", tmp_path)
+    assert found.code == 2
+    assert "is the result of a full run" in found.err
+    assert (tmp_path / "patches.json").read_bytes() == full
+    again = call("lab", "patches", "--json", "--seeds", "2", "--out", tmp_path)
+    assert again.code == 0
+    assert "more seeds change nothing" in again.err
+    assert f"wrote {tmp_path / 'patches'}" in again.err
+
+
 def test_wrong_calls(call: Call) -> None:
     """A name that is close, a number that is not one."""
     found = call("lab", "dept")

@@ -193,3 +193,11 @@ def test_only_translations_have_steps(call: Call, picture: Path) -> None:
     code, out, err = call("look", "digits", picture, "--steps")
     assert (code, out) == (2, "")
     assert "digits does not search for a translation: leave --steps out" in err
+
+
+def test_one_file_cannot_hold_both(call: Call, tmp_path: Path) -> None:
+    picture = tmp_path / "look.png"
+    found = call("look", "date-en-ko", "Nov 20", "--out", picture, "--figures", picture)
+    assert found.code == 2
+    assert "--out and --figures are both" in found.err
+    assert not picture.exists()

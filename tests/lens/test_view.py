@@ -122,10 +122,24 @@ def test_a_long_text_is_shown_in_groups() -> None:
     by_hand = torch.stack([rows[:2].mean(0), rows[2]]).view(2, 2, 2).sum(-1)
     torch.testing.assert_close(torch.tensor(cross.mean), by_hand, atol=2e-4, rtol=0)
     assert view.notes == [
-        "The text has 4 tokens: rows and columns of the maps are 2 tokens in a row each, rows "
-        "their mean, columns their sum."
+        f"The {name} has {count} tokens: maps show 2 in a row as one, rows their mean, columns "
+        "their sum."
+        for name, count in (("source", 4), ("output", 3))
     ]
     assert len(view.source) == 4  # the text itself stays as it is
+
+
+def test_a_short_output_of_a_long_source_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manyheads.lens.view.TOKENS", 3)
+    view = text_view(
+        examples.text_trace(),
+        source=["a", "b", "c", "</s>"],
+        output=["x", "y", "</s>"],
+        probabilities=[0.5, 0.25, 1.0],
+    )
+    cross = by_site(view.maps)["decoder layer 2 cross"]
+    assert (cross.rows, cross.columns) == (["x", "y", "</s>"], ["a…b", "c…</s>"])
+    assert [note.split(":")[0] for note in view.notes] == ["The source has 4 tokens"]
 
 
 def test_the_clearest_layer_tells_words_apart() -> None:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from torch import Tensor
 from manyheads.app.asked import asked_figures
 from manyheads.app.explain import explain_image, explain_text
 from manyheads.app.explain_tokens import explain_tokens
-from manyheads.app.paths import make_room
+from manyheads.app.paths import checked_name, make_room
 from manyheads.app.predict import Classifier, Predictor, Reconstruction, Translator, load
 from manyheads.data.pictures import SUFFIXES as PICTURES
 from manyheads.errors import NotFoundError, UsageError
@@ -110,7 +110,7 @@ class Look:
             UsageError: another name, or there is nothing to draw.
             MissingExtraError: a PNG needs matplotlib.
         """
-        target = checked_name(path)
+        target = checked_name(path, FORMS)
         make_room(target)
         writers: dict[str, Callable[[], None]] = {
             ".png": lambda: self.png(target),
@@ -204,26 +204,6 @@ def check_given(predictor: Predictor, given: str | Path) -> None:
         raise NotFoundError(
             f"There is no file {given}: {name} looks at pictures, so give the path of one."
         )
-
-
-def checked_name(path: str | os.PathLike[str], forms: Mapping[str, str] = FORMS) -> Path:
-    """Take a name that says which form is wanted.
-
-    Args:
-        path: of a file that is to be written.
-        forms: what there is, by ending.
-
-    Raises:
-        UsageError: it says none of them.
-    """
-    found = Path(path)
-    if found.suffix.lower() not in forms and not found.is_dir():  # `make_room` speaks of those
-        *front, last = [f"{suffix} ({words})" for suffix, words in forms.items()]
-        allowed = f"{', '.join(front)} or {last}" if front else last
-        raise UsageError(
-            f"{str(found)!r} does not say what to write: give a name that ends in {allowed}."
-        )
-    return found
 
 
 def _write(target: Path, text: str) -> None:

@@ -1,7 +1,7 @@
 """Where things are found: data by the path rule, recipes and models by name or by path."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -54,7 +54,8 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
     also = f"; given on the command line, also for {local}" if local != path.absolute() else ""
     raise NotFoundError(
         f"There is no data {name!r}: looked for {path.absolute()}{ending}{also}. "
-        "Name the folder that holds your data sets with data.root=FOLDER or MANYHEADS_DATA=FOLDER."
+        "Name the folder that holds your data sets: MANYHEADS_DATA=FOLDER in the environment, or "
+        "data.root=FOLDER in training (for the lab, --root FOLDER)."
         + (f" Its home: {public.home}; see `manyheads fetch {public.name}`." if public else "")
     )
 
@@ -69,6 +70,26 @@ def _matches(path: Path, suffixes: Sequence[str]) -> list[Path]:
 
 def _exists(path: Path, suffix: str) -> bool:
     return any(Path(f"{path}{suffix}{packed}").exists() for packed in ("", ".gz"))
+
+
+def checked_name(path: str | os.PathLike[str], forms: Mapping[str, str]) -> Path:
+    """Take a name that says which form is wanted.
+
+    Args:
+        path: of a file that is to be written.
+        forms: what there is, by ending.
+
+    Raises:
+        UsageError: it says none of them.
+    """
+    found = Path(path)
+    if found.suffix.lower() not in forms and not found.is_dir():  # `make_room` speaks of those
+        *front, last = [f"{suffix} ({words})" for suffix, words in forms.items()]
+        allowed = f"{', '.join(front)} or {last}" if front else last
+        raise UsageError(
+            f"{str(found)!r} does not say what to write: give a name that ends in {allowed}."
+        )
+    return found
 
 
 def make_room(path: Path) -> None:

@@ -64,7 +64,8 @@ def explain_picture(
         score = model(given)[0, target].float()
     what = f"the logit of {label}"
     found, notes = _relevance(trace, score, label, what)
-    found += [_where(each, score, label, what) for each in last_features(trace)]
+    features = last_features(trace)
+    found += [_where(each, score, label, what, alone=len(features) == 1) for each in features]
     if not found:
         notes.append("Relevance and Grad-CAM are not defined here: the model has no tokens or map.")
     cost = 3.0 * count.total  # of a step
@@ -103,13 +104,16 @@ def _relevance(
     windows = [each.attention.windows for each in layers]
     if any(each is not None and each.padding_attended for each in windows):
         notes.append("Relevance: what goes to the padding of windows is left out.")
-    legend = f"relevance for {what} (Chefer et al. 2021) through {len(layers)} layers; sums to 1"
+    scale = "sums to 1" if values.any() else "nothing speaks for it"
+    legend = f"relevance for {what} (Chefer et al. 2021) through {len(layers)} layers; {scale}"
     return [
         Attribution("relevance", legend, label, layers[0].places, values, scaled="share")
     ], notes
 
 
-def _where(features: FeatureRecord, score: Tensor, label: str, what: str) -> Attribution:
+def _where(
+    features: FeatureRecord, score: Tensor, label: str, what: str, *, alone: bool
+) -> Attribution:
     """Say which places of a feature map speak for a score."""
     values = grad_cam(features, score)
     of = "the last feature map" if features.site.kind == MAP else "the tokens before the last block"
@@ -117,9 +121,9 @@ def _where(features: FeatureRecord, score: Tensor, label: str, what: str) -> Att
     scale = "the largest is 1" if values.any() else "no place speaks for it"
     legend = f"Grad-CAM for {what}, of {of}, {rows} x {columns}; {scale}"
     flat = values.flatten()
-    return Attribution(
-        "grad-cam", legend, label, features.places, flat, merged="mean", scaled="peak"
-    )
+    # A hybrid has both.
+    name = "grad-cam" if alone else f"grad-cam, {'map' if features.site.kind == MAP else 'tokens'}"
+    return Attribution(name, legend, label, features.places, flat, merged="mean", scaled="peak")
 
 
 def _of_pixels(parts: Integrated, baseline: str, label: str, what: str) -> Attribution:

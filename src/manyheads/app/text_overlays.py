@@ -97,7 +97,7 @@ def explain_reading(
         sums = weights.sum(dim=1, keepdim=True)
         legend = (
             "relevance of each source token to the log-odds of each output token (Chefer et al. "
-            "2021); rows sum to 1"
+            "2021); rows sum to 1" + ("" if bool((sums > 0).all()) else ", or to 0: nothing speaks")
         )
         shown = torch.where(sums > 0, weights / sums.clamp_min(1e-30), 0.0)
         found.append(_overlay(reading, "relevance", legend, shown, size, signed=False))

@@ -29,8 +29,11 @@ def run(
     Exit code 1 with errors.
     """
     from manyheads.app.doctor.diagnose import diagnose
+    from manyheads.app.paths import checked_name, make_room
     from manyheads.cli.show import print_json, warn
 
+    if plot is not None:
+        make_room(checked_name(plot, {".png": "a picture"}))
     found = diagnose(name)
     if json:
         print_json(found.as_json())
@@ -60,7 +63,7 @@ def _print(found: "Diagnosis") -> None:
             (each.severity, None, "", f"{each.what} [{each.kind}]", _more(each))
             for each in found.findings
         ],
-        none="nothing found",
+        none="nothing found" + (" in what could be looked at" if found.not_looked_at else ""),
     )
     for what in found.looked_at:
         print(f"looked at: {what}")

@@ -52,9 +52,9 @@ def run(
     )
     if json:
         print_json(RESULT.dump_python(result, mode="json"))
-        return
-    print_tables(result.tables)
-    print(result.conclusion)
+    else:
+        print_tables(result.tables)
+        print(result.conclusion)
     if quick:
         warn("this was a quick run: leave --quick out for a result with intervals")
     warn(f"wrote {out / name}.md, .json and .png")

@@ -63,8 +63,8 @@ def run(
     ] = None,
 ) -> None:
     """Show what a model attends to, in a text or a picture: a page to explore."""
-    from manyheads.app.look import FIGURES, check_given, checked_name, look
-    from manyheads.app.paths import make_room
+    from manyheads.app.look import FIGURES, FORMS, check_given, look
+    from manyheads.app.paths import checked_name, make_room
     from manyheads.app.predict import Reconstruction, Translator, load
     from manyheads.cli.show import other_use, print_json, print_tables, warn
     from manyheads.cli.steps import print_steps
@@ -85,9 +85,11 @@ def run(
             }
         )
     if out is not None:
-        make_room(checked_name(out))
+        make_room(checked_name(out, FORMS))
     if figures is not None:
         make_room(checked_name(figures, FIGURES))
+        if out is not None and figures.resolve() == out.resolve():
+            raise UsageError(f"--out and --figures are both {out}: give two names.")
     predictor = load(model)
     if isinstance(predictor, Reconstruction):
         raise UsageError(f"{model} is not looked at: {other_use(predictor)}")

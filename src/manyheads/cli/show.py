@@ -96,13 +96,17 @@ def print_tables(tables: "Sequence[Table]") -> None:
 
     from manyheads.lens.panels import written
 
+    # Names and numbers are never cut off: in a narrow window they take several lines, in a file or
+    # a pipe as much room as they need.
     console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console.width = 200
     for table in tables:
         # Not as the table's own title, which would be broken to the width of the numbers.
         console.print(table.title, style="italic")
         drawn = Drawn(box=box.SIMPLE_HEAD)
         for number, column in enumerate(table.columns):
-            drawn.add_column(column, justify="right" if number else "left")
+            drawn.add_column(column, justify="right" if number else "left", overflow="fold")
         for row in table.rows:
             drawn.add_row(*map(written, row))
         console.print(drawn)

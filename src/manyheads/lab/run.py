@@ -44,7 +44,7 @@ def run_lab(
 
     Raises:
         NotFoundError: no such experiment, or its data are not there.
-        UsageError: fewer seeds than one.
+        UsageError: fewer seeds than one, or a quick run where a full result is.
         MissingExtraError: a package is missing, matplotlib for one.
         InterruptedRunError: stopped by Ctrl-C; what was measured is kept.
     """
@@ -61,6 +61,13 @@ def run_lab(
         say=say,
     )
     require()
+    if scale != "full" and _is_full(out / f"{name}.json"):
+        raise UsageError(
+            f"{out / name}.json is the result of a full run, and a {scale} one would take its "
+            "place: give another folder (--out), or remove it."
+        )
+    if seeds is not None and lab.seeds == 1:
+        say("Nothing in this experiment depends on chance: more seeds change nothing.")
     before = torch.get_num_threads()
     set_threads(threads)
     try:
@@ -68,7 +75,8 @@ def run_lab(
         machine = _machine()
     except InterruptedRunError as error:
         raise InterruptedRunError(
-            f"{error} {len(bench.trials)} trials are kept in {notebook}: the same command goes on."
+            f"{error} Trials that are kept in {notebook}: {len(bench.trials)}. The same command "
+            "goes on."
         ) from error
     finally:
         set_threads(before)
@@ -129,6 +137,13 @@ def read(path: Path) -> Result:
             f"{path} is no result of {SCHEMA}: {where}: {detail['msg']}. "
             f"Run `manyheads lab {path.stem}` again."
         ) from error
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        return read(path).scale == "full"
+    except (FileNotFoundError, FolderError):
+        return False
 
 
 def _command(name: str, scale: Scale, seeds: int | None) -> str:

@@ -30,7 +30,7 @@ def head_figures(
         if each.distance <= alike and not {(each.site, n) for n in each.numbers} & idle.keys()
     ]
     told = (
-        f"{len(idle) or 'no'} of {len(heads)} heads {'is' if len(idle) == 1 else 'are'} idle and "
+        f"{len(idle) or 'none'} of {len(heads)} heads {'is' if len(idle) == 1 else 'are'} idle and "
         f"{len(twins) or 'no'} pair{'' if len(twins) == 1 else 's'} alike on this input"
     )
     figures = [

@@ -200,7 +200,7 @@ class _Layout:
                 )
         if any(places.rows.field > places.rows.step for places in self._known):
             notes.append(
-                "A box is what lies nearest to a token's centre; its embedding sees more (field)."
+                "A box is what lies nearest to a token's centre; it was made of more around it."
             )
         return notes
 

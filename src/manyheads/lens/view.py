@@ -130,6 +130,11 @@ class _Side(NamedTuple):
 
     labels: Sequence[str]
     spans: Sequence[Span | None] | None
+    size: int  # tokens in a row that are shown as one
+
+    @property
+    def groups(self) -> Groups:
+        return Groups.of(len(self.labels), self.size)
 
 
 def text_view(
@@ -164,16 +169,17 @@ def text_view(
         if given is not None and len(given) != len(tokens):
             raise UsageError(f"{len(tokens)} {name} tokens have {len(given)} spans.")
     read = [start, *output[:-1]]
-    sources = _Side(source, source_spans)
-    outputs = _Side(output, output_spans)
-    before = _Side(read, None if output_spans is None else [None, *output_spans[:-1]])
+    found = attentions(trace)
+    most = _limit(found, budget)
+    long_source, long_output = (-(-len(tokens) // most) for tokens in (source, output))
+    sources = _Side(source, source_spans, long_source)
+    outputs = _Side(output, output_spans, long_output)
+    before = _Side(read, None if output_spans is None else [None, *output_spans[:-1]], long_output)
     sides = {
         "encoder self": (sources, sources, "from each source word to the source"),
         "decoder self": (outputs, before, "from each output word to the words before it"),
         "decoder cross": (outputs, sources, "from each output word to the source"),
     }
-    found = attentions(trace)
-    size = -(-max((max(each.shape) for each in found), default=1) // _limit(found, budget))
     maps = []
     for each in found:
         kind = kind_of(each.site)
@@ -190,26 +196,24 @@ def text_view(
                 f"{len(rows.labels)} and {len(columns.labels)} labels were given: label every "
                 "token of the recorded pass."
             )
-        groups = (Groups.of(len(rows.labels), size), Groups.of(len(columns.labels), size))
         maps.append(
             map_view(
                 each.site,
-                each.merged(*groups),
-                rows=_joined(rows.labels, size),
-                columns=_joined(columns.labels, size),
+                each.merged(rows.groups, columns.groups),
+                rows=_joined(rows.labels, rows.size),
+                columns=_joined(columns.labels, columns.size),
                 what=what,
-                row_spans=_covered(rows.spans, size),
-                column_spans=_covered(columns.spans, size),
+                row_spans=_covered(rows.spans, rows.size),
+                column_spans=_covered(columns.spans, columns.size),
                 causal=each.causal,
             )
         )
-    notes = []
-    if size > 1:
-        longest = max(max(each.shape) for each in found)
-        notes.append(
-            f"The text has {longest:,} tokens: rows and columns of the maps are {size} tokens in "
-            "a row each, rows their mean, columns their sum."
-        )
+    notes = [
+        f"The {name} has {len(side.labels):,} tokens: maps show {side.size} in a row as one, rows "
+        "their mean, columns their sum."
+        for name, side in (("source", sources), ("output", outputs))
+        if maps and side.size > 1
+    ]
     return TextView(
         list(source),
         list(output),
