@@ -116,7 +116,8 @@ def test_every_family(
         assert (top, left, row + high, column + wide) == (0, 16, 32, 48)
     names = [found["name"] for found in view["overlays"]]
     defined = [] if "rollout" in (note or "") or kind == "cvt" else ["rollout"]
-    maps = ["grad-cam"] * (2 if kind in ("cct", "coatnet") else 1)
+    both = ["grad-cam, tokens", "grad-cam, map"]
+    maps = both if kind in ("cct", "coatnet") else ["grad-cam"]
     assert names == [*defined, "relevance", *maps, "integrated gradients"]
     for found in view["overlays"]:
         grid = view["grids"][found["grid"]]
