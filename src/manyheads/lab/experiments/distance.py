@@ -300,6 +300,7 @@ def run(bench: Bench) -> Findings:
                     "layer",
                     "layer",
                     mean_of([f["likeness"] for f in each]),
+                    scale=[0.0, 1.0],
                 )
                 for kind, each in found.items()
             ),
