@@ -169,8 +169,8 @@ def conclude(found: dict[str, dict[int, list[Measured]]]) -> str:
         f"with {many:,} {word(TUNED, SCRATCH, many)} ({percent(TUNED, many)} against "
         f"{percent(SCRATCH, many)}); interpolated positions are right {word(TUNED, FRESH, few)} "
         f"often than positions learned anew ({percent(FRESH, few)}), the larger pictures "
-        f"{word(TUNED, SAME, few)} often than the small ones ({percent(SAME, few)}); most "
-        f"often with {few}: {best}."
+        f"{word(TUNED, SAME, few)} often than the small ones ({percent(SAME, few)}); best "
+        f"with {few} is {best}."
     )
 
 
