@@ -142,6 +142,30 @@ def test_pin_walk_let_go(show: Show) -> None:
     assert "row" not in page.evaluate("location.hash")
 
 
+def test_focus_stays_where_layers_and_kinds_change(show: Show) -> None:
+    """A walk goes on from the same place, and what has the focus is lit, with whatever is shown."""
+    page = show(views.transformer(), "#map=decoder+cross&layer=1")
+    focused = "(e => [e.closest('.tokens')?.dataset.axis, e.dataset.index])(document.activeElement)"
+    lit = "document.activeElement.matches('.lit')"
+    page.key("ArrowDown")
+    page.key("ArrowRight")
+    for act in (
+        lambda: page.key("2"),
+        lambda: page.evaluate("document.querySelectorAll('.kinds button')[1].click()"),
+        lambda: page.key("1"),
+        lambda: page.evaluate("document.querySelectorAll('.kinds button')[2].click()"),
+    ):
+        act()
+        assert page.evaluate(focused) == ["row", "1"]
+        assert page.evaluate(lit)
+        assert page.problems == []
+    assert page.evaluate("document.activeElement.tabIndex") == 0
+    page.key("ArrowRight")
+    page.key("ArrowRight")
+    page.evaluate("document.querySelectorAll('.kinds button')[0].click()")  # three tokens, not four
+    assert page.problems == []
+
+
 def test_layers_heads_and_kinds_live_in_the_address(show: Show) -> None:
     """Keys, slider, thumbnails and buttons choose; the same address opens the same."""
     page = show(views.transformer())
