@@ -142,6 +142,24 @@ def test_pin_walk_let_go(show: Show) -> None:
     assert "row" not in page.evaluate("location.hash")
 
 
+def test_arrows_scroll_where_they_do_not_walk(show: Show) -> None:
+    """From a drawer below, or with the sentence out of view, the page scrolls and nothing is lit."""
+    page = show(views.translation())
+    page.evaluate("document.querySelectorAll('.drawer').forEach(d => { d.open = true; })")
+    kept = "addEventListener('keydown', e => { window.prevented = e.defaultPrevented; })"
+    page.evaluate(kept)
+    page.evaluate("scrollTo({top: 1500, behavior: 'instant'})")
+    for focus in ("document.activeElement.blur()", "document.querySelector('summary').focus()"):
+        page.evaluate(focus)
+        page.key("ArrowDown")
+        assert page.evaluate("window.prevented") is False
+        assert "row" not in page.evaluate("location.hash")
+    page.evaluate("document.activeElement.blur(); scrollTo({top: 0, behavior: 'instant'})")
+    page.key("ArrowDown")  # nothing has the focus, and the sentence is in view
+    assert page.evaluate("window.prevented") is True
+    assert "row=1" in page.evaluate("location.hash")
+
+
 def test_focus_stays_where_layers_and_kinds_change(show: Show) -> None:
     """A walk goes on from the same place, and what has the focus is lit, with whatever is shown."""
     page = show(views.transformer(), "#map=decoder+cross&layer=1")
