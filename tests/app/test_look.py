@@ -8,11 +8,14 @@ from PIL import Image
 
 import manyheads
 from manyheads.app.look import Look, checked_name, look
+from manyheads.cli import look as cli_look
 from manyheads.errors import UsageError
 from manyheads.lens.picture import ImageView
 from tests import language
 from tests.made import half
 from tests.schema import errors
+
+SEVEN = Path(__file__).parents[2] / "docs" / "images" / "seven.png"
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +53,24 @@ def test_a_classifier(classifier: Path, picture: Path) -> None:
     assert found.pixels is not None
     assert tuple(found.pixels.shape) == (4, 6)
     assert errors(json.loads(json.dumps(found.to_json()))) == []
+
+
+def test_an_unlikely_class_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is added to the likeliest five and marked: in the numbers, the title and the terminal."""
+    found = look("digits", SEVEN, target="1")
+    assert isinstance(found.view, ImageView)
+    assert [each.label for each in found.view.classes if each.explained] == ["1"]
+    chances = [each.probability for each in found.view.classes]
+    assert len(chances) == 6
+    assert chances == sorted(chances, reverse=True)
+    assert found.title == "seven.png  →  7, explained: 1"
+    assert errors(json.loads(json.dumps(found.to_json()))) == []
+    cli_look._print(found)
+    assert capsys.readouterr().out.splitlines()[-1].endswith("%  1  (explained)")
+    likeliest = look("digits", SEVEN)
+    assert isinstance(likeliest.view, ImageView)
+    assert [each.explained for each in likeliest.view.classes] == [True] + [False] * 4
+    assert likeliest.title == "seven.png  →  7"
 
 
 @pytest.mark.parametrize("task", ["generate", "fill", "tag"])

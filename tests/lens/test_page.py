@@ -4,6 +4,7 @@ import base64
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from manyheads.lens.picture import ImageView
+from manyheads.lens.picture import ClassView, ImageView
 from manyheads.lens.report import report
 from manyheads.lens.view import TextView
 from tests import browser
@@ -304,6 +305,19 @@ def test_overlays_of_a_picture(show: Show) -> None:
     )
     assert blue[2] > blue[0]
     assert orange[0] > orange[2]
+
+
+def test_the_explained_class_is_said(show: Show) -> None:
+    """It stands among the classes with its probability, and is marked, likely or not."""
+    view = views.picture()
+    page = show(replace(view, classes=[*view.classes, ClassView("one", 0.001, explained=True)]))
+    assert page.evaluate(
+        "[...document.querySelectorAll('.classes > *')].map(e => e.innerText)"
+    ) == [
+        "three\n75.0%",
+        "이\n25.0%",
+        "one\n0.1%\nexplained",
+    ]
 
 
 def test_windows_of_swin_are_drawn(show: Show) -> None:

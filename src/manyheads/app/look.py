@@ -49,7 +49,9 @@ class Look:
     def title(self) -> str:
         """What was given and what came out, on a line."""
         if isinstance(self.view, ImageView):
-            return f"{Path(self.told['path']).name}  →  {self.answer}"
+            other = [each.label for each in self.view.classes[1:] if each.explained]
+            why = f", explained: {other[0]}" if other else ""
+            return f"{Path(self.told['path']).name}  →  {self.answer}{why}"
         if "translation" in self.told:
             return f"{self.told['text']}  →  {self.answer}"
         return self.answer

@@ -148,6 +148,7 @@ export function makePicture(parent, app, view, source) {
       made.append("span").attr("class", "name");
       made.append("span").attr("class", "bar").append("span");
       made.append("span").attr("class", "percent");
+      made.filter((found) => found.explained).append("span").attr("class", "explained").text("explained");
       return made;
     });
     bar.select(".name").text((found) => label(found.label));
