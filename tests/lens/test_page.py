@@ -144,7 +144,7 @@ def test_pin_walk_let_go(show: Show) -> None:
 
 
 def test_arrows_scroll_where_they_do_not_walk(show: Show) -> None:
-    """From a drawer below, or with the sentence out of view, the page scrolls and nothing is lit."""
+    """From a drawer below, or with the sentence out of view, the page scrolls and none is lit."""
     page = show(views.translation())
     page.evaluate("document.querySelectorAll('.drawer').forEach(d => { d.open = true; })")
     kept = "addEventListener('keydown', e => { window.prevented = e.defaultPrevented; })"
@@ -271,6 +271,58 @@ def test_hover_a_patch(show: Show) -> None:
     assert told[-1] == f"class token: {row[0]:.4f}"
     page.away()
     assert page.evaluate(legend).startswith("Row of class token")
+
+
+TIP = "[...document.querySelectorAll('.tip.shown span')].map(e => e.textContent)"
+
+
+def test_the_tooltip_of_an_overlay_has_the_number_pointed_at(show: Show) -> None:
+    """Then the largest; cells that are not the model's patches are not called so, here or there."""
+    view = views.picture()
+    overlay = view.overlays[-1]
+    weights = [round(0.01 * i, 2) for i in range(24)]
+    fine = replace(
+        view.grids[0],
+        rows=4,
+        columns=6,
+        boxes=[[float(i // 6), float(i % 6), 1.0, 1.0] for i in range(24)],
+        extra=[],
+    )
+    overlays = [overlay, replace(overlay, name="pixels", grid=1, weights=weights)]
+    page = show(
+        replace(view, grids=[*view.grids, fine], overlays=overlays), "#head=integrated+gradients"
+    )
+    page.hover(".asked .stage", at=(0.5, 0.25))
+    assert page.evaluate(TIP)[:3] == ["patch 1,2: -0.2500", "the largest:", "patch 2,3: 1.0000"]
+    page.away()
+    assert page.evaluate(TIP) == []
+    page.evaluate("location.hash = '#head=pixels'")
+    page.hover(".plain .stage", at=(0.99, 0.3))
+    assert page.evaluate(TIP)[:3] == [
+        "row 2, column 6: 0.1100",
+        "the largest:",
+        "row 4, column 6: 0.2300",
+    ]
+    page.evaluate("document.querySelector('details.twin').open = true")
+    page.wait("document.querySelector('.twin tbody th')")
+    assert page.evaluate("document.querySelector('.twin tbody th').innerText") == "row 1, column 1"
+
+
+def test_a_pool_has_its_patches_lit(show: Show) -> None:
+    """Its one query asks all patches: the pointer and arrows go over those that are asked."""
+    view = examples.small_image_view("attention")
+    page = show(view)
+    page.hover(".asked .stage", at=(0.5, 0.25))
+    assert page.evaluate(TIP)[0] == f"patch 1,2: {view.maps[-1].mean[0][1]:.4f}"
+    outline = "document.querySelector('.stage .patch').getAttribute('d')"
+    assert page.evaluate(outline) == "M2,0h2v2h-2z"
+    page.click(".plain .stage", at=(0.5, 0.25))
+    page.away()
+    page.key("ArrowDown")
+    assert page.evaluate("location.hash").endswith("column=5")
+    assert page.evaluate(outline) == "M2,2h2v2h-2z"
+    said = page.evaluate("document.querySelector('[role=status]').textContent")
+    assert said.startswith(f"patch 2,2: {view.maps[-1].mean[0][4]:.4f}, the largest:")
 
 
 def test_walk_over_patches(show: Show) -> None:

@@ -178,11 +178,9 @@ function twinOf(app, view, picture) {
     rows: () => {
       if (!app.state.look()) return [];
       const cells = pictureCells(view, app.state.layer(), app.state.look(), app.state.active());
-      const name = (i) =>
-        `patch ${Math.floor(i / cells.columns) + 1},${(i % cells.columns) + 1}`;
       return [
         ...cells.elsewhere.map(([extra, value]) => [extra, round(value)]),
-        ...cells.values.map((value, i) => [name(i), round(value)]),
+        ...cells.values.map((value, i) => [cells.name(i), round(value)]),
       ];
     },
   };
