@@ -15,7 +15,7 @@ from PIL import Image
 
 from manyheads.lens.picture import ClassView, ImageView
 from manyheads.lens.report import report
-from manyheads.lens.view import TextView
+from manyheads.lens.view import TextOverlay, TextView
 from tests import browser
 from tests.browser import Page
 from tests.lens import examples, views
@@ -229,6 +229,23 @@ def test_the_mask_is_drawn_only_where_there_is_one(show: Show) -> None:
     assert "hidden by the mask" in page.evaluate("document.querySelector('.scale').textContent")
     page = show(views.transformer(), "#map=encoder+self")
     assert page.evaluate("document.querySelector('.matrix .masked')") is None
+
+
+@pytest.mark.parametrize("width", [390, 1300])
+def test_a_wide_map_scrolls_in_its_box(show: Show, width: int) -> None:
+    """Of 700 columns each is two pixels at least; the page stays as wide as the window."""
+    view = views.transformer()
+    long = TextOverlay("long", "", view.output, ["▁a"] * 700, [[0.0] * 699 + [0.5]] * 3)
+    page = show(replace(view, source=long.columns, overlays=[long]), "#map=long", width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate("document.querySelector('.matrix canvas').clientWidth") == 1400
+    box = "document.querySelector('.matrix .scroll')"
+    assert page.evaluate(f"{box}.clientWidth < {width}")
+    page.evaluate("document.querySelector('.matrix canvas').focus()")
+    page.evaluate("location.hash = '#map=long&row=1&column=699'")
+    page.wait("document.querySelector('.matrix .lit.column').getAttribute('x') === '698'")
+    page.key("ArrowRight")  # the walk is followed to the last column
+    assert page.evaluate(f"{box}.scrollLeft + {box}.clientWidth === {box}.scrollWidth")
 
 
 def test_bars_are_probabilities(show: Show) -> None:

@@ -43,6 +43,11 @@ async function drawElement(ink, element) {
     ink.fill();
   }
   const place = [box.left, box.top, box.width, box.height];
+  if (style.overflowX === "auto") {
+    ink.beginPath();
+    ink.rect(...place);
+    ink.clip(); // what has to be scrolled to
+  }
   if (box.width && box.height) {
     if (element instanceof HTMLCanvasElement || element instanceof HTMLImageElement) {
       ink.imageSmoothingEnabled = style.imageRendering !== "pixelated";
