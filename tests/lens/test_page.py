@@ -36,6 +36,14 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield page
 
 
+def told(kind: str) -> dict[str, str]:
+    """What the JSON says beside the view."""
+    return {
+        "model": "small <b>",
+        **({"text": "a </script> b"} if kind == "text" else {"path": "x.png"}),
+    }
+
+
 @pytest.fixture
 def show(tab: Page, tmp_path: Path) -> Show:
     """Write a view as a page and open it, at a desk or on a phone."""
@@ -46,7 +54,7 @@ def show(tab: Page, tmp_path: Path) -> Show:
         page = report(
             view,
             title="x",
-            told={"text": "a </script> b"} if isinstance(view, TextView) else {"path": "x.png"},
+            told=told(view.to_json()["kind"]),
             pixels=pixels if isinstance(view, ImageView) else None,
         )
         path.write_bytes(page.encode())
@@ -82,6 +90,12 @@ def test_it_opens_from_a_disk(show: Show, name: str, scheme: str) -> None:
         page.size(width, 800)
         page.wait(f"document.documentElement.scrollWidth <= {width}")
     assert page.problems == []
+
+
+def test_the_model_is_named(show: Show) -> None:
+    """Above the figure, and in a saved picture of it."""
+    page = show(views.translation())
+    assert page.evaluate("document.querySelector('.figure > h1').innerText") == "small <b>"
 
 
 def test_one_gesture_lights_up_everything(show: Show) -> None:
@@ -454,8 +468,7 @@ def test_saved_json_is_the_view(show: Show, make: Callable[[], View]) -> None:
     """All decimals survived the packing, and what comes out is what the command prints."""
     page = show(make())
     found = json.loads(saved(page, 1))
-    told = {"text": "a </script> b"} if found["kind"] == "text" else {"path": "x.png"}
-    expected: dict[str, Any] = json.loads(json.dumps({**told, **make().to_json()}))
+    expected: dict[str, Any] = json.loads(json.dumps({**told(found["kind"]), **make().to_json()}))
     assert found == expected
     assert errors(found) == []
 

@@ -35,6 +35,7 @@ export async function draw(root, data, packed) {
   const page = select(root);
   page.selectAll("*").remove();
   const figure = page.append("section").attr("class", `figure ${view.kind}`);
+  if (data.told.model) figure.append("h1").text(data.told.model);
   const place = (name) => figure.append("div").attr("class", name);
   const first = place("large");
   const main = place("main");
