@@ -262,6 +262,25 @@ def test_a_wide_map_scrolls_in_its_box(show: Show, width: int) -> None:
     assert page.evaluate(f"{box}.scrollLeft + {box}.clientWidth === {box}.scrollWidth")
 
 
+def test_what_is_fitted_to_a_line_stands_on_one(show: Show) -> None:
+    """At any width where it is fitted: the end does not stand alone below."""
+    view = views.tags()
+    written = "Ein Mann in einem blauen Hemd steht auf einer Leiter ."
+    words = [*(f"▁{word}" for word in written.split()), "</s>"]
+    weights = [[0.1] * len(words)] * len(words)
+    overlay = TextOverlay("x", "", words, words, weights)
+    view = replace(view, source=words, output=words, probabilities=[1.0] * len(words), maps=[])
+    page = show(replace(view, overlays=[overlay]))
+    rows = "new Set([...document.querySelectorAll('.queries .word')].map(e => e.offsetTop)).size"
+    found = {}
+    for width in range(600, 1000, 7):
+        page.size(width, 800)
+        page.wait(f"innerWidth === {width}")
+        page.evaluate("new Promise(done => requestAnimationFrame(done))")
+        found[width] = page.evaluate(rows)
+    assert set(found.values()) == {1}, found
+
+
 def test_bars_are_probabilities(show: Show) -> None:
     page = show(views.translation())
     shown = page.evaluate(
@@ -486,6 +505,28 @@ def test_saved_png_shows_the_figure(show: Show, make: Callable[[], View]) -> Non
     assert blue > 1000
     assert dark > 500
     assert page.problems == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_saved_png_has_the_slider(show: Show, scheme: str) -> None:
+    """Its track in two colours, and the thumb where the layer is, of three the second."""
+    page = show(views.translation(), "#layer=2", prefers_color_scheme=scheme)
+    left, top, width, height = page.evaluate(
+        "(() => { const f = document.querySelector('.figure').getBoundingClientRect();"
+        "const b = document.querySelector('.scrubber input').getBoundingClientRect();"
+        "return [b.left - f.left + 24, b.top - f.top + 24, b.width, b.height]; })()"
+    )
+    pixels = np.asarray(Image.open(io.BytesIO(saved(page, 0))).convert("RGB")).astype(int)
+    along = pixels[round(2 * (top + height / 2)), :, :]
+    ground, blue, thumb, rest = (
+        along[round(2 * (left + part * width))].tolist() for part in (-0.02, 0.25, 0.5, 0.75)
+    )
+    assert blue == thumb
+    assert blue[2] > blue[0] + 60
+    assert ground != rest != blue
+    above = pixels[round(2 * (top + height / 2 - 6)), :, :]
+    assert above[round(2 * (left + 0.5 * width))].tolist() == thumb  # round, not a bar
+    assert above[round(2 * (left + 0.25 * width))].tolist() == ground
 
 
 def test_light_and_dark(show: Show) -> None:

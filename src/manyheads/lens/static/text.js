@@ -105,13 +105,12 @@ export function makeText(parent, app) {
     const share = Math.min(box.node().clientWidth / needed, 1);
     const { rows, columns } = app.state.layer();
     const many = Math.max(rows.length, columns.length);
-    box.style("--size", share >= 0.6 ? share : many <= 40 ? 0.75 : 0.55);
-    // Gaps of whole pixels do not shrink with the type: a little smaller, until it fits.
-    const tooWide = (group) => group.node().scrollWidth > group.node().clientWidth;
-    for (let less = 0.98; share >= 0.6 && less > 0.85 && [keys, queries].some(tooWide); less -= 0.02) {
+    box.style("--size", share >= 0.6 ? share : many <= 40 ? 0.75 : 0.55).classed("one-line", false);
+    // Gaps of whole pixels do not shrink with the type, and widths are fractions of pixels: a little
+    // smaller, until it does stand on one line.
+    for (let less = 0.98; share >= 0.6 && less > 0.85 && wrapped(); less -= 0.02) {
       box.style("--size", share * less);
     }
-    box.classed("one-line", false);
     queries.selectAll("button").classed("narrow", function narrow() {
       const percent = this.querySelector(".percent");
       return percent !== null && percent.scrollWidth > this.offsetWidth + 6;
