@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
+from manyheads.lens.panels import Bars, Curve, Figure, Heat, Interval, Lines, Panel, Table
 from manyheads.lens.picture import ClassView, ImageView
 from manyheads.lens.report import report
 from manyheads.lens.view import TextOverlay, TextView
@@ -464,6 +466,68 @@ def test_every_figure_has_a_table(show: Show) -> None:
     )
     heat = page.evaluate("document.querySelectorAll('figure table')[0].textContent")
     assert "–" in heat
+
+
+def test_names_of_a_heat_do_not_touch(show: Show) -> None:
+    """Beside cells lower than a line every few are left, also when the window becomes narrow."""
+    heat = Heat("Waves", "", "", [[0.5] * 128] * 32, rows=[str(i) for i in range(32)])
+    page = show(replace(views.translation(), figures=[Figure("positions", "", heat)]))
+    page.evaluate("document.querySelector('.drawer').open = true")
+    boxes = (
+        "[...document.querySelectorAll('.row-names span')]"
+        ".filter(e => getComputedStyle(e).visibility === 'visible').map(e => {"
+        " const b = e.getBoundingClientRect(); return [e.innerText, (b.top + b.bottom) / 2]; })"
+    )
+    for width in (1200, 390):
+        page.size(width, 800)
+        page.wait(f"{boxes}.length > 1 && {boxes}.length < 16")
+        found = page.evaluate(boxes)
+        assert found[0][0] == "0"
+        assert min(b[1] - a[1] for a, b in pairwise(found)) >= 12
+
+
+def test_charts_of_a_row_have_type_of_one_size(show: Show) -> None:
+    """Each is drawn as wide as it stands there, the first among them."""
+    bars = [Figure("heads", "", Lines("", "", "", [Curve("", [1.0, 2.0], [1.0, 2.0])]))] * 3
+    page = show(replace(views.translation(), figures=bars))
+    page.evaluate("document.querySelector('.drawer').open = true")
+    page.wait("document.querySelectorAll('.plot').length === 3")
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('.plot')].map(e => e.clientWidth / e.viewBox.baseVal.width)"
+    )
+    assert sizes == pytest.approx([1, 1, 1], abs=0.01)
+
+
+def test_tables_say_what_there_is(show: Show) -> None:
+    """Columns of intervals only where there are any; heads are aligned as what they stand over."""
+    curve = Curve("a", [1.0], [2.0])
+    panels: list[Panel | Table] = [
+        Lines("Without", "x", "y", [curve]),
+        Lines("With", "x", "y", [curve, replace(curve, low=[1.5], high=[2.5])]),
+        Bars("Bars", "bits", ["one"], [Interval(0.5)]),
+        Table("Neighbours", ["token", "index", "share"], [["a", "265", 0.5]]),
+    ]
+    figures = [Figure("rest", "", panel) for panel in panels]
+    page = show(replace(views.translation(), figures=figures))
+    page.evaluate("document.querySelector('.drawer').open = true")
+    page.wait("document.querySelectorAll('.drawer .twin').length === 4")
+    page.evaluate("document.querySelectorAll('.drawer .twin').forEach(d => { d.open = true; })")
+    page.wait("document.querySelectorAll('.drawer table').length === 4")
+    heads = page.evaluate(
+        "[...document.querySelectorAll('.drawer table')].map(t => "
+        "[...t.querySelectorAll('thead th')].map(e => e.textContent))"
+    )
+    assert heads == [
+        ["", "x", "y"],
+        ["", "x", "y", "low", "high"],
+        ["", "bits"],
+        ["token", "index", "share"],
+    ]
+    for line in ("thead", "tbody"):
+        assert page.evaluate(
+            "[...[...document.querySelectorAll('.drawer table')].at(-1)"
+            f".querySelector('{line} tr').children].map(e => getComputedStyle(e).textAlign)"
+        ) == ["left", "left", "right"]
 
 
 def saved(page: Page, button: int) -> bytes:
