@@ -23,7 +23,7 @@ def main() -> None:
     translator = manyheads.load("date-en-ko")
     assert isinstance(translator, Translator)
     output, view = explain_text(translator, TEXT)
-    plot_text(view, IMAGES / "translation.png", title=f"{TEXT}  →  {output}")
+    plot_text(view, IMAGES / "translation.png", title=f"date-en-ko: {TEXT}  →  {output}")
 
     classifier = manyheads.load("digits")
     assert isinstance(classifier, Classifier)
@@ -33,7 +33,7 @@ def main() -> None:
     seven = next(i for i, label in enumerate(held_out.labels) if held_out.classes[label] == "7")
     held_out.image(seven).save(IMAGES / "seven.png")
     picture, pixels = explain_image(classifier, IMAGES / "seven.png")
-    plot_image(picture, pixels, IMAGES / "seven-look.png", title="seven.png")
+    plot_image(picture, pixels, IMAGES / "seven-look.png", title="digits: seven.png  →  7")
 
 
 if __name__ == "__main__":

@@ -9,11 +9,14 @@ from PIL import Image
 import manyheads
 from manyheads.app.look import FORMS, Look, look
 from manyheads.app.paths import checked_name
+from manyheads.cli import look as cli_look
 from manyheads.errors import UsageError
 from manyheads.lens.picture import ImageView
 from tests import language
 from tests.made import half
 from tests.schema import errors
+
+SEVEN = Path(__file__).parents[2] / "docs" / "images" / "seven.png"
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +38,13 @@ def test_it_is_public() -> None:
 def test_a_translator(sentence: Look, translator: Path) -> None:
     """By folder, or loaded; what is told is the text and the model's own translation."""
     loaded = manyheads.load(translator)
-    assert sentence.told == {"text": "one two", "translation": loaded("one two")}  # type: ignore[operator]
+    assert sentence.told == {
+        "model": translator.name,
+        "text": "one two",
+        "translation": loaded("one two"),  # type: ignore[operator]
+    }
     assert sentence.answer == sentence.told["translation"]
-    assert sentence.title == f"one two  →  {sentence.answer}"
+    assert sentence.title == f"{translator.name}: one two  →  {sentence.answer}"
     assert look(loaded, "one two").to_json() == sentence.to_json()
 
 
@@ -45,12 +52,32 @@ def test_a_classifier(classifier: Path, picture: Path) -> None:
     """The path is kept as given; the picture as the model saw it."""
     found = look(classifier, picture)
     assert isinstance(found.view, ImageView)
-    assert found.told == {"path": str(picture)}
+    assert found.told == {"model": classifier.name, "path": str(picture)}
     assert found.answer == found.view.classes[0].label
-    assert found.title == f"half.png  →  {found.answer}"
+    assert found.title == f"{classifier.name}: half.png  →  {found.answer}"
     assert found.pixels is not None
     assert tuple(found.pixels.shape) == (4, 6)
     assert errors(json.loads(json.dumps(found.to_json()))) == []
+
+
+def test_an_unlikely_class_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is added to the likeliest five and marked: in the numbers, the title and the terminal."""
+    found = look("digits", SEVEN, target="1")
+    assert isinstance(found.view, ImageView)
+    assert [each.label for each in found.view.classes if each.explained] == ["1"]
+    chances = [each.probability for each in found.view.classes]
+    assert len(chances) == 6
+    assert chances == sorted(chances, reverse=True)
+    assert found.title == "digits: seven.png  →  7, explained: 1"
+    assert found.to_json()["model"] == "digits"
+    assert "<title>digits: seven.png" in found.html()
+    assert errors(json.loads(json.dumps(found.to_json()))) == []
+    cli_look._print(found)
+    assert capsys.readouterr().out.splitlines()[-1].endswith("%  1  (explained)")
+    likeliest = look("digits", SEVEN)
+    assert isinstance(likeliest.view, ImageView)
+    assert [each.explained for each in likeliest.view.classes] == [True] + [False] * 4
+    assert likeliest.title == "digits: seven.png  →  7"
 
 
 @pytest.mark.parametrize("task", ["generate", "fill", "tag"])
@@ -92,7 +119,7 @@ def test_a_page_survives_half_a_character(sentence: Look, tmp_path: Path) -> Non
     told = {**sentence.told, "text": "one \udcff two"}
     Look(told, sentence.view).save(tmp_path / "look.html")
     page = (tmp_path / "look.html").read_bytes().decode()
-    assert "<title>one ? two" in page
+    assert f"<title>{sentence.told['model']}: one ? two" in page
     assert r"\udcff" in page  # as it was, where JSON can say it
 
 

@@ -4,6 +4,8 @@ import base64
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,10 @@ import pytest
 import torch
 from PIL import Image
 
-from manyheads.lens.picture import ImageView
+from manyheads.lens.panels import Bars, Curve, Figure, Heat, Interval, Lines, Panel, Table
+from manyheads.lens.picture import ClassView, ImageView
 from manyheads.lens.report import report
-from manyheads.lens.view import TextView
+from manyheads.lens.view import TextOverlay, TextView
 from tests import browser
 from tests.browser import Page
 from tests.lens import examples, views
@@ -35,6 +38,14 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield page
 
 
+def told(kind: str) -> dict[str, str]:
+    """What the JSON says beside the view."""
+    return {
+        "model": "small <b>",
+        **({"text": "a </script> b"} if kind == "text" else {"path": "x.png"}),
+    }
+
+
 @pytest.fixture
 def show(tab: Page, tmp_path: Path) -> Show:
     """Write a view as a page and open it, at a desk or on a phone."""
@@ -45,7 +56,7 @@ def show(tab: Page, tmp_path: Path) -> Show:
         page = report(
             view,
             title="x",
-            told={"text": "a </script> b"} if isinstance(view, TextView) else {"path": "x.png"},
+            told=told(view.to_json()["kind"]),
             pixels=pixels if isinstance(view, ImageView) else None,
         )
         path.write_bytes(page.encode())
@@ -81,6 +92,12 @@ def test_it_opens_from_a_disk(show: Show, name: str, scheme: str) -> None:
         page.size(width, 800)
         page.wait(f"document.documentElement.scrollWidth <= {width}")
     assert page.problems == []
+
+
+def test_the_model_is_named(show: Show) -> None:
+    """Above the figure, and in a saved picture of it."""
+    page = show(views.translation())
+    assert page.evaluate("document.querySelector('.figure > h1').innerText") == "small <b>"
 
 
 def test_one_gesture_lights_up_everything(show: Show) -> None:
@@ -142,6 +159,48 @@ def test_pin_walk_let_go(show: Show) -> None:
     assert "row" not in page.evaluate("location.hash")
 
 
+def test_arrows_scroll_where_they_do_not_walk(show: Show) -> None:
+    """From a drawer below, or with the sentence out of view, the page scrolls and none is lit."""
+    page = show(views.translation())
+    page.evaluate("document.querySelectorAll('.drawer').forEach(d => { d.open = true; })")
+    kept = "addEventListener('keydown', e => { window.prevented = e.defaultPrevented; })"
+    page.evaluate(kept)
+    page.evaluate("scrollTo({top: 1500, behavior: 'instant'})")
+    for focus in ("document.activeElement.blur()", "document.querySelector('summary').focus()"):
+        page.evaluate(focus)
+        page.key("ArrowDown")
+        assert page.evaluate("window.prevented") is False
+        assert "row" not in page.evaluate("location.hash")
+    page.evaluate("document.activeElement.blur(); scrollTo({top: 0, behavior: 'instant'})")
+    page.key("ArrowDown")  # nothing has the focus, and the sentence is in view
+    assert page.evaluate("window.prevented") is True
+    assert "row=1" in page.evaluate("location.hash")
+
+
+def test_focus_stays_where_layers_and_kinds_change(show: Show) -> None:
+    """A walk goes on from the same place, and what has the focus is lit, with whatever is shown."""
+    page = show(views.transformer(), "#map=decoder+cross&layer=1")
+    focused = "(e => [e.closest('.tokens')?.dataset.axis, e.dataset.index])(document.activeElement)"
+    lit = "document.activeElement.matches('.lit')"
+    page.key("ArrowDown")
+    page.key("ArrowRight")
+    for act in (
+        lambda: page.key("2"),
+        lambda: page.evaluate("document.querySelectorAll('.kinds button')[1].click()"),
+        lambda: page.key("1"),
+        lambda: page.evaluate("document.querySelectorAll('.kinds button')[2].click()"),
+    ):
+        act()
+        assert page.evaluate(focused) == ["row", "1"]
+        assert page.evaluate(lit)
+        assert page.problems == []
+    assert page.evaluate("document.activeElement.tabIndex") == 0
+    page.key("ArrowRight")
+    page.key("ArrowRight")
+    page.evaluate("document.querySelectorAll('.kinds button')[0].click()")  # three tokens, not four
+    assert page.problems == []
+
+
 def test_layers_heads_and_kinds_live_in_the_address(show: Show) -> None:
     """Keys, slider, thumbnails and buttons choose; the same address opens the same."""
     page = show(views.transformer())
@@ -188,6 +247,42 @@ def test_the_mask_is_drawn_only_where_there_is_one(show: Show) -> None:
     assert page.evaluate("document.querySelector('.matrix .masked')") is None
 
 
+@pytest.mark.parametrize("width", [390, 1300])
+def test_a_wide_map_scrolls_in_its_box(show: Show, width: int) -> None:
+    """Of 700 columns each is two pixels at least; the page stays as wide as the window."""
+    view = views.transformer()
+    long = TextOverlay("long", "", view.output, ["▁a"] * 700, [[0.0] * 699 + [0.5]] * 3)
+    page = show(replace(view, source=long.columns, overlays=[long]), "#map=long", width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate("document.querySelector('.matrix canvas').clientWidth") == 1400
+    box = "document.querySelector('.matrix .scroll')"
+    assert page.evaluate(f"{box}.clientWidth < {width}")
+    page.evaluate("document.querySelector('.matrix canvas').focus()")
+    page.evaluate("location.hash = '#map=long&row=1&column=699'")
+    page.wait("document.querySelector('.matrix .lit.column').getAttribute('x') === '698'")
+    page.key("ArrowRight")  # the walk is followed to the last column
+    assert page.evaluate(f"{box}.scrollLeft + {box}.clientWidth === {box}.scrollWidth")
+
+
+def test_what_is_fitted_to_a_line_stands_on_one(show: Show) -> None:
+    """At any width where it is fitted: the end does not stand alone below."""
+    view = views.tags()
+    written = "Ein Mann in einem blauen Hemd steht auf einer Leiter ."
+    words = [*(f"▁{word}" for word in written.split()), "</s>"]
+    weights = [[0.1] * len(words)] * len(words)
+    overlay = TextOverlay("x", "", words, words, weights)
+    view = replace(view, source=words, output=words, probabilities=[1.0] * len(words), maps=[])
+    page = show(replace(view, overlays=[overlay]))
+    rows = "new Set([...document.querySelectorAll('.queries .word')].map(e => e.offsetTop)).size"
+    found = {}
+    for width in range(600, 1000, 7):
+        page.size(width, 800)
+        page.wait(f"innerWidth === {width}")
+        page.evaluate("new Promise(done => requestAnimationFrame(done))")
+        found[width] = page.evaluate(rows)
+    assert set(found.values()) == {1}, found
+
+
 def test_bars_are_probabilities(show: Show) -> None:
     page = show(views.translation())
     shown = page.evaluate(
@@ -230,6 +325,58 @@ def test_hover_a_patch(show: Show) -> None:
     assert page.evaluate(legend).startswith("Row of class token")
 
 
+TIP = "[...document.querySelectorAll('.tip.shown span')].map(e => e.textContent)"
+
+
+def test_the_tooltip_of_an_overlay_has_the_number_pointed_at(show: Show) -> None:
+    """Then the largest; cells that are not the model's patches are not called so, here or there."""
+    view = views.picture()
+    overlay = view.overlays[-1]
+    weights = [round(0.01 * i, 2) for i in range(24)]
+    fine = replace(
+        view.grids[0],
+        rows=4,
+        columns=6,
+        boxes=[[float(i // 6), float(i % 6), 1.0, 1.0] for i in range(24)],
+        extra=[],
+    )
+    overlays = [overlay, replace(overlay, name="pixels", grid=1, weights=weights)]
+    page = show(
+        replace(view, grids=[*view.grids, fine], overlays=overlays), "#head=integrated+gradients"
+    )
+    page.hover(".asked .stage", at=(0.5, 0.25))
+    assert page.evaluate(TIP)[:3] == ["patch 1,2: -0.2500", "the largest:", "patch 2,3: 1.0000"]
+    page.away()
+    assert page.evaluate(TIP) == []
+    page.evaluate("location.hash = '#head=pixels'")
+    page.hover(".plain .stage", at=(0.99, 0.3))
+    assert page.evaluate(TIP)[:3] == [
+        "row 2, column 6: 0.1100",
+        "the largest:",
+        "row 4, column 6: 0.2300",
+    ]
+    page.evaluate("document.querySelector('details.twin').open = true")
+    page.wait("document.querySelector('.twin tbody th')")
+    assert page.evaluate("document.querySelector('.twin tbody th').innerText") == "row 1, column 1"
+
+
+def test_a_pool_has_its_patches_lit(show: Show) -> None:
+    """Its one query asks all patches: the pointer and arrows go over those that are asked."""
+    view = examples.small_image_view("attention")
+    page = show(view)
+    page.hover(".asked .stage", at=(0.5, 0.25))
+    assert page.evaluate(TIP)[0] == f"patch 1,2: {view.maps[-1].mean[0][1]:.4f}"
+    outline = "document.querySelector('.stage .patch').getAttribute('d')"
+    assert page.evaluate(outline) == "M2,0h2v2h-2z"
+    page.click(".plain .stage", at=(0.5, 0.25))
+    page.away()
+    page.key("ArrowDown")
+    assert page.evaluate("location.hash").endswith("column=5")
+    assert page.evaluate(outline) == "M2,2h2v2h-2z"
+    said = page.evaluate("document.querySelector('[role=status]').textContent")
+    assert said.startswith(f"patch 2,2: {view.maps[-1].mean[0][4]:.4f}, the largest:")
+
+
 def test_walk_over_patches(show: Show) -> None:
     """Arrows walk over the grid and stop at its edge; the class token is a button."""
     page = show(views.picture())
@@ -262,6 +409,19 @@ def test_overlays_of_a_picture(show: Show) -> None:
     )
     assert blue[2] > blue[0]
     assert orange[0] > orange[2]
+
+
+def test_the_explained_class_is_said(show: Show) -> None:
+    """It stands among the classes with its probability, and is marked, likely or not."""
+    view = views.picture()
+    page = show(replace(view, classes=[*view.classes, ClassView("one", 0.001, explained=True)]))
+    assert page.evaluate(
+        "[...document.querySelectorAll('.classes > *')].map(e => e.innerText)"
+    ) == [
+        "three\n75.0%",
+        "이\n25.0%",
+        "one\n0.1%\nexplained",
+    ]
 
 
 def test_windows_of_swin_are_drawn(show: Show) -> None:
@@ -308,6 +468,68 @@ def test_every_figure_has_a_table(show: Show) -> None:
     assert "–" in heat
 
 
+def test_names_of_a_heat_do_not_touch(show: Show) -> None:
+    """Beside cells lower than a line every few are left, also when the window becomes narrow."""
+    heat = Heat("Waves", "", "", [[0.5] * 128] * 32, rows=[str(i) for i in range(32)])
+    page = show(replace(views.translation(), figures=[Figure("positions", "", heat)]))
+    page.evaluate("document.querySelector('.drawer').open = true")
+    boxes = (
+        "[...document.querySelectorAll('.row-names span')]"
+        ".filter(e => getComputedStyle(e).visibility === 'visible').map(e => {"
+        " const b = e.getBoundingClientRect(); return [e.innerText, (b.top + b.bottom) / 2]; })"
+    )
+    for width in (1200, 390):
+        page.size(width, 800)
+        page.wait(f"{boxes}.length > 1 && {boxes}.length < 16")
+        found = page.evaluate(boxes)
+        assert found[0][0] == "0"
+        assert min(b[1] - a[1] for a, b in pairwise(found)) >= 12
+
+
+def test_charts_of_a_row_have_type_of_one_size(show: Show) -> None:
+    """Each is drawn as wide as it stands there, the first among them."""
+    bars = [Figure("heads", "", Lines("", "", "", [Curve("", [1.0, 2.0], [1.0, 2.0])]))] * 3
+    page = show(replace(views.translation(), figures=bars))
+    page.evaluate("document.querySelector('.drawer').open = true")
+    page.wait("document.querySelectorAll('.plot').length === 3")
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('.plot')].map(e => e.clientWidth / e.viewBox.baseVal.width)"
+    )
+    assert sizes == pytest.approx([1, 1, 1], abs=0.01)
+
+
+def test_tables_say_what_there_is(show: Show) -> None:
+    """Columns of intervals only where there are any; heads are aligned as what they stand over."""
+    curve = Curve("a", [1.0], [2.0])
+    panels: list[Panel | Table] = [
+        Lines("Without", "x", "y", [curve]),
+        Lines("With", "x", "y", [curve, replace(curve, low=[1.5], high=[2.5])]),
+        Bars("Bars", "bits", ["one"], [Interval(0.5)]),
+        Table("Neighbours", ["token", "index", "share"], [["a", "265", 0.5]]),
+    ]
+    figures = [Figure("rest", "", panel) for panel in panels]
+    page = show(replace(views.translation(), figures=figures))
+    page.evaluate("document.querySelector('.drawer').open = true")
+    page.wait("document.querySelectorAll('.drawer .twin').length === 4")
+    page.evaluate("document.querySelectorAll('.drawer .twin').forEach(d => { d.open = true; })")
+    page.wait("document.querySelectorAll('.drawer table').length === 4")
+    heads = page.evaluate(
+        "[...document.querySelectorAll('.drawer table')].map(t => "
+        "[...t.querySelectorAll('thead th')].map(e => e.textContent))"
+    )
+    assert heads == [
+        ["", "x", "y"],
+        ["", "x", "y", "low", "high"],
+        ["", "bits"],
+        ["token", "index", "share"],
+    ]
+    for line in ("thead", "tbody"):
+        assert page.evaluate(
+            "[...[...document.querySelectorAll('.drawer table')].at(-1)"
+            f".querySelector('{line} tr').children].map(e => getComputedStyle(e).textAlign)"
+        ) == ["left", "left", "right"]
+
+
 def saved(page: Page, button: int) -> bytes:
     """What a click on a button of the page's end would save."""
     page.evaluate(
@@ -329,8 +551,7 @@ def test_saved_json_is_the_view(show: Show, make: Callable[[], View]) -> None:
     """All decimals survived the packing, and what comes out is what the command prints."""
     page = show(make())
     found = json.loads(saved(page, 1))
-    told = {"text": "a </script> b"} if found["kind"] == "text" else {"path": "x.png"}
-    expected: dict[str, Any] = json.loads(json.dumps({**told, **make().to_json()}))
+    expected: dict[str, Any] = json.loads(json.dumps({**told(found["kind"]), **make().to_json()}))
     assert found == expected
     assert errors(found) == []
 
@@ -348,6 +569,28 @@ def test_saved_png_shows_the_figure(show: Show, make: Callable[[], View]) -> Non
     assert blue > 1000
     assert dark > 500
     assert page.problems == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_saved_png_has_the_slider(show: Show, scheme: str) -> None:
+    """Its track in two colours, and the thumb where the layer is, of three the second."""
+    page = show(views.translation(), "#layer=2", prefers_color_scheme=scheme)
+    left, top, width, height = page.evaluate(
+        "(() => { const f = document.querySelector('.figure').getBoundingClientRect();"
+        "const b = document.querySelector('.scrubber input').getBoundingClientRect();"
+        "return [b.left - f.left + 24, b.top - f.top + 24, b.width, b.height]; })()"
+    )
+    pixels = np.asarray(Image.open(io.BytesIO(saved(page, 0))).convert("RGB")).astype(int)
+    along = pixels[round(2 * (top + height / 2)), :, :]
+    ground, blue, thumb, rest = (
+        along[round(2 * (left + part * width))].tolist() for part in (-0.02, 0.25, 0.5, 0.75)
+    )
+    assert blue == thumb
+    assert blue[2] > blue[0] + 60
+    assert ground != rest != blue
+    above = pixels[round(2 * (top + height / 2 - 6)), :, :]
+    assert above[round(2 * (left + 0.5 * width))].tolist() == thumb  # round, not a bar
+    assert above[round(2 * (left + 0.25 * width))].tolist() == ground
 
 
 def test_light_and_dark(show: Show) -> None:

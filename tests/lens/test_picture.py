@@ -41,7 +41,11 @@ def standing(weights: Tensor, at: Places, layer: int = 0) -> AttentionRecord:
 def test_an_image_view_survives_json() -> None:
     view = examples.small_image_view("class").to_json()
     assert view["kind"] == "image"
-    assert view["classes"][0] == {"label": "three", "probability": 0.75}
+    assert view["classes"][0] == {
+        "label": "three",
+        "probability": 0.75,
+        "explained": False,
+    }
     (grid,) = view["grids"]
     assert (grid["rows"], grid["columns"], grid["extra"]) == (2, 3, ["class token"])
     assert grid["boxes"][:4] == [[0, 0, 2, 2], [0, 2, 2, 2], [0, 4, 2, 2], [2, 0, 2, 2]]

@@ -1,6 +1,7 @@
 """Pictures are looked at by people; here: they exist, they are not empty, no glyph is missing."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -13,7 +14,7 @@ from PIL import Image
 from manyheads.errors import MissingExtraError, UsageError
 from manyheads.lens import fonts
 from manyheads.lens.canvas import Canvas
-from manyheads.lens.picture import image_view
+from manyheads.lens.picture import ClassView, image_view
 from manyheads.lens.picture_plot import plot_image
 from manyheads.lens.text_plot import plot_text
 from manyheads.lens.view import TextView
@@ -90,6 +91,19 @@ def test_a_picture(tmp_path: Path, pool: Pool, shape: tuple[int, ...]) -> None:
     pixels.flags.writeable = False  # as from a file
     plot_image(examples.small_image_view(pool), pixels, tmp_path / "picture.png", title="삼")
     opened(tmp_path / "picture.png")
+
+
+def test_the_explained_class_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = replace(
+        examples.small_image_view("class"),
+        classes=[ClassView("three", 0.75), ClassView("one", 0.01, explained=True)],
+    )
+    write = Mock(wraps=Canvas.write)
+    monkeypatch.setattr(Canvas, "write", lambda *args, **layout: write(*args, **layout))
+    plot_image(view, torch.zeros(4, 6, dtype=torch.uint8), tmp_path / "picture.png")
+    written = [call.args[3] for call in write.call_args_list]
+    assert "three" in written
+    assert "one (explained)" in written
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def explain_image(
     Args:
         classifier: the model.
         path: of the picture.
-        top: classes with their probabilities.
+        top: classes with their probabilities, beside that of the explained one.
         target: the class that is explained; the likeliest if None.
         baseline: what gradients are integrated from: "black", "mean" or "blur".
         integrated: whether to integrate gradients; None: where it costs little.
@@ -159,7 +159,7 @@ def explain_image(
     """
     picture = open_picture(path)
     with watched(classifier.model) as seen:
-        (guesses,) = classifier.classify([picture], top=top)
+        (guesses,) = classifier.classify([picture], top=len(classifier.labels))
     label = guesses[0].label if target is None else target
     if label not in classifier.labels:
         raise UsageError(
@@ -185,7 +185,11 @@ def explain_image(
         seen.trace,
         width=width,
         height=height,
-        classes=[(guess.label, guess.probability) for guess in guesses],
+        classes=[
+            (guess.label, guess.probability)
+            for place, guess in enumerate(guesses)
+            if place < top or guess.label == label
+        ],
         crop=Crop(*classifier.preprocessing.box(width, height)),
         attributions=attributions,
         notes=notes,

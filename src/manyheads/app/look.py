@@ -34,7 +34,7 @@ class Look:
     For example `look("date-en-ko", "Friday, 20 November 2026").save("look.html")`.
     """
 
-    told: dict[str, str]  # what was given and what came out: text and translation, or a path
+    told: dict[str, str]  # the model, and what was given and came out: texts, or a path
     view: TextView | ImageView
     pixels: Tensor | None = None  # of a picture: (height, width) or (height, width, 3), 0..255
 
@@ -47,12 +47,15 @@ class Look:
 
     @property
     def title(self) -> str:
-        """What was given and what came out, on a line."""
+        """The model, what was given and what came out, on a line."""
+        model = self.told["model"]
         if isinstance(self.view, ImageView):
-            return f"{Path(self.told['path']).name}  →  {self.answer}"
+            other = [each.label for each in self.view.classes[1:] if each.explained]
+            why = f", explained: {other[0]}" if other else ""
+            return f"{model}: {Path(self.told['path']).name}  →  {self.answer}{why}"
         if "translation" in self.told:
-            return f"{self.told['text']}  →  {self.answer}"
-        return self.answer
+            return f"{model}: {self.told['text']}  →  {self.answer}"
+        return f"{model}: {self.answer}"
 
     def to_json(self) -> dict[str, Any]:
         """Give the view as plain data; `lens/view.schema.json` describes it."""
@@ -82,7 +85,7 @@ class Look:
 
         if isinstance(self.view, ImageView):
             assert self.pixels is not None
-            plot_image(self.view, self.pixels, path, title=Path(self.told["path"]).name)
+            plot_image(self.view, self.pixels, path, title=self.title)
         elif not self.view.maps:
             self.figures_png(path)
         elif "translation" in self.told:
@@ -158,12 +161,13 @@ def look(
             "classifier from it with start.model=FOLDER."
         )
     check_given(predictor, given)
+    told = {"model": predictor.folder.name}
     asked = asked_figures(predictor, str(given), reference=reference, word=word, also=also)
     if isinstance(predictor, Classifier):
         view, pixels = explain_image(
             predictor, Path(given), target=target, baseline=baseline, integrated=integrated
         )
-        return Look({"path": str(given)}, view, pixels)
+        return Look({**told, "path": str(given)}, view, pixels)
     if target is not None:
         raise UsageError(
             f"{predictor.folder.name} reads texts and explains every token of its answer: it takes "
@@ -176,10 +180,10 @@ def look(
         )
     if isinstance(predictor, Translator):
         output, found = explain_text(predictor, str(given), integrated=integrated)
-        told = {"text": str(given), "translation": output}
+        told |= {"text": str(given), "translation": output}
     else:
         output, found = explain_tokens(predictor, str(given), integrated=integrated)
-        told = {"text": str(given), "answer": output}
+        told |= {"text": str(given), "answer": output}
     return Look(told, replace(found, figures=[*asked, *found.figures]))
 
 

@@ -174,7 +174,7 @@ def _print(found: "Look") -> None:
     view = found.view
     if isinstance(view, ImageView):
         for guess in view.classes:
-            print(f"{guess.probability:6.1%}  {guess.label}")
+            print(f"{guess.probability:6.1%}  {guess.label}" + "  (explained)" * guess.explained)
         return
     print(found.answer)
     translated = "translation" in found.told

@@ -27,6 +27,7 @@ class ClassView:
 
     label: str
     probability: float
+    explained: bool = False  # by the overlays that explain a class
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class ImageView:
     width: int
     height: int
     grids: list[GridView]
-    classes: list[ClassView]  # the likeliest first
+    classes: list[ClassView]  # the likeliest first; the explained one is among them
     maps: list[MapView]  # in the order in which they ran
     overlays: list[OverlayView] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what one has to know
@@ -157,11 +158,12 @@ def image_view(
     if layers and reason is None:
         attributions = [_rollout(layers, pools[0] if pools else None), *attributions]
     overlays = [_overlay(each, layout) for each in attributions]
+    explained = {each.target for each in attributions}
     return ImageView(
         width,
         height,
         layout.views,
-        [ClassView(label, round(p, 6)) for label, p in classes],
+        [ClassView(label, round(p, 6), label in explained) for label, p in classes],
         maps,
         overlays,
         [*layout.notes(), *remarks, *notes],

@@ -63,7 +63,7 @@ def plot_image(
         MissingExtraError: matplotlib, or a font for these texts, is not installed.
     """
     large = _enlarged(view.maps, layer)
-    names = [label(found.label) for found in view.classes]
+    names = [label(each.label) + " (explained)" * each.explained for each in view.classes]
     legend = "" if large is None else _image_legend(view, large)
     title = cut(" ".join(title.split()), HEADLINE)
     image = _checked(pixels)

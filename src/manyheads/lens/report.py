@@ -43,7 +43,7 @@ def report(
     Args:
         view: what to show.
         title: of the page.
-        told: what the JSON says beside the view, such as the text and its translation.
+        told: what the JSON says beside the view, such as the model, the text and its translation.
         pixels: the picture, (height, width) or (height, width, channel), 0..255.
         name: of files that are saved from the page.
     """

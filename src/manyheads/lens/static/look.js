@@ -35,6 +35,7 @@ export async function draw(root, data, packed) {
   const page = select(root);
   page.selectAll("*").remove();
   const figure = page.append("section").attr("class", `figure ${view.kind}`);
+  if (data.told.model) figure.append("h1").text(data.told.model);
   const place = (name) => figure.append("div").attr("class", name);
   const first = place("large");
   const main = place("main");
@@ -89,7 +90,7 @@ export async function draw(root, data, packed) {
   app.state.on("choice", twin.draw);
   app.state.on("focus", () => picture && twin.draw());
   everything();
-  keyboard(app, large);
+  keyboard(app, large, first.node());
   const again = () => {
     for (const redraw of themed) redraw();
     everything();
@@ -130,8 +131,15 @@ function alternatives(view, index) {
   return ["likeliest here", ...likely.map(([token, chance]) => `${label(token)} ${exact(chance)}`)];
 }
 
-/** 1-9 choose layers, arrows walk, Esc lets go - wherever the focus is, unless it needs the key. */
-function keyboard(app, large) {
+/**
+ * 1-9 choose layers and Esc lets go, wherever the focus is, unless it needs the key. Arrows walk from
+ * the sentence or the picture, and from nowhere if it is in view: elsewhere they scroll the page.
+ */
+function keyboard(app, large, stage) {
+  const walks = (target) => {
+    const { top, bottom } = stage.getBoundingClientRect();
+    return stage.contains(target) || (target === document.body && top < innerHeight && bottom > 0);
+  };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape") {
@@ -144,7 +152,7 @@ function keyboard(app, large) {
       if (Number(event.key) <= app.state.layers().length) {
         app.state.choose({ layer: Number(event.key) - 1 });
       }
-    } else if (event.key.startsWith("Arrow") && !event.target.closest?.("input")) {
+    } else if (event.key.startsWith("Arrow") && walks(event.target)) {
       event.preventDefault();
       large.walk(event.key);
     }
@@ -171,11 +179,9 @@ function twinOf(app, view, picture) {
     rows: () => {
       if (!app.state.look()) return [];
       const cells = pictureCells(view, app.state.layer(), app.state.look(), app.state.active());
-      const name = (i) =>
-        `patch ${Math.floor(i / cells.columns) + 1},${(i % cells.columns) + 1}`;
       return [
         ...cells.elsewhere.map(([extra, value]) => [extra, round(value)]),
-        ...cells.values.map((value, i) => [name(i), round(value)]),
+        ...cells.values.map((value, i) => [cells.name(i), round(value)]),
       ];
     },
   };

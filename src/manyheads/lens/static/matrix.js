@@ -5,10 +5,12 @@ import { peakOf } from "./model.js";
 const { select } = globalThis.d3;
 
 const LINE = 11; // pixels of a cell below which names would overlap: the sentence has them
+const LEAST = 2; // pixels of a cell: a map with more than fit scrolls in its box
 
 export function makeMatrix(parent, app) {
   const box = parent.append("div").attr("class", "matrix");
-  const frame = box.append("div").attr("class", "frame");
+  const scroll = box.append("div").attr("class", "scroll");
+  const frame = scroll.append("div").attr("class", "frame");
   const canvas = frame.append("canvas").attr("tabindex", 0).attr("role", "application");
   const marks = frame.append("svg").attr("class", "marks").attr("aria-hidden", "true");
   const names = frame.append("svg").attr("class", "names").attr("aria-hidden", "true");
@@ -52,6 +54,10 @@ export function makeMatrix(parent, app) {
         false,
       );
       const at = app.state.active();
+      // Where the map is larger than its box, what is lit comes into view.
+      const view = scroll.node();
+      view.scrollLeft = Math.min(view.scrollLeft, left + at.column * cell - 40);
+      view.scrollLeft = Math.max(view.scrollLeft, left + at.column * cell + 40 - view.clientWidth);
       app.say(app.about(at.row, at.column).join(", "));
     });
 
@@ -69,7 +75,7 @@ export function makeMatrix(parent, app) {
     const named = (room - 70) / columns.length >= LINE;
     const longest = (tokens) => Math.max(...tokens.map((token) => width(label(token))), 8);
     left = named ? Math.min(longest(rows) + 10, room / 3) : 12;
-    cell = Math.max(Math.min((room - left - 4) / columns.length, 34), 1);
+    cell = Math.max(Math.min((room - left - 4) / columns.length, 34), LEAST);
     const lying = named && longest(columns) < cell - 4;
     top = named ? (lying ? 20 : Math.min(longest(columns), 110) + 8) : 12;
     const wide = cell * columns.length;

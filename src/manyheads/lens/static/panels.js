@@ -2,9 +2,10 @@
 
 import { label, number, paint, scaleBar, shades } from "./draw.js";
 import { makeTable } from "./table.js";
-const { line, area, ticks, extent } = globalThis.d3;
+const { line, area, ticks, extent, select } = globalThis.d3;
 
 const [WIDEST, HIGH] = [560, 260]; // of a chart
+const NAME = 12; // pixels of a name beside a heat: its type
 const EDGE = { left: 52, right: 14, top: 12, bottom: 40 };
 
 /** A drawer for each group, drawn when it is first opened; `open` says which are open at first. */
@@ -19,7 +20,11 @@ export function makePanels(parent, app, figures, open) {
     const draw = () => {
       if (drawn || !drawer.property("open")) return;
       drawn = true;
-      for (const found of members) panel(row.append("figure"), app, found);
+      // All places before what stands in them: each is measured beside its neighbours.
+      const place = row.selectAll("figure").data(members).join("figure").attr("class", "panel");
+      place.each(function each(found) {
+        panel(select(this), app, found);
+      });
     };
     drawer.on("toggle", draw).property("open", open.includes(name));
     draw();
@@ -72,6 +77,12 @@ function heat(stage, app, found) {
   frame.style("--wide", `${wide}px`).style("--ratio", `${wide} / ${high}`);
   if (showRows) names(frame.append("div").attr("class", "row-names"), rowNames);
   if (showColumns) names(frame.append("div").attr("class", "column-names"), columnNames);
+  const thin = () => {
+    const { clientWidth, clientHeight } = canvas.node();
+    everyFew(frame.selectAll(".row-names span"), clientHeight / rows);
+    everyFew(frame.selectAll(".column-names span"), clientWidth / columns);
+  };
+  new ResizeObserver(thin).observe(canvas.node());
   if (!showColumns && found.x) frame.append("div").attr("class", "axis-x").text(found.x);
   if (!showRows && found.y) frame.append("div").attr("class", "axis-y").text(found.y);
   if (found.tile) tiles(frame, found.tile, rows, columns);
@@ -117,6 +128,12 @@ function tiles(frame, [down, across], rows, columns) {
 
 function names(box, texts) {
   box.selectAll("span").data(texts).join("span").text((text) => label(text));
+}
+
+/** Where cells are lower than type is high, every second, third, ... name stands there. */
+function everyFew(spans, cell) {
+  const step = Math.ceil(NAME / cell);
+  spans.style("visibility", (_, i) => (i % step ? "hidden" : null));
 }
 
 /** Okabe & Ito's colours, over and over. */
@@ -270,26 +287,29 @@ function tableOf(found) {
     };
   }
   if (found.kind === "lines") {
-    return {
-      columns: ["", found.x, found.y, "low", "high"],
-      rows: found.curves.flatMap((curve) =>
-        curve.x.map((x, i) => [curve.name, x, curve.y[i], curve.low?.[i], curve.high?.[i]]),
-      ),
-    };
+    const rows = found.curves.flatMap((curve) =>
+      curve.x.map((x, i) => [curve.name, x, curve.y[i], curve.low?.[i], curve.high?.[i]]),
+    );
+    return withIntervals(["", found.x, found.y], rows);
   }
   if (found.kind === "bars") {
-    return {
-      columns: ["", found.y, "low", "high"],
-      rows: found.names.map((name, i) => {
-        const { mean, low, high } = found.values[i];
-        return [label(name), mean, low, high];
-      }),
-    };
+    const rows = found.names.map((name, i) => {
+      const { mean, low, high } = found.values[i];
+      return [label(name), mean, low, high];
+    });
+    return withIntervals(["", found.y], rows);
   }
   return {
     columns: ["", found.x, found.y, "group"],
     rows: found.points.map(([x, y], i) => [label(found.names[i]), x, y, found.groups?.[i] ?? ""]),
   };
+}
+
+/** Rows that end in an interval, if any of them has one. */
+function withIntervals(columns, rows) {
+  const known = rows.some((row) => (row.at(-2) ?? row.at(-1) ?? null) !== null);
+  if (known) return { columns: [...columns, "low", "high"], rows };
+  return { columns, rows: rows.map((row) => row.slice(0, -2)) };
 }
 
 const cells = (row) => row.map((cell) => (typeof cell === "object" && cell ? cell.mean : cell));

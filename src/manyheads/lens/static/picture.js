@@ -16,6 +16,7 @@ export function pictureCells(view, layer, look, active) {
   const laid = values.slice(extra);
   return {
     grid,
+    name: cellNames(view, grid),
     rows: grid.rows,
     columns: grid.columns,
     values: laid,
@@ -23,9 +24,22 @@ export function pictureCells(view, layer, look, active) {
     at: (row, column) => laid[row * grid.columns + column],
     peak: Math.max(...laid.map(Math.abs), 1e-9),
     key: `${layer.site} ${look.name} ${look.cells ? "" : asked.length > 1 ? "all" : asked[0]}`,
-    marks: () => mark(view, layer, grid, active.row),
+    marks: () => mark(view, layer, grid, active),
   };
 }
+
+/** What the cells of a grid are called: the model's own patches by their names, others by place. */
+function cellNames(view, grid) {
+  const sides = (map) => [[map.row_grid, map.rows], [map.column_grid, map.columns]];
+  const own = view.maps.flatMap(sides).find(([number]) => view.grids[number] === grid);
+  if (own) return (i) => own[1][grid.extra.length + i];
+  return (i) => `row ${Math.floor(i / grid.columns) + 1}, column ${(i % grid.columns) + 1}`;
+}
+
+/** What of a map is pointed at: patches that ask, or, of a pool, which has but one, those asked. */
+const axisOf = (layer) => (layer.row_grid === null ? "column" : "row");
+
+const gridOf = (view, layer) => view.grids[layer.row_grid ?? layer.column_grid];
 
 /** The rows that the answer is read from: those of tokens made for it, or else all. */
 export function readers(view, layer) {
@@ -41,8 +55,8 @@ export function asker(view, layer, row) {
 }
 
 /** Outline the lit patch in a thumbnail, whose cells are the keys' grid. */
-function mark(view, layer, grid, row) {
-  const box = boxOf(view, layer, row);
+function mark(view, layer, grid, active) {
+  const box = boxOf(view, layer, active);
   if (!box) return "";
   const [first, last] = [grid.boxes[0], grid.boxes.at(-1)];
   const down = grid.rows / (last[0] + last[2] - first[0]);
@@ -51,11 +65,18 @@ function mark(view, layer, grid, row) {
   return `M${x},${y}h${box[3] * across}v${box[2] * down}h${-box[3] * across}z`;
 }
 
-function boxOf(view, layer, row) {
-  if (row === null || layer.row_grid === null) return null;
-  const grid = view.grids[layer.row_grid];
-  return row < grid.extra.length ? null : grid.boxes[row - grid.extra.length];
+function boxOf(view, layer, active) {
+  const grid = gridOf(view, layer);
+  const place = active[axisOf(layer)];
+  if (!grid || place === null) return null;
+  return place < grid.extra.length ? null : grid.boxes[place - grid.extra.length];
 }
+
+/** The number of the box that a point lies in; -1: in none. */
+const boxAt = (boxes, [y, x]) =>
+  boxes.findIndex(
+    ([top, left, high, wide]) => y >= top && y < top + high && x >= left && x < left + wide,
+  );
 
 export function makePicture(parent, app, view, source) {
   const box = parent.append("div").attr("class", "seen");
@@ -84,51 +105,55 @@ export function makePicture(parent, app, view, source) {
         app.state.hover(null);
       })
       .on("click", (event) => {
-        const row = patchAt(event, stage.node());
-        if (row !== null) app.state.pin({ row });
+        const patch = patchAt(pixelAt(event, stage.node()));
+        if (patch) app.state.pin(patch);
       });
     return { figure, stage, canvas, svg };
   }
 
   function point(event, stage) {
-    const row = patchAt(event, stage);
-    app.state.hover(row === null ? null : { row });
-    if (row === null) return app.tip.hide();
-    return app.tip.show(event, told(row));
+    const pixel = pixelAt(event, stage);
+    app.state.hover(patchAt(pixel));
+    const lines = told(pixel);
+    if (!lines.length) return app.tip.hide();
+    return app.tip.show(event, lines);
   }
 
-  /** What the tooltip says: the patch, and what it gives to whom it looks at most. */
-  function told(row) {
+  /** What the tooltip says: whom the patch there looks at most; or the number there, and the largest. */
+  function told(pixel) {
     const layer = app.state.layer();
     const look = app.state.look();
     if (!look) return [];
+    const asks = !look.cells && layer.row_grid !== null;
+    const { row } = (asks && patchAt(pixel)) || { row: null };
     const cells = pictureCells(view, layer, look, { row });
+    const here = boxAt(cells.grid.boxes, pixel);
+    if (asks ? row === null : here < 0) return [];
+    const line = (i) => `${cells.name(i)}: ${exact(cells.values[i])}`;
     const top = cells.values.map((value, i) => [Math.abs(value), i]).sort((a, b) => b[0] - a[0]);
-    const columns = look.cells ? null : layer.columns.slice(cells.grid.extra.length);
-    const named = (i) =>
-      columns ? columns[i] : `row ${Math.floor(i / cells.columns) + 1}, ${(i % cells.columns) + 1}`;
-    const lines = [look.cells ? `${look.label}` : `${layer.rows[row]} looks at`];
-    for (const [, i] of top.slice(0, 3)) lines.push(`${named(i)}: ${exact(cells.values[i])}`);
+    const lines = asks ? [`${layer.rows[row]} looks at`] : [line(here), "the largest:"];
+    for (const [, i] of top.slice(0, 3)) lines.push(line(i));
     for (const [extra, value] of cells.elsewhere) lines.push(`${extra}: ${exact(value)}`);
     return lines;
   }
 
-  function patchAt(event, stage) {
+  /** Row and column, in pixels of the picture. */
+  function pixelAt(event, stage) {
+    const { left, top, width, height } = stage.getBoundingClientRect();
+    const [down, across] = [(event.clientY - top) / height, (event.clientX - left) / width];
+    return [down * view.height, across * view.width];
+  }
+
+  function patchAt(pixel) {
     const layer = app.state.layer();
-    if (layer.row_grid === null) return null;
-    const bounds = stage.getBoundingClientRect();
-    const x = ((event.clientX - bounds.left) / bounds.width) * view.width;
-    const y = ((event.clientY - bounds.top) / bounds.height) * view.height;
-    const { boxes, extra } = view.grids[layer.row_grid];
-    const found = boxes.findIndex(
-      ([top, left, high, wide]) => y >= top && y < top + high && x >= left && x < left + wide,
-    );
-    return found < 0 ? null : found + extra.length;
+    const grid = gridOf(view, layer);
+    const found = grid ? boxAt(grid.boxes, pixel) : -1;
+    return found < 0 ? null : { [axisOf(layer)]: found + grid.extra.length };
   }
 
   function draw() {
     const layer = app.state.layer();
-    const grid = view.grids[layer.row_grid ?? layer.column_grid];
+    const grid = gridOf(view, layer);
     box.classed("alone", !layer.looks.length);
     const windows = (layer.windows ?? []).flat(2);
     for (const { svg } of [plain, asked]) {
@@ -148,6 +173,7 @@ export function makePicture(parent, app, view, source) {
       made.append("span").attr("class", "name");
       made.append("span").attr("class", "bar").append("span");
       made.append("span").attr("class", "percent");
+      made.filter((found) => found.explained).append("span").attr("class", "explained").text("explained");
       return made;
     });
     bar.select(".name").text((found) => label(found.label));
@@ -180,7 +206,7 @@ export function makePicture(parent, app, view, source) {
       ink.fillStyle = css(shade(cells.values[i] / cells.peak));
       ink.fillRect(left, top, wide, high);
     });
-    const box = boxOf(view, layer, row);
+    const box = boxOf(view, layer, active);
     const group = box ? groupOf(layer.windows, box) : [];
     for (const { svg } of [plain, asked]) {
       svg.selectAll(".patch").attr("d", box ? outlines([box]) : "");
@@ -193,18 +219,21 @@ export function makePicture(parent, app, view, source) {
     scaleBar(foot, low, cells.peak, shade, rest.length && !look.cells ? `  ·  ${rest.join(", ")}` : "");
     const whose = asker(view, layer, row);
     asked.stage.attr("aria-label", look.cells ? look.legend : `Where ${whose} looks: ${look.legend}`);
-    if (document.activeElement?.classList.contains("stage") && row !== null) app.say(told(row).join(", "));
+    if (document.activeElement?.classList.contains("stage") && box) {
+      const [top, left, high, wide] = box;
+      app.say(told([top + high / 2, left + wide / 2]).join(", "));
+    }
   }
 
   /** Arrows walk over the grid of patches. */
   function walk(key) {
     const layer = app.state.layer();
-    if (layer.row_grid === null) return;
-    const grid = view.grids[layer.row_grid];
+    const grid = gridOf(view, layer);
+    if (!grid) return;
     const extra = grid.extra.length;
-    const { row } = app.state.active();
-    let place = (row ?? extra) - extra;
-    if (row === null || row < extra) place = 0;
+    const now = app.state.active()[axisOf(layer)];
+    let place = (now ?? extra) - extra;
+    if (now === null || now < extra) place = 0;
     else {
       const [y, x] = [Math.floor(place / grid.columns), place % grid.columns];
       const clamp = (value, most) => Math.min(Math.max(value, 0), most - 1);
@@ -212,7 +241,7 @@ export function makePicture(parent, app, view, source) {
       const across = { ArrowLeft: -1, ArrowRight: 1 }[key] ?? 0;
       place = clamp(y + down, grid.rows) * grid.columns + clamp(x + across, grid.columns);
     }
-    app.state.pin({ row: place + extra }, false);
+    app.state.pin({ [axisOf(layer)]: place + extra }, false);
   }
 
   app.state.on("choice", draw);

@@ -32,6 +32,10 @@ async function drawElement(ink, element) {
   const box = element.getBoundingClientRect();
   const skipped = element.matches("details, .unsaved") || style.visibility === "hidden";
   if (style.display === "none" || skipped) return;
+  if (element.matches("input[type=range]")) {
+    drawSlider(ink, element, box, style);
+    return;
+  }
   ink.save();
   ink.globalAlpha *= Number(style.opacity);
   if (style.mixBlendMode !== "normal") ink.globalCompositeOperation = style.mixBlendMode;
@@ -43,6 +47,11 @@ async function drawElement(ink, element) {
     ink.fill();
   }
   const place = [box.left, box.top, box.width, box.height];
+  if (style.overflowX === "auto") {
+    ink.beginPath();
+    ink.rect(...place);
+    ink.clip(); // what has to be scrolled to
+  }
   if (box.width && box.height) {
     if (element instanceof HTMLCanvasElement || element instanceof HTMLImageElement) {
       ink.imageSmoothingEnabled = style.imageRendering !== "pixelated";
@@ -57,6 +66,26 @@ async function drawElement(ink, element) {
     }
     for (const child of element.children) await drawElement(ink, child);
   }
+  ink.restore();
+}
+
+/** A slider, whose track and thumb are the browser's own: no style tells what they look like. */
+function drawSlider(ink, { value, min, max }, box, style) {
+  const thumb = box.left + 8 + ((box.width - 16) * (value - min)) / (max - min);
+  const middle = box.top + box.height / 2;
+  const track = (end, colour, opacity) => {
+    ink.globalAlpha = opacity;
+    ink.fillStyle = colour;
+    ink.beginPath();
+    ink.roundRect(box.left, middle - 2.5, end - box.left, 5, 2.5);
+    ink.fill();
+  };
+  ink.save();
+  track(box.right, style.color, 0.2);
+  track(thumb, style.accentColor, 1);
+  ink.beginPath();
+  ink.arc(thumb, middle, 8, 0, 2 * Math.PI);
+  ink.fill();
   ink.restore();
 }
 

@@ -61,9 +61,9 @@ export function makeState(kinds, open = {}) {
       state.layer = Math.min(state.layer, layersOf(state.kind).length - 1);
     }
     if (layer().rows.length !== before.rows.length || change.kind !== undefined) {
-      state.pin = nothing; // other tokens: what was pinned is not among them
+      state.pin = nothing; // other tokens: what was pinned or hovered is not among them
+      state.hover = null;
     }
-    state.hover = null;
     remember();
     tell("choice");
   }

@@ -47,8 +47,10 @@ export function makeTable(parent, { name, columns, rows, open = false }) {
     fresh();
     room.selectAll("*").remove();
     const table = room.append("table");
+    // A column's head is aligned as what stands below it: words left, numbers right.
+    const words = (_, i) => !i || now.rows.some((cells) => typeof cells[i] === "string");
     table.append("thead").append("tr").selectAll("th").data(now.columns).join("th")
-      .attr("scope", "col").text((cell) => cell);
+      .attr("scope", "col").classed("words", words).text((cell) => cell);
     const row = table.append("tbody").selectAll("tr").data(now.rows.slice(0, SHOWN)).join("tr");
     row.append("th").attr("scope", "row").text((cells) => cells[0]);
     row.selectAll("td").data((cells) => cells.slice(1)).join("td")

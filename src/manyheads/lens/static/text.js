@@ -15,7 +15,8 @@ export function makeText(parent, app) {
   const keys = side("keys", "column", "What is looked at");
   const gap = box.append("div").attr("class", "gap");
   const queries = side("queries", "row", "What looks");
-  let shown = null; // the layer whose tokens stand there
+  let shown = null; // the tokens that stand there, with what is under them
+  let writing = false;
 
   function side(name, axis, title) {
     const group = box.append("div").attr("class", `tokens ${name}`);
@@ -64,21 +65,37 @@ export function makeText(parent, app) {
       .on("focus", (event, d) => {
         if (event.target.matches(":focus-visible")) app.state.hover({ [axis]: d.index });
       })
-      .on("blur", () => app.state.hover(null));
+      .on("blur", () => writing || app.state.hover(null)); // what is written over loses the focus too
   }
 
   function draw() {
     const layer = app.state.layer();
-    if (shown?.rows !== layer.rows || shown?.columns !== layer.columns) {
+    // Layers of a kind have the same tokens: they stay, and with them the focus.
+    const wanted = JSON.stringify([layer.rows, layer.columns, layer.chances, layer.said]);
+    if (shown !== wanted) {
+      const focused = document.activeElement?.closest(".sentence .token");
+      const [group, place] = [focused?.closest(".keys") ? keys : queries, focused?.dataset.index];
       const many = Math.max(layer.rows.length, layer.columns.length);
       const height = Math.max(72, Math.min(150, 64 + 4 * many));
       gap.style("height", `${layer.looks.length ? height : 24}px`);
+      writing = true;
       write(keys, layer.columns, "column", null, null);
       write(queries, layer.rows, "row", layer.chances, layer.said);
-      shown = layer;
+      writing = false;
+      shown = wanted;
+      // Focus lights up, which every part has to be drawn for.
+      if (focused) queueMicrotask(() => stand(group, Number(place)));
     }
     size();
     light();
+  }
+
+  /** Focus a token of a side, if there is one at this place: it is where Tab comes back to. */
+  function stand(group, index) {
+    const token = group.selectAll("button").filter((d) => d.index === index);
+    if (token.empty()) return;
+    group.selectAll("button").attr("tabindex", (d) => (d.index === index ? 0 : -1));
+    token.node().focus();
   }
 
   /** As large as fits on one line, down to a size at which two lines are easier to read. */
@@ -86,14 +103,14 @@ export function makeText(parent, app) {
     box.style("--size", 1).classed("one-line", true);
     const needed = Math.max(...[keys, queries].map((group) => group.node().scrollWidth));
     const share = Math.min(box.node().clientWidth / needed, 1);
-    const many = Math.max(shown.rows.length, shown.columns.length);
-    box.style("--size", share >= 0.6 ? share : many <= 40 ? 0.75 : 0.55);
-    // Gaps of whole pixels do not shrink with the type: a little smaller, until it fits.
-    const tooWide = (group) => group.node().scrollWidth > group.node().clientWidth;
-    for (let less = 0.98; share >= 0.6 && less > 0.85 && [keys, queries].some(tooWide); less -= 0.02) {
+    const { rows, columns } = app.state.layer();
+    const many = Math.max(rows.length, columns.length);
+    box.style("--size", share >= 0.6 ? share : many <= 40 ? 0.75 : 0.55).classed("one-line", false);
+    // Gaps of whole pixels do not shrink with the type, and widths are fractions of pixels: a little
+    // smaller, until it does stand on one line.
+    for (let less = 0.98; share >= 0.6 && less > 0.85 && wrapped(); less -= 0.02) {
       box.style("--size", share * less);
     }
-    box.classed("one-line", false);
     queries.selectAll("button").classed("narrow", function narrow() {
       const percent = this.querySelector(".percent");
       return percent !== null && percent.scrollWidth > this.offsetWidth + 6;
@@ -197,10 +214,7 @@ export function makeText(parent, app) {
       place = { row: strongest(layer.rows, (r) => look.at(r, column)) };
     } else if (key === "ArrowDown" || key === "ArrowUp") place = { [axis]: now ?? 0 };
     app.state.pin(place, false);
-    const group = place.column === undefined ? queries : keys;
-    const index = place.column ?? place.row;
-    group.selectAll("button").attr("tabindex", (d) => (d.index === index ? 0 : -1));
-    group.selectAll("button").filter((d) => d.index === index).node().focus();
+    stand(place.column === undefined ? queries : keys, place.column ?? place.row);
   }
 
   app.state.on("choice", draw);
