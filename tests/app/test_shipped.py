@@ -11,9 +11,9 @@ from manyheads.app.folder import ModelFolder
 from manyheads.app.paths import find_model, find_recipe, shipped
 from manyheads.app.predict import Classifier, Translator
 from manyheads.app.recipe import read_recipe, write_recipe
+from manyheads.app.tagging import Spacer
 from manyheads.data.digits import read_digits
 from manyheads.data.images import hold_out
-from manyheads.models.transformer import TransformerConfig
 from tests.made import read_jsonl
 
 MODELS = shipped("pretrained")
@@ -52,6 +52,7 @@ def test_models_are_shipped() -> None:
         "digits",
         "enko-en-ko",
         "enko-ko-en",
+        "korean-spacing-lstm",
         "multi30k-en-de",
     }
 
@@ -62,6 +63,7 @@ def test_models_are_shipped() -> None:
         ("cifar10-cct-2-3x2", 1),
         ("date-en-ko", 2),
         ("digits", 1),
+        ("korean-spacing-lstm", 1),
         ("multi30k-en-de", 8),
         ("enko-en-ko", 8),
         ("enko-ko-en", 8),
@@ -90,7 +92,7 @@ def test_a_shipped_model_was_made_by_the_shipped_recipe(name: str) -> None:
     folder = ModelFolder(find_model(name))
     recipe = read_recipe(find_recipe(name))
     stored = folder.recipe.config()
-    derived = "vocabulary" if isinstance(stored, TransformerConfig) else "classes"
+    derived = "vocabulary" if hasattr(stored, "vocabulary") else "classes"
     config = recipe.config(**{derived: getattr(stored, derived)})
     # Written anew: a key that came after the model was made has its default in both.
     assert write_recipe(folder.recipe, stored) == write_recipe(recipe, config)
@@ -118,3 +120,12 @@ def test_digits() -> None:
         guess == held.classes[label] for guess, label in zip(found, held.labels, strict=True)
     )
     assert right / len(held) >= 0.98
+
+
+def test_spaces() -> None:
+    """A documentation sentence, whatever spaces it comes with; what is no Korean stays."""
+    space = load("korean-spacing-lstm")
+    assert isinstance(space, Spacer)
+    right = "이 함수는 리스트의 길이를 반환합니다."
+    assert space([right, right.replace(" ", ""), " ".join(right)]) == [right] * 3
+    assert space("").strip() == ""
