@@ -298,6 +298,27 @@ def test_bars_are_probabilities(show: Show) -> None:
     ]
 
 
+def test_probabilities_stand_under_the_output_alone(show: Show) -> None:
+    """Also where a source reads like its translation, as names and numbers do."""
+    page = show(views.copied(), "#map=decoder+cross")
+    assert page.evaluate("document.querySelectorAll('.queries .bar').length") == 4
+    page = show(views.copied(), "#map=encoder+self")
+    assert page.evaluate("document.querySelectorAll('.queries .bar').length") == 0
+
+
+def test_the_strongest_partner_may_speak_against(show: Show) -> None:
+    view = views.translation()
+    (overlay,) = view.overlays
+    weights = [[0.05, -0.9, *[0.1] * (len(overlay.columns) - 2)] for _ in overlay.rows]
+    page = show(
+        replace(view, overlays=[replace(overlay, weights=weights)]),
+        "#map=decoder+cross&head=integrated+gradients",
+    )
+    page.click(".queries .token", 2)
+    page.key("ArrowUp")
+    assert "column=2" in page.evaluate("location.hash")
+
+
 def test_hover_a_patch(show: Show) -> None:
     """Both pictures outline it, every head shows its row, the tooltip has exact weights."""
     view = views.picture()

@@ -51,6 +51,16 @@ def transformer() -> TextView:
     )
 
 
+def copied() -> TextView:
+    """A translation that reads like its source."""
+    with record() as trace, torch.no_grad():
+        Transformer(examples.TRANSFORMER).eval()(
+            torch.tensor([[5, 6, 7, 2]]), torch.tensor([[1, 5, 6, 7]])
+        )
+    tokens = ["▁7", "▁8", "▁9", "</s>"]
+    return text_view(trace, source=tokens, output=tokens, probabilities=[0.5, 0.25, 1.0, 0.75])
+
+
 def recurrent(name: str = "seq2seq-lstm-attention") -> TextView:
     """A translator with gates, with or without attention."""
     model = randomise(Seq2Seq(SEQ2SEQS[name])).eval()
