@@ -70,4 +70,4 @@ def test_a_long_text_is_read_without_forming_its_maps() -> None:
     )
     assert max(len(found.rows) for found in view.maps) == 250
     assert all(sum(row) == pytest.approx(1, abs=0.05) for row in view.maps[0].mean)
-    assert "The text has 3,000 tokens" in view.notes[0]
+    assert "The source has 3,000 tokens" in view.notes[0]

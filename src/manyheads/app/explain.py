@@ -51,7 +51,8 @@ def explain_text(
     read, wanted = target[:, :-1], target[:, 1:]
     with watched(translator.model) as seen:
         logits = translator.model(source, read)
-    chances = logits.float().softmax(dim=-1).gather(2, wanted[..., None])[0, :, 0].tolist()
+    log_chances = logits.float().log_softmax(dim=-1).gather(2, wanted[..., None])
+    chances = log_chances.exp()[0, :, 0].tolist()
     sources, targets = translator.tokenizers
     ids = special_ids(translator.model)
     source_spans = [*spans(sources, text), None]

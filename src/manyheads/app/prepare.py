@@ -56,6 +56,7 @@ from manyheads.data.token_store import TokenStore, encode_on_disk
 from manyheads.data.tokenizer import TextTokenizer, Tokenizer
 from manyheads.errors import DataError, RecipeError
 from manyheads.models.presets import Config
+from manyheads.models.reach import reach
 from manyheads.models.vit import VitConfig
 from manyheads.tasks.classify import ClassifyTask
 from manyheads.tasks.decoding import SpecialIds
@@ -137,6 +138,9 @@ def _prepare_text(recipe: TranslateRecipe, out: Path, say: Callable[[str], None]
             f"left out {task.left_out:,} of {len(task.store):,} pairs, longer than "
             f"train.max_length = {recipe.train.max_length} tokens"
         )
+    lengths = (side.max() for side in task.lengths)
+    encoded = tokenizers(found).source.encode(valid.source)
+    _refuse_longer(config, *lengths, *(len(tokens) + 1 for tokens in encoded))
     return Prepared(
         task,
         config,
@@ -315,14 +319,16 @@ def _prepare_language(
             seed=recipe.seed,
         )
     _say_left_out(examples, recipe.train.max_length, say)
+    measured = language_examples(recipe, valid, tokenizer)
     task = TokenTask(
         examples,
-        language_examples(recipe, valid, tokenizer),
+        measured,
         recipe.train,
         measure_tokens,
         seed=recipe.seed,
     )
     config = recipe.config(vocabulary=len(tokenizer))
+    _refuse_longer(config, examples.lengths.max(), measured.lengths.max())
     return Prepared(
         task,
         config,
@@ -341,10 +347,10 @@ def _prepare_tags(recipe: TagRecipe, out: Path, say: Callable[[str], None]) -> P
     examples = Spacing(train, characters, recipe.train.max_length)
     say(f"{len(train):,} lines, {len(characters):,} characters")
     _say_left_out(examples, recipe.train.max_length, say)
-    task = TokenTask(
-        examples, Spacing(valid, characters), recipe.train, measure_spacing, seed=recipe.seed
-    )
+    measured = Spacing(valid, characters)
+    task = TokenTask(examples, measured, recipe.train, measure_spacing, seed=recipe.seed)
     config = recipe.config(vocabulary=len(characters))
+    _refuse_longer(config, examples.lengths.max(), measured.lengths.max())
     return Prepared(
         task,
         config,
@@ -367,6 +373,18 @@ def _say_left_out(examples: Examples, max_length: int, say: Callable[[str], None
         say(
             f"left out {examples.left_out:,} of {len(examples.sentences):,} lines, longer than "
             f"train.max_length = {max_length} tokens"
+        )
+
+
+def _refuse_longer(config: Config, *lengths: int) -> None:
+    """Refuse texts with more tokens than the model learns positions for."""
+    longest, most = max(lengths), reach(config)
+    if longest > most:
+        raise RecipeError(
+            f"A text to learn from or to validate on has {longest:,} tokens, but the model learns "
+            f"only model.max_length = {most} positions: raise it, take other positions "
+            '(model.positions = "sinusoidal"), or leave out long texts: train.max_length does so '
+            "in training, and what is longer in data.valid must be split."
         )
 
 

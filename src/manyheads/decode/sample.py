@@ -43,7 +43,8 @@ class Sampling:
 
     def __call__(self, scores: Scores) -> Scores:
         """Return log-probabilities up to a constant."""
-        scores = scores / self.temperature
+        # The best is 0, so that nothing overflows at a temperature near 0.
+        scores = (scores - scores.amax(dim=-1, keepdim=True)) / self.temperature
         if self.top_k is not None:
             scores = keep_top_k(scores, self.top_k)
         return keep_top_p(scores, self.top_p) if self.top_p < 1 else scores

@@ -43,10 +43,15 @@ class ClassScore(NamedTuple):
 
 
 def top_k(probabilities: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
-    """Say for each picture whether its class is among the k likeliest."""
-    # Ties count against the model only if more than k - 1 classes are strictly likelier.
+    """Say for each picture whether its class is among the k likeliest.
+
+    Of equally likely classes the first come first, as in the model's own answer; what is not a
+    number is no hit.
+    """
     own = np.take_along_axis(probabilities, labels[:, None], axis=1)
-    return (probabilities > own).sum(axis=1) < k
+    before = np.arange(probabilities.shape[1]) < labels[:, None]
+    ahead = (probabilities > own) | ((probabilities == own) & before)
+    return (ahead.sum(axis=1) < k) & ~np.isnan(own[:, 0])
 
 
 def confusion(guesses: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:

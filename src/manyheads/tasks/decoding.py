@@ -1,9 +1,9 @@
 """Texts in, translations out: tokenize, search, put in order again."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Annotated, Any, ClassVar, Protocol, cast
 
 import torch
@@ -31,6 +31,7 @@ from manyheads.decode.sample import Sampling, sample
 from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import UsageError
 from manyheads.lens.alignment import Reader
+from manyheads.models.reach import reach
 from manyheads.streams import stream
 from manyheads.tasks.details import OutputToken, behind_space, describe, readings
 from manyheads.train.config import Count, NotNegative
@@ -187,9 +188,17 @@ def translate(
             f"Token {max(decode.banned)} is banned, but the last of the target's "
             f"{len(tokenizers.target)} tokens is {len(tokenizers.target) - 1}."
         )
+    for what, rows in (("A prefix", prefixes), ("A constraint", chain(*constraints))):
+        _check_ids(what, rows, len(tokenizers.target), ids.end)
+    if ids.end in decode.banned and not decode.forced_end:
+        raise UsageError(
+            f"Token {ids.end}, the end, is banned, so that no output could end: set forced_end as "
+            "well, or leave it out."
+        )
     sources = [[*tokens, ids.end] for tokens in tokenizers.source.encode(texts)]
+    most = reach(getattr(model, "config", None))
     jobs = [
-        _job(n, source, prefix, phrases, decode, n_best)
+        _job(n, source, prefix, phrases, decode, n_best, most)
         for n, (text, source, prefix, phrases) in enumerate(
             zip(texts, sources, prefixes, constraints, strict=True)
         )
@@ -223,6 +232,15 @@ def translate(
     return results
 
 
+def _check_ids(what: str, rows: Iterable[Sequence[int]], vocabulary: int, end: int) -> None:
+    for token in chain(*rows):
+        if not 0 <= token < vocabulary or token == end:
+            raise UsageError(
+                f"{what} has the token {token}: allowed are those from 0 to {vocabulary - 1}, but "
+                f"not the end, {end}."
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class _Job:
     """One text to translate, and what its search depends on: on nothing of its neighbours."""
@@ -242,13 +260,15 @@ def _job(
     phrases: Sequence[Tokens],
     decode: DecodeConfig,
     n_best: int,
+    most: int,
 ) -> _Job:
-    """Plan the search for one text."""
+    """Plan the search for one text, of at most `most` tokens."""
     beams = n_best if decode.sample else max(decode.beams, n_best)
     beams = -(-beams // decode.groups) * decode.groups  # n_best may ask for more
     needed = sum(map(len, phrases))
     limit = decode.max_length or max(2 * len(source) + 16, decode.min_length + 1)
-    return _Job(number, source, prefix, phrases, beams + needed, limit + len(prefix) + needed)
+    limit = min(limit + len(prefix) + needed, most)
+    return _Job(number, source, prefix, phrases, beams + needed, limit)
 
 
 def _batches(jobs: list[_Job]) -> Iterator[list[_Job]]:

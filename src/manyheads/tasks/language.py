@@ -1,6 +1,5 @@
 """Language models: predict the next token (GPT), or the hidden one from both sides (BERT)."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -19,6 +18,7 @@ from manyheads.decode.sample import Sampling, sample
 from manyheads.errors import UsageError
 from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
 from manyheads.models.masked_lm import MaskedLanguageModel
+from manyheads.models.reach import reach
 from manyheads.streams import generator, stream
 from manyheads.tasks.details import behind_space
 from manyheads.tasks.tokenwise import NOTHING, Examples, TokenTrainConfig
@@ -204,14 +204,13 @@ def room(config: CausalConfig, length: int) -> int:
     Raises:
         UsageError: there are more than it has positions for.
     """
-    if config.positions != "learned":
-        return sys.maxsize
-    if length > config.max_length:
+    most = reach(config)
+    if length > most:
         raise UsageError(
             f"The prompt has {length} tokens, its start token included, but the model has learned "
-            f"only {config.max_length} positions. Shorten the prompt."
+            f"only {most} positions. Shorten the prompt."
         )
-    return config.max_length - length + 1
+    return most - length + 1
 
 
 @torch.inference_mode()

@@ -168,9 +168,11 @@ def _restore_optimizer(
     for full_name, value in stored.items():
         key, _, name = full_name.partition("/")
         parameter = parameters[name]
-        # As torch does on loading: step counters stay where they were, moments follow the weights,
-        # also in how they lie in memory.
-        if key != "step":
+        # As torch does on loading: step counters of a fused optimizer are where the weights are,
+        # and moments also lie in memory as these do.
+        if key == "step":
+            value = value.to(parameter.device)
+        else:
             value = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
         optimizer.state[parameter][key] = value
 

@@ -113,12 +113,12 @@ def fit(
                         observer.validated(step, metrics)
                         if _improved(progress, metrics, config):
                             keep(model)
-                    meter.skip()
-                progress.seconds = meter.seconds
+                progress.seconds = meter.skip()
                 finished = progress.stopped or step == config.steps
                 interrupted = stop_asked()
                 if step % config.save_every == 0 or finished or interrupted:
                     checkpoint.save(folder / "state", model, optimizer, average, progress)
+                    meter.skip()
                 if finished:
                     break
                 if interrupted:
@@ -199,7 +199,7 @@ def _improved(progress: Progress, metrics: dict[str, float], config: TrainConfig
         value < progress.best if lower_is_better(name) else value > progress.best
     )
     if better:
-        progress.best = value
+        progress.best = value if math.isfinite(value) else None  # which any number beats
     progress.stale = 0 if better else progress.stale + 1
     progress.stopped = progress.stale >= config.early_stop.patience
     return better

@@ -30,9 +30,10 @@ class Meter:
         for name, value in ({"loss": loss} | logs).items():
             self._sums[name] = self._sums.get(name, 0.0) + value
 
-    def skip(self) -> None:
-        """Let the time since the last step not count as training speed."""
+    def skip(self) -> float:
+        """Let the time since the last step not count as training speed; say how long the run is."""
         self._tick()
+        return self.seconds
 
     def line(self, step: int, epoch: int, rate: float) -> dict[str, float]:
         """Return a line for the log, and start anew."""
