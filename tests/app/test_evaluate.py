@@ -208,6 +208,21 @@ def test_the_recipes_own_test_split_needs_final_by_its_path_too(translate: Trans
         evaluate(translate, data=recipe.data.test)
 
 
+def test_other_spellings_of_its_path_are_the_same_split(
+    translate: Translator, tmp_path: Path
+) -> None:
+    """A way round, and a link."""
+    recipe = translate.folder.recipe
+    assert isinstance(recipe, TranslateRecipe)
+    assert recipe.data.root is not None
+    assert recipe.data.test is not None
+    root, (folder, name) = Path(recipe.data.root), recipe.data.test.split("/")
+    (tmp_path / "link").symlink_to(root / folder)
+    for path in (root / folder / ".." / folder / name, tmp_path / "link" / name):
+        with pytest.raises(UsageError, match="--final"):
+            evaluate(translate, data=str(path))
+
+
 def test_a_registered_test_split_needs_final_by_any_name(
     translate: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

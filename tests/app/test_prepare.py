@@ -130,7 +130,8 @@ def test_disk_or_memory_gives_the_same_model(
     held, left = tmp_path / "held", tmp_path / "left"
     run(recipe, held, *SHORT)
     left.mkdir()
-    (left / "tokenizer.model").write_bytes((held / "tokenizer.model").read_bytes())
+    for name in ("recipe.toml", "tokenizer.model"):
+        (left / name).write_bytes((held / name).read_bytes())
     monkeypatch.setattr(streamed, "IN_MEMORY", 300)
     run(recipe, left, *SHORT, resume=True)
     assert weights(held) == weights(left)

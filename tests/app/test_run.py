@@ -101,14 +101,42 @@ def test_the_same_recipe_gives_the_same_model(pictures: Path, tmp_path: Path) ->
 
 
 def test_a_folder_in_use_is_left_alone(pictures: Path, tmp_path: Path) -> None:
-    """Neither overwritten nor mixed with: go on, or choose another."""
+    """Neither overwritten nor mixed with, whatever its files are called: choose another."""
     out = tmp_path / "out"
-    out.mkdir()
-    (out / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match=r"out is not empty.*--resume.*--out") as caught:
-        run(pictures, out)
-    assert caught.value.exit_code == 2
-    assert [path.name for path in out.iterdir()] == ["thesis.tex"]
+    mine = ["thesis.tex", ".zsh_history.1", ".notes.2024.bak", "cache/mine", "README.md"]
+    for name in mine:
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text("years of work")
+    for resume in (False, True):
+        with pytest.raises(UsageError, match=r"out is not empty, and no run.*--out") as caught:
+            run(pictures, out, resume=resume)
+        assert caught.value.exit_code == 2
+    assert all((out / name).read_text() == "years of work" for name in mine)
+
+
+def test_a_run_is_gone_on_with_or_left_alone(pictures: Path, tmp_path: Path) -> None:
+    """Without --resume nothing happens; with it, only what a kill left half-written goes."""
+    out = tmp_path / "out"
+    run(pictures, out, *SHORT)
+    (out / ".notes.1").write_text("mine")
+    (out / ".recipe.toml.123.part").write_text("half")
+    with pytest.raises(UsageError, match=r"out is not empty.*--resume.*--out"):
+        run(pictures, out, *SHORT)
+    run(pictures, out, *SHORT, resume=True)
+    assert (out / ".notes.1").exists()
+    assert not (out / ".recipe.toml.123.part").exists()
+
+
+def test_classes_that_changed_their_names(pictures: Path, tmp_path: Path) -> None:
+    """The head has learned the old ones, in their order: another order would be a wrong answer."""
+    out = tmp_path / "out"
+    run(pictures, out, *SHORT)
+    stored = (out / "labels.json").read_bytes()
+    folder = tmp_path / "halves" / "left"
+    folder.rename(folder.with_name("z-left"))
+    with pytest.raises(DataError, match=r"right, z-left.*began with left, right"):
+        run(pictures, out, *SHORT, resume=True)
+    assert (out / "labels.json").read_bytes() == stored
 
 
 def test_an_empty_folder_will_do(pictures: Path, tmp_path: Path) -> None:

@@ -220,10 +220,10 @@ def test_a_truncated_checkpoint(call: Call, halves: Path, tmp_path: Path) -> Non
 
 
 def test_a_folder_in_use(call: Call, halves: Path, tmp_path: Path) -> None:
-    """Two ways on."""
+    """Another one is to be chosen."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")
-    refused(call("train", halves, "--out", "out"), 2, "out is not empty", "--resume", "--out")
+    refused(call("train", halves, "--out", "out"), 2, "out is not empty, and no run", "--out")
 
 
 def test_a_file_in_the_way(call: Call, halves: Path, tmp_path: Path) -> None:

@@ -234,9 +234,11 @@ def _is_recipes_test(
     """Say whether other data are the recipe's own test split by another name."""
     if data is None or named.test is None:
         return False
+    if data == named.test:
+        return True
     try:
         given, test = (
-            [path.absolute() for path in find_data(name, named.root, suffixes)]
+            [path.resolve() for path in find_data(name, named.root, suffixes)]
             for name in (here(data, suffixes), named.test)
         )
         return given == test

@@ -40,7 +40,8 @@ from manyheads.train.config import Precision
 
 FORMAT_VERSION = 1
 LEFT_OUT = "left_out.txt"  # pictures that could not be read, and why
-CACHE = "cache"  # what training made of a large corpus; gone when it has finished
+CACHE = ".manyheads-cache"  # what training made of a large corpus; gone when it has finished
+UNFINISHED = ".part"  # the ending of a file that is being written
 MANIFEST = {"format_version", "task", "preset", "versions", "precision", "threads", "sha256"}
 HASHED = (
     "recipe.toml",
@@ -207,7 +208,7 @@ class ModelFolder:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that it is there as a whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
     with temporary.open("wb") as file:
         file.write(content)
         file.flush()
@@ -233,8 +234,30 @@ def write_weights(folder: Path, model: nn.Module, store: str) -> None:
 
 def remove_unfinished(folder: Path) -> None:
     """Remove what a killed run was in the middle of writing."""
-    for path in folder.glob(".*.[0-9]*"):
+    for path in folder.glob(f".*.[0-9]*{UNFINISHED}"):
         path.unlink()
+
+
+def check_out(out: Path, *, resume: bool) -> None:
+    """Refuse a folder that is not the run's own: training writes and removes files there.
+
+    Raises:
+        UsageError: it is a file, or in use and resume was not asked for, or it is no run.
+    """
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file. Choose a folder with --out.")
+    if not out.exists() or all(path.name == CACHE for path in out.iterdir()):
+        return
+    if not (out / "recipe.toml").exists():
+        raise UsageError(
+            f"{out} is not empty, and no run: it has no recipe.toml. Choose another folder with "
+            "--out."
+        )
+    if not resume:
+        raise UsageError(
+            f"{out} is not empty. Go on with the run in it with --resume, or choose another folder "
+            "with --out."
+        )
 
 
 def write_manifest(folder: Path, recipe: Recipe, precision: Precision | None = None) -> None:

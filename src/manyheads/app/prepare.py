@@ -184,6 +184,13 @@ def _prepare_images(recipe: ClassifyRecipe, out: Path, say: Callable[[str], None
         raise DataError(
             f"There are no training pictures of {names}. Remove the empty class, or add pictures."
         )
+    learned = out / "labels.json"
+    if learned.exists() and (before := read_json(learned)) != images.classes:
+        raise DataError(
+            f"The classes of the data are {', '.join(images.classes)}, but the run in {out} began "
+            f"with {', '.join(map(str, before))}: give them their names back, or start another run "
+            "with --out."
+        )
     say(f"{len(images):,} pictures of {len(images.classes)} classes")
     teacher, conditions = _teacher(recipe, images.classes)
     task = ClassifyTask(

@@ -11,6 +11,7 @@ from torch import nn
 from manyheads.app.evaluate import evaluate
 from manyheads.app.folder import (
     CACHE,
+    check_out,
     remove_unfinished,
     versions,
     write_atomically,
@@ -23,7 +24,7 @@ from manyheads.app.prepare import prepare
 from manyheads.app.recipe import Recipe, differences, write_recipe
 from manyheads.app.start import begin
 from manyheads.app.translations import after_training
-from manyheads.errors import InterruptedRunError, RecipeError, UsageError
+from manyheads.errors import InterruptedRunError, RecipeError
 from manyheads.streams import stream
 from manyheads.train import checkpoint
 from manyheads.train.config import Precision
@@ -55,17 +56,11 @@ def train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> 
         The evaluation of the stored model, as logged.
 
     Raises:
-        UsageError: `out` is in use and resume was not asked for.
+        UsageError: `out` is in use, and resume was not asked for or it is no run.
         RecipeError: the run in `out` was started with another recipe.
         InterruptedRunError: stopped by Ctrl-C; the state is saved.
     """
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"{out} is a file. Choose a folder with --out.")
-    if out.exists() and any(path.name != CACHE for path in out.iterdir()) and not resume:
-        raise UsageError(
-            f"{out} is not empty. Go on with the run in it with --resume, or choose another folder "
-            "with --out."
-        )
+    check_out(out, resume=resume)
     threads = set_threads(recipe.train.threads)
     task, config, inputs, found = prepare(recipe, out, observer.say)
     torch.manual_seed(stream(recipe.seed, "init"))
