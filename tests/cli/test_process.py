@@ -82,7 +82,7 @@ def test_ctrl_c_while_waiting_for_text(translator: Path, environment: dict[str, 
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert (out, "Traceback" in err) == ("", False)
+    assert (out, err) == ("", "manyheads: interrupted.\n")
 
 
 def test_a_reader_that_leaves_early(translator: Path, environment: dict[str, str]) -> None:
@@ -106,7 +106,7 @@ def test_a_reader_that_leaves_early(translator: Path, environment: dict[str, str
     process.wait(timeout=60)
     process.stderr.close()
     assert err == ""
-    assert process.returncode in (0, 1)
+    assert process.returncode == 0
 
 
 def test_an_error_is_a_message(environment: dict[str, str]) -> None:

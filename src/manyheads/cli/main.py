@@ -1,11 +1,13 @@
 """The command `manyheads`."""
 
+import os
 import sys
 import warnings
 from io import TextIOWrapper
-from typing import TextIO
+from typing import Any, TextIO
 
 import typer
+from typer.core import TyperGroup
 
 from manyheads import __version__
 from manyheads.cli import (
@@ -27,11 +29,32 @@ from manyheads.cli import (
     train,
     translate,
 )
-from manyheads.errors import ManyheadsError
+from manyheads.errors import InterruptedRunError, ManyheadsError
 from manyheads.memory import keep_freed_memory
+
+
+class _ReaderGoneError(Exception):
+    """Nobody reads our output any more, as in `manyheads translate | head -1`."""
+
+
+class _Verbs(TyperGroup):
+    """Takes two exceptions before typer does, which leaves with 130 or 1 and says nothing."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
+        except KeyboardInterrupt:
+            raise InterruptedRunError("interrupted.") from None
+        except BrokenPipeError:
+            raise _ReaderGoneError from None
+
 
 app = typer.Typer(
     name="manyheads",
+    cls=_Verbs,
     help="One attention core, many heads: train, run and look inside Transformers.",
     no_args_is_help=True,
     add_completion=False,
@@ -88,11 +111,8 @@ def main() -> None:
     except ManyheadsError as error:
         print(f"manyheads: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("manyheads: interrupted.", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has gone: nothing is wrong
-        sys.stderr.close()
+    except _ReaderGoneError:  # nothing is wrong; what is left in the buffer goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:  # a full disk, a folder that may not be written to
         print(f"manyheads: {error}", file=sys.stderr)
