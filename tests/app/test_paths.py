@@ -13,6 +13,7 @@ from manyheads.app.paths import (
     make_room,
     shipped,
 )
+from manyheads.app.recipe import GenerateRecipe, TranslateRecipe, read_recipe
 from manyheads.errors import NotFoundError, UsageError
 from tests.made import write_lines
 
@@ -130,6 +131,21 @@ def test_the_current_folder_counts_on_the_command_line(tmp_path: Path) -> None:
     assert here("mine", ("", ".fr")) == "mine"
     assert here("none") == "none"
     assert here(".") == str(tmp_path / "current")
+
+
+def test_every_path_of_the_command_line_is_looked_up_here(tmp_path: Path) -> None:
+    """The root, a folder whatever the languages; and each file of a list."""
+    current = tmp_path / "current"
+    (current / "sets").mkdir()
+    (current / "mono.de").write_text("eins")
+    translator = read_recipe(find_recipe("multi30k-en-de"), ["data.root=sets"])
+    assert isinstance(translator, TranslateRecipe)
+    assert translator.data.root == str(current / "sets")
+    writer = read_recipe(
+        find_recipe("multi30k-de-gpt-tiny"), ['data.vocabulary=["mono.de", "other.de"]']
+    )
+    assert isinstance(writer, GenerateRecipe)
+    assert writer.data.vocabulary == (str(current / "mono.de"), "other.de")
 
 
 # --- Models and recipes -------------------------------------------------------------------------

@@ -318,7 +318,7 @@ Recipe = (
     TranslateRecipe | ClassifyRecipe | ReconstructRecipe | GenerateRecipe | FillRecipe | TagRecipe
 )
 PictureRecipe = ClassifyRecipe | ReconstructRecipe
-PATHS = ("data.root=", "data.train=", "data.valid=", "data.test=")
+PATHS = ("data.root=", "data.train=", "data.valid=", "data.test=", "data.vocabulary=")
 _ADAPTER: TypeAdapter[Recipe] = TypeAdapter(Annotated[Recipe, Field(discriminator="task")])
 _TASKS: dict[str, type[Recipe]] = {
     "translate": TranslateRecipe,
@@ -418,8 +418,17 @@ def _apply(table: dict[str, Any], override: str) -> None:
     if not text:
         table.pop(last, None)
         return
-    if override.startswith(PATHS) and isinstance(value, str):
-        value = here(value, endings(value, table.get("source"), table.get("target")))
+    if override.startswith(PATHS):
+
+        def found(name: str) -> str:
+            if key == "data.root":  # a folder, whatever the languages
+                return here(name)
+            return here(name, endings(name, table.get("source"), table.get("target")))
+
+        if isinstance(value, str):
+            value = found(value)
+        elif isinstance(value, list):  # data.vocabulary
+            value = [found(each) if isinstance(each, str) else each for each in value]
     table[last] = value
 
 
