@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.coatnet import CoatnetConfig
 from manyheads.models.build import build
+from manyheads.models.coatnet import CoatnetConfig
 from manyheads.models.hybrid import HybridConfig
 from manyheads.models.mlp import MlpConfig
 from manyheads.models.presets import PRESETS, Config
