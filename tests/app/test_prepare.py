@@ -1,6 +1,7 @@
 """What a translator is made of: its vocabularies, and a corpus in memory or on disk."""
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -10,12 +11,14 @@ from safetensors.torch import load_file
 from manyheads import load
 from manyheads.app.folder import CACHE, ModelFolder, write_manifest
 from manyheads.app.predict import Translator
+from manyheads.app.prepare import prepare
 from manyheads.app.recipe import read_recipe
 from manyheads.app.run import train
 from manyheads.data import streamed, token_store
 from manyheads.data.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError, InterruptedRunError, RecipeError, UsageError
 from manyheads.train.checkpoint import sha256
+from tests import language
 from tests.made import TRANSLATE, Silent, run, write_lines, write_numbers, write_recipe
 
 SHORT = ("train.steps=6", "train.save_every=2", "train.validate_every=6")
@@ -51,6 +54,38 @@ class Stopped(Silent):
 
 def weights(folder: Path) -> str:
     return sha256(folder / "model.safetensors")
+
+
+# --- Learned positions --------------------------------------------------------------------------
+
+LEARNED = ("model.positions=learned", "model.max_length=4")
+ENCODER = "model.preset=tagger-encoder"
+
+
+@pytest.mark.parametrize(
+    ("task", "changes"),
+    [
+        ("translate", LEARNED),
+        ("translate", (*LEARNED, "train.max_length=4")),  # what is validated is still longer
+        ("generate", LEARNED),
+        ("fill", LEARNED),
+        ("tag", (*LEARNED, ENCODER)),
+    ],
+)
+def test_texts_longer_than_the_positions(
+    task: str, changes: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Refused before training, not in its middle; the longest may have all positions."""
+    path = language.recipe(task)
+    with pytest.raises(RecipeError, match=r"has (\d+) tokens, .* model.max_length = 4") as caught:
+        prepare(read_recipe(path, changes), tmp_path, Silent().say)
+    most = re.search(r"has (\d+) tokens", str(caught.value))
+    assert most
+    enough = (*changes, f"model.max_length={most[1]}")
+    prepare(read_recipe(path, enough), tmp_path, Silent().say)
+    with pytest.raises(RecipeError, match=f"has {most[1]} tokens"):
+        fewer = (*changes, f"model.max_length={int(most[1]) - 1}")
+        prepare(read_recipe(path, fewer), tmp_path, Silent().say)
 
 
 # --- Separate vocabularies ----------------------------------------------------------------------
