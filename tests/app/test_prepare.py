@@ -81,11 +81,11 @@ def test_texts_longer_than_the_positions(
         prepare(read_recipe(path, changes), tmp_path, Silent().say)
     most = re.search(r"has (\d+) tokens", str(caught.value))
     assert most
-    enough = (*changes, f"model.max_length={most[1]}")
-    prepare(read_recipe(path, enough), tmp_path, Silent().say)
+    enough = read_recipe(path, (*changes, f"model.max_length={most[1]}"))
+    prepare(enough, tmp_path, Silent().say)
+    fewer = read_recipe(path, (*changes, f"model.max_length={int(most[1]) - 1}"))
     with pytest.raises(RecipeError, match=f"has {most[1]} tokens"):
-        fewer = (*changes, f"model.max_length={int(most[1]) - 1}")
-        prepare(read_recipe(path, fewer), tmp_path, Silent().say)
+        prepare(fewer, tmp_path, Silent().say)
 
 
 # --- Separate vocabularies ----------------------------------------------------------------------
@@ -138,8 +138,8 @@ def test_characters_never_seen_go_in_and_come_out(tmp_path: Path) -> None:
     pairs = [("hello", "안녕"), ("smile", "🙂")]
     plain = [("sun sun sun sun", "mond mond mond mond"), ("two words", "zwei worte")]
     for split, chosen in (("train", pairs + plain * 30), ("valid", pairs)):
-        for side, language in enumerate(("en", "de")):
-            path = tmp_path / "numbers" / f"{split}.{language}"
+        for side, code in enumerate(("en", "de")):
+            path = tmp_path / "numbers" / f"{split}.{code}"
             write_lines(path, [pair[side] for pair in chosen])
     changes = ("tokenizer.size=290", "tokenizer.character_coverage=0.99", SEPARATE)
     larger = ("model.dim=32", "model.dropout=0.0", "train.steps=150", "train.validate_every=150")

@@ -201,7 +201,7 @@ def test_learned_positions_limit_outputs(decode: DecodeConfig) -> None:
     text = "one two three four six seven nine ten " * 9
     while len(tokenizers().source.encode([text])[0]) > 20:
         text = text[:-1]
-    for found in translate(net, tokenizers(), [text, "nine"], decode, n_best=2):
+    for found in translate(net, tokenizers(), [text, "nine"], decode):
         assert all(len(each.tokens) + each.finished <= 32 for each in found)
     (found,) = translate(
         net, tokenizers(), [text], decode, prefixes=[target("eins zwei drei vier acht")]
