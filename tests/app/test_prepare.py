@@ -1,6 +1,7 @@
 """What a translator is made of: its vocabularies, and a corpus in memory or on disk."""
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -10,12 +11,14 @@ from safetensors.torch import load_file
 from manyheads import load
 from manyheads.app.folder import CACHE, ModelFolder, write_manifest
 from manyheads.app.predict import Translator
+from manyheads.app.prepare import prepare
 from manyheads.app.recipe import read_recipe
 from manyheads.app.run import train
 from manyheads.data import streamed, token_store
 from manyheads.data.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError, InterruptedRunError, RecipeError, UsageError
 from manyheads.train.checkpoint import sha256
+from tests import language
 from tests.made import TRANSLATE, Silent, run, write_lines, write_numbers, write_recipe
 
 SHORT = ("train.steps=6", "train.save_every=2", "train.validate_every=6")
@@ -51,6 +54,38 @@ class Stopped(Silent):
 
 def weights(folder: Path) -> str:
     return sha256(folder / "model.safetensors")
+
+
+# --- Learned positions --------------------------------------------------------------------------
+
+LEARNED = ("model.positions=learned", "model.max_length=4")
+ENCODER = "model.preset=tagger-encoder"
+
+
+@pytest.mark.parametrize(
+    ("task", "changes"),
+    [
+        ("translate", LEARNED),
+        ("translate", (*LEARNED, "train.max_length=4")),  # what is validated is still longer
+        ("generate", LEARNED),
+        ("fill", LEARNED),
+        ("tag", (*LEARNED, ENCODER)),
+    ],
+)
+def test_texts_longer_than_the_positions(
+    task: str, changes: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Refused before training, not in its middle; the longest may have all positions."""
+    path = language.recipe(task)
+    with pytest.raises(RecipeError, match=r"has (\d+) tokens, .* model.max_length = 4") as caught:
+        prepare(read_recipe(path, changes), tmp_path, Silent().say)
+    most = re.search(r"has (\d+) tokens", str(caught.value))
+    assert most
+    enough = read_recipe(path, (*changes, f"model.max_length={most[1]}"))
+    prepare(enough, tmp_path, Silent().say)
+    fewer = read_recipe(path, (*changes, f"model.max_length={int(most[1]) - 1}"))
+    with pytest.raises(RecipeError, match=f"has {most[1]} tokens"):
+        prepare(fewer, tmp_path, Silent().say)
 
 
 # --- Separate vocabularies ----------------------------------------------------------------------
@@ -103,8 +138,8 @@ def test_characters_never_seen_go_in_and_come_out(tmp_path: Path) -> None:
     pairs = [("hello", "안녕"), ("smile", "🙂")]
     plain = [("sun sun sun sun", "mond mond mond mond"), ("two words", "zwei worte")]
     for split, chosen in (("train", pairs + plain * 30), ("valid", pairs)):
-        for side, language in enumerate(("en", "de")):
-            path = tmp_path / "numbers" / f"{split}.{language}"
+        for side, code in enumerate(("en", "de")):
+            path = tmp_path / "numbers" / f"{split}.{code}"
             write_lines(path, [pair[side] for pair in chosen])
     changes = ("tokenizer.size=290", "tokenizer.character_coverage=0.99", SEPARATE)
     larger = ("model.dim=32", "model.dropout=0.0", "train.steps=150", "train.validate_every=150")

@@ -137,6 +137,14 @@ def test_frequencies(sampling: Sampling, outputs: dict[tuple[int, ...], float]) 
         assert abs(counts[output] - count * p) <= 4 * math.sqrt(count * p * (1 - p))
 
 
+@pytest.mark.parametrize("sampling", [Sampling(1e-39), Sampling(1e-39, top_k=3, top_p=0.9)])
+def test_near_temperature_0_the_best_is_drawn(sampling: Sampling) -> None:
+    """Too near for fp32: the others are infinitely unlikely, and the best one is not."""
+    assert kept(sampling(FOUR)) == [1]
+    (found,) = draw(TRAP, [5], samples=20, sampling=sampling)
+    assert {tuple(hypothesis.tokens) for hypothesis in found} == {(A,)}
+
+
 def test_the_reported_probability_is_the_models() -> None:
     """However hot it was drawn."""
     (found,) = draw(TRAP, [5], samples=50, sampling=Sampling(temperature=3.0))

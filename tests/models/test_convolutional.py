@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.build import build
+from manyheads.models.coatnet import CoatnetConfig
 from manyheads.models.hybrid import HybridConfig
 from manyheads.models.mlp import MlpConfig
 from manyheads.models.presets import PRESETS, Config
@@ -213,6 +214,17 @@ def test_vgg_cannot_halve_nothing() -> None:
         (lambda: VggConfig(depths=(1, 1)), "depths has 2 numbers and widths 5"),
         (lambda: ResNetV2Config(norm_groups=48), "64 channels .* 48 groups"),
         (lambda: HybridConfig(patch=3), r"map of 14 x 14 .* 3 x 3: .* multiples of 48"),
+        (lambda: HybridConfig(depths=(1, 0, 1)), r"depths is \(1, 0, 1\), .* at least 1 block"),
+        (lambda: HybridConfig(depths=(-1, 1)), r"depths is \(-1, 1\), .* at least 1 block"),
+        (
+            lambda: HybridConfig(attention="linear", attention_dropout=0.1),
+            r"attention_dropout is 0\.1, but linear",
+        ),
+        (
+            lambda: HybridConfig(attention="linear", positions="relative"),
+            "linear attention forms none",
+        ),
+        (lambda: CoatnetConfig(layers=(2, 3, 0, 2)), r"layers is \(2, 3, 0, 2\), .* at least 1"),
     ],
 )
 def test_configs_that_contradict_themselves(build_config: Any, message: str) -> None:

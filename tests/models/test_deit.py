@@ -1,8 +1,12 @@
 """DeiT: a ViT with one token and one head more."""
 
+from typing import Any
+
+import pytest
 import torch
 
-from manyheads.models.deit import Deit
+from manyheads.errors import UsageError
+from manyheads.models.deit import Deit, DeitConfig
 from manyheads.models.vit import Vit
 from tests.small import DEITS, inputs, randomise
 
@@ -54,3 +58,17 @@ def test_in_training_the_heads_are_told_apart() -> None:
     labels, teacher = model(*inputs(CONFIG))
     assert not torch.equal(labels, teacher)
     torch.testing.assert_close(model.eval()(*inputs(CONFIG)), (labels + teacher) / 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pool": "mean"}, "pool is 'mean', .* leave pool \"distilled\""),
+        ({"pool_norm": "after"}, "pool_norm is 'after', .* leave pool_norm \"before\""),
+        ({"representation": 16}, "representation is 16, .* leave representation out"),
+        ({"height": 225}, "225 x 224 pixels .* 16 x 16"),
+    ],
+)
+def test_what_its_heads_would_not_read_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        DeitConfig(**changes)

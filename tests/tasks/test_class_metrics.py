@@ -70,6 +70,20 @@ def test_top_k() -> None:
     assert top_k(probabilities, labels, 3).all()
 
 
+def test_top_k_of_a_model_that_tells_nothing_apart() -> None:
+    """Of ten classes equally likely, the first five are its five answers: half are right."""
+    labels = np.arange(10)
+    found = top_k(np.full((10, 10), 0.1), labels, 5)
+    assert found.tolist() == [True] * 5 + [False] * 5
+    assert top_k(np.full((10, 10), 0.1), labels, 1).sum() == 1
+
+
+def test_what_is_not_a_number_is_no_hit() -> None:
+    """Although nothing is likelier than it."""
+    probabilities = np.array([[np.nan] * 3, [0.5, 0.3, 0.2]])
+    assert top_k(probabilities, np.array([0, 0]), 2).tolist() == [False, True]
+
+
 def test_calibration_by_hand() -> None:
     """Two answers at .95 of which one is right, two at .55 both right: (.45 + .45) / 2."""
     bins = reliability(np.array([0.95, 0.95, 0.55, 0.55]), np.array([1, 0, 1, 1]), bins=10)

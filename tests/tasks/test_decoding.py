@@ -171,6 +171,44 @@ def test_banned_tokens_are_tokens() -> None:
         search(DecodeConfig(banned=(3, 58100)))
 
 
+def test_outputs_must_be_able_to_end() -> None:
+    """The end may be banned only where the limit brings it."""
+    with pytest.raises(UsageError, match=f"Token {END}, the end, is banned.*set forced_end"):
+        search(DecodeConfig(banned=(END,)))
+    (found,) = search(DecodeConfig(beams=2, banned=(END,), forced_end=True, max_length=4), ["nine"])
+    assert found[0].finished
+    assert len(found[0].tokens) == 3
+
+
+@pytest.mark.parametrize(
+    "decode",
+    [
+        DecodeConfig(beams=1),
+        DecodeConfig(beams=4),
+        DecodeConfig(beams=4, min_length=60),
+        DecodeConfig(sample=True),
+    ],
+    ids=["greedy", "beam", "longer", "sample"],
+)
+def test_learned_positions_limit_outputs(decode: DecodeConfig) -> None:
+    """Twice a source of 20 tokens and 16 would be more than there are positions."""
+    torch.manual_seed(0)
+    size = len(tokenizers().source)
+    config = replace(model().config, vocabulary=size, positions="learned", max_length=32)
+    net = Transformer(config).eval()
+    with torch.no_grad():
+        net.output.weight[END] = 0.0  # no output ends early by chance
+    text = "one two three four six seven nine ten " * 9
+    while len(tokenizers().source.encode([text])[0]) > 20:
+        text = text[:-1]
+    for found in translate(net, tokenizers(), [text, "nine"], decode):
+        assert all(len(each.tokens) + each.finished <= 32 for each in found)
+    (found,) = translate(
+        net, tokenizers(), [text], decode, prefixes=[target("eins zwei drei vier acht")]
+    )
+    assert len(found[0].tokens) + found[0].finished <= 32
+
+
 def test_samples() -> None:
     """Each text draws by itself; a seed repeats them; the best of several comes first."""
     decode = DecodeConfig(sample=True)
@@ -245,6 +283,16 @@ def test_what_constraints_need() -> None:
         search(DecodeConfig(), ["nine", "six"], constraints=phrases)
     with pytest.raises(UsageError, match="1 texts, but prefixes for 2"):
         search(DecodeConfig(), ["nine"], prefixes=[[], []])
+
+
+@pytest.mark.parametrize("token", [-1, 10_000, END])
+def test_prefixes_and_constraints_are_tokens(token: int) -> None:
+    """Of the target's vocabulary, but not its end."""
+    told = f"has the token {token}: allowed are those from 0 to {len(tokenizers().target) - 1}"
+    with pytest.raises(UsageError, match=f"A prefix {told}.* not the end, {END}"):
+        search(DecodeConfig(), ["nine"], prefixes=[[*target("neun"), token]])
+    with pytest.raises(UsageError, match=f"A constraint {told}.* not the end, {END}"):
+        search(DecodeConfig(), ["nine"], constraints=[[target("neun"), [token]]])
 
 
 # --- Details ------------------------------------------------------------------------------------

@@ -313,6 +313,25 @@ def test_tokens_know_their_characters(text: str) -> None:
     assert covered == text.replace(" ", "")
 
 
+def test_a_private_character_is_no_blank() -> None:
+    """Even the one that stands for blanks in other texts."""
+    text = "\ue000 one <mask>\ue001"
+    pieces = blanked_pieces(tokenizer(), text)
+    assert [text[p.begin : p.end] for p in pieces if p.id == MASK] == ["<mask>"]
+    covered = "".join(text[piece.begin : piece.end] for piece in pieces)
+    assert covered == text.replace(" ", "")
+    assert MASK not in blanked(tokenizer(), "one \ue000 two")
+
+
+@pytest.mark.parametrize("learned", ["\ue000", "one \ue000 two", "\ue000\ue001"])
+def test_a_vocabulary_with_private_characters(learned: str) -> None:
+    """No blank is lost in a token that was learned."""
+    lines = [*numbers(200, 0)[0], *[learned] * 50]
+    knowing = Tokenizer.train(lines, TokenizerConfig(size=310))
+    assert blanked(knowing, "<mask> one <mask> two<mask><mask>").count(MASK) == 4
+    assert MASK not in blanked(knowing, learned)
+
+
 def test_several_blanks_and_none() -> None:
     """Next to each other, or not at all."""
     assert blanked(tokenizer(), "<mask><mask> <mask>") == [MASK] * 3

@@ -18,6 +18,8 @@ def test_languages_without_spaces() -> None:
     """Characters are counted; Korean has spaces."""
     assert length_bins(["今日は寒い。"], "ja") == ("characters", [(1, 10, [0])])
     assert length_bins(["오늘은 춥다."], "ko")[0] == "words"
+    for code in ("zh_CN", "zh-Hans", "zho", "cmn", "jpn", "ja_JP", "tha_Thai"):
+        assert length_bins(["今日は寒い。"], code)[0] == "characters"
 
 
 @given(st.lists(st.integers(1, 200)))

@@ -125,6 +125,27 @@ def test_bleu_of_chinese() -> None:
 
 
 @pytest.mark.parametrize(
+    ("codes", "tokenizer"),
+    [
+        (("zh_CN", "zh-Hans", "ZH", "zho", "chi", "cmn", "cmn_Hans", "yue"), "zh"),
+        (("ko_KR", "kor", "kor_Hang"), "ko-mecab"),
+        (("de_AT", "deu", ""), "13a"),
+    ],
+)
+def test_bleu_of_other_codes_of_a_language(codes: tuple[str, ...], tokenizer: str) -> None:
+    """Region, script, or three letters: the language is the same, and so is its tokenizer."""
+    for code in codes:
+        signature = bleu(["一二三 가나 da"], ["一二三 가나 da"], code).signature
+        assert f"tok:{tokenizer}" in signature
+
+
+@pytest.mark.parametrize("code", ["zh_CN", "zho", "cmn", "ja_JP", "jpn", "jap"])
+def test_ter_of_other_codes_of_a_language(code: str) -> None:
+    """Characters are edited, where words have no spaces."""
+    assert ter(["一二三"], ["一二四"], code).value == pytest.approx(100 / 3)
+
+
+@pytest.mark.parametrize(
     ("metric", "language", "gone", "command"),
     [
         (bleu, "de", "sacrebleu", r"manyheads\[text\]"),
@@ -150,16 +171,20 @@ def test_a_missing_package(
 
 
 @pytest.mark.parametrize(
-    ("language", "package", "extra"),
-    [("ko", "mecab-ko", "korean"), ("ja", "mecab-python3", "japanese")],
+    ("codes", "package", "extra"),
+    [
+        (("ko", "ko_KR", "kor"), "mecab-ko", "korean"),
+        (("ja", "ja_JP", "ja-JP", "jpn", "jap", "jpn_Jpan"), "mecab-python3", "japanese"),
+    ],
 )
 def test_a_missing_dictionary(
-    language: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+    codes: tuple[str, ...], package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each language's extra, not sacrebleu's own."""
-    monkeypatch.setattr(f"sacrebleu.tokenizers.tokenizer_{language}_mecab.MeCab", None)
-    with pytest.raises(MissingExtraError, match=rf"'{package}'.*'manyheads\[{extra}\]'"):
-        bleu(["a"], ["a"], language)
+    """Each language's extra, not sacrebleu's own, by whatever code the language goes."""
+    monkeypatch.setattr(f"sacrebleu.tokenizers.tokenizer_{codes[0]}_mecab.MeCab", None)
+    for code in codes:
+        with pytest.raises(MissingExtraError, match=rf"'{package}'.*'manyheads\[{extra}\]'"):
+            bleu(["a"], ["a"], code)
 
 
 # --- Multi30k's published numbers ---------------------------------------------------------------

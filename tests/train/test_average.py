@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from manyheads.errors import UsageError
 from manyheads.train.average import (
     CheckpointAverage,
     ExponentialAverage,
@@ -86,11 +87,22 @@ def test_tied_weights_stay_tied() -> None:
 
 def test_recipes_choose() -> None:
     """None unless asked for."""
-    assert isinstance(average(config()), Newest)
-    assert isinstance(average(config(ema=0.9)), ExponentialAverage)
-    assert isinstance(average(config(average=3)), CheckpointAverage)
+    assert isinstance(average(config(), network()), Newest)
+    assert isinstance(average(config(ema=0.9), network()), ExponentialAverage)
+    assert isinstance(average(config(average=3), network()), CheckpointAverage)
     with pytest.raises(ValueError, match=r"ema is 0\.9 and average 3: choose one"):
         config(ema=0.9, average=3)
+
+
+def test_a_mean_of_checkpoints_needs_statistics_of_its_own(tmp_path: Path) -> None:
+    """Running means belong to the newest weights: refused before the first step, unless frozen."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    task = Plane()
+    with pytest.raises(UsageError, match=r"average is 2, .* batch norm \(1\).* train\.ema"):
+        run(tmp_path / "mean", task, config(average=2), model=model)
+    assert not task.seen
+    run(tmp_path / "moving", task, config(ema=0.9), model=model)
+    run(tmp_path / "frozen", task, config(average=2, freeze=("0", "1")), model=model)
 
 
 @pytest.mark.parametrize("how", [{"ema": 0.5}, {"average": 2}])

@@ -225,6 +225,21 @@ def test_a_loss_is_better_when_smaller(tmp_path: Path) -> None:
     assert kept_at(tmp_path, Losses(3.0, 2.0, 2.5, 1.0), early_stop=stop) == [1, 2]
 
 
+@pytest.mark.parametrize("name", ["loss", "score"])
+def test_any_number_is_better_than_none(tmp_path: Path, name: str) -> None:
+    """A first validation that is not a number does not stay the best; a later one is not."""
+
+    class Measured(Scripted):
+        def evaluate(self, model: nn.Module) -> dict[str, float]:
+            return {name: self.scores.pop(0)}
+
+    values = [2.0, 1.0] if name == "loss" else [1.0, 2.0]
+    task = Measured(float("nan"), *values, float("nan"), 9.0)
+    stop = EarlyStop(metric=f"val_{name}", patience=1)
+    assert kept_at(tmp_path, task, early_stop=stop) == [1, 2, 3]
+    assert task.scores == [9.0]  # never asked for
+
+
 def test_early_stopping_by_a_metric_that_is_not_measured(tmp_path: Path) -> None:
     """Says what was asked for and what there is."""
     stop = EarlyStop(metric="val_bleu")

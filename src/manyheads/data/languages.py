@@ -92,9 +92,22 @@ _WORDS = {
 _TOKEN = re.compile(r"[^\W\d_]+")
 
 
+# Longer codes (ISO 639, OPUS) of languages that are not treated like most.
+_SHORT = {
+    **dict.fromkeys(("chi", "cmn", "yue", "zho"), "zh"),
+    **dict.fromkeys(("jap", "jpn"), "ja"),
+    **dict.fromkeys(("bur", "mya"), "my"),
+    "khm": "km",
+    "kor": "ko",
+    "lao": "lo",
+    "tha": "th",
+}
+
+
 def base(language: str) -> str:
-    """Return the language of a code without script and region: pt of pt_BR."""
-    return re.split("[-_]", language.lower())[0]
+    """Return the language of a code without script and region: pt of pt_BR, zh of cmn_Hans."""
+    code = re.split("[-_]", language.lower())[0]
+    return _SHORT.get(code, code)
 
 
 def script(language: str) -> str | None:

@@ -76,6 +76,11 @@ class CoatnetConfig:
                 f"dims describe {len(self.dims)} stages, layers {len(self.layers)}, of which "
                 f"{self.convolutions} convolve: give a number of each for every stage."
             )
+        if min(self.layers, default=1) < 1:
+            raise UsageError(
+                f"layers is {self.layers}, but a stage has at least 1 layer: leave a number out of "
+                "dims and layers to leave out its stage."
+            )
         for dim in self.dims[self.convolutions :]:
             if dim % self.head_size:
                 raise UsageError(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from manyheads.errors import UsageError
 from manyheads.models.vit import Pool, Vit, VitConfig
 from manyheads.nn.head import Head
 
@@ -15,6 +16,25 @@ class DeitConfig(VitConfig):
     """A ViT with a distillation token; the defaults are DeiT-B (table 1) at 224 pixels."""
 
     pool: Pool = "distilled"
+
+    def __post_init__(self) -> None:
+        """Refuse what would come between the two tokens and their heads."""
+        super().__post_init__()
+        if self.pool != "distilled":
+            raise UsageError(
+                f"pool is {self.pool!r}, but a DeiT's heads read its class and its distillation "
+                'token: leave pool "distilled", or take a ViT.'
+            )
+        if self.pool_norm != "before":
+            raise UsageError(
+                f"pool_norm is {self.pool_norm!r}, but a DeiT's heads read two tokens and no "
+                'pooled vector: leave pool_norm "before", or take a ViT.'
+            )
+        if self.representation:
+            raise UsageError(
+                f"representation is {self.representation}, but a DeiT's heads read their tokens "
+                "directly: leave representation out, or take a ViT."
+            )
 
 
 class Answers(NamedTuple):

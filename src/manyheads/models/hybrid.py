@@ -37,7 +37,13 @@ class HybridConfig(VitConfig):
     norm_groups: int = 32
 
     def __post_init__(self) -> None:
-        """Refuse an image whose feature map cannot be cut into whole patches."""
+        """Refuse a feature map that cannot be cut into whole patches, and what no part can do."""
+        self.check_attention()
+        if min(self.depths, default=1) < 1:
+            raise UsageError(
+                f"depths is {self.depths}, but a stage has at least 1 block: leave a number out to "
+                "leave out its stage."
+            )
         rows, columns = self.feature_map(self.height, self.width)
         if self.patch < 1 or rows % self.patch or columns % self.patch:
             raise UsageError(

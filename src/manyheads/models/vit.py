@@ -94,7 +94,18 @@ class VitConfig:
     drop_path: float = 0.0  # stochastic depth: the rate of the last layer; the first has 0
 
     def __post_init__(self) -> None:
-        """Refuse an image that cannot be cut into whole patches, and dropout of no map."""
+        """Refuse an image that cannot be cut into whole patches, and what attention cannot do."""
+        self.check_attention()
+        if self.patch < 1:
+            raise UsageError(f"The patch size is {self.patch}: it must be at least 1.")
+        if self.height % self.patch or self.width % self.patch:
+            raise UsageError(
+                f"Images of {self.height} x {self.width} pixels cannot be cut into patches of "
+                f"{self.patch} x {self.patch}: choose sizes that are multiples of the patch."
+            )
+
+    def check_attention(self) -> None:
+        """Refuse dropout and positions that need the map which linear attention does not form."""
         if self.attention == "linear" and self.attention_dropout:
             raise UsageError(
                 f"attention_dropout is {self.attention_dropout}, but linear attention forms no map "
@@ -104,13 +115,6 @@ class VitConfig:
             raise UsageError(
                 "Relative positions are added to the scores of attention, and linear attention "
                 'forms none: choose positions = "learned" or "sinusoidal-2d".'
-            )
-        if self.patch < 1:
-            raise UsageError(f"The patch size is {self.patch}: it must be at least 1.")
-        if self.height % self.patch or self.width % self.patch:
-            raise UsageError(
-                f"Images of {self.height} x {self.width} pixels cannot be cut into patches of "
-                f"{self.patch} x {self.patch}: choose sizes that are multiples of the patch."
             )
 
     @property

@@ -297,22 +297,34 @@ def blanked_pieces(tokenizer: TextTokenizer, text: str, *, mask: int = MASK) -> 
     in parts, what follows a blank would begin a new word. The mask stands for a whole token, the
     space in front of it included.
     """
-    (probe,) = tokenizer.encode([_PRIVATE])
-    space = probe[0] if len(probe) > 1 and tokenizer.piece(probe[0]) == "▁" else None
-    sign = probe[1:] if space is not None else probe
+    sign, spelled = _sign(tokenizer, text)
     pieces: list[Piece] = []
     longer = 0  # what the blanks so far are longer than their sign
-    for found in tokenizer.pieces(text.replace(BLANK, _PRIVATE)):
+    for found in tokenizer.pieces(text.replace(BLANK, sign)):
         begin = behind_space(text, found.begin + longer, found.end + longer)
         pieces.append(replace(found, begin=begin, end=found.end + longer))
-        if [piece.id for piece in pieces[-len(sign) :]] == sign:
-            begin = min(piece.begin for piece in pieces[-len(sign) :])
-            del pieces[-len(sign) :]
-            if pieces and pieces[-1].id == space:
+        if [piece.id for piece in pieces[-len(spelled) :]] == spelled:
+            begin = min(piece.begin for piece in pieces[-len(spelled) :])
+            del pieces[-len(spelled) :]
+            if pieces and pieces[-1].text == "▁":
                 pieces.pop()
             pieces.append(Piece(BLANK, mask, begin, begin + len(BLANK)))
-            longer += len(BLANK) - len(_PRIVATE)
+            longer += len(BLANK) - len(sign)
     return pieces
 
 
-_PRIVATE = "\ue000"
+def _sign(tokenizer: TextTokenizer, text: str) -> tuple[str, list[int]]:
+    """Choose a private character that the text does not have; return it and its tokens.
+
+    It is one that the vocabulary spells in bytes, wherever it stands: what is learned could become
+    one token with its neighbours.
+    """
+    for sign in map(chr, range(0xE000, 0xF900)):
+        wanted = [f"<0x{byte:02X}>" for byte in sign.encode()]
+        spelled = tokenizer.encode([sign])[0][-len(wanted) :]
+        if sign not in text and [tokenizer.piece(token) for token in spelled] == wanted:
+            return sign, spelled
+    raise UsageError(
+        f"The text or the vocabulary has every private character (U+E000 to U+F8FF), so that none "
+        f"is left to stand for {BLANK}: leave one out of the text."
+    )

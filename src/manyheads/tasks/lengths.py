@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from manyheads.data.languages import base
+
 WORDS = (5, 10, 15, 20, 30, 40, 50)  # the last length of each bin; one more holds all that follow
 CHARACTERS = (10, 20, 30, 40, 60, 80, 100)
 UNSPACED = ("ja", "km", "lo", "my", "th", "zh")  # languages written without spaces between words
@@ -23,7 +25,7 @@ def length_bins(sources: Sequence[str], language: str) -> tuple[str, list[Bin]]:
         The unit, "words" or, for languages that do not separate them, "characters"; and the bins
         that are not empty.
     """
-    unit, limits = ("characters", CHARACTERS) if language in UNSPACED else ("words", WORDS)
+    unit, limits = ("characters", CHARACTERS) if base(language) in UNSPACED else ("words", WORDS)
     lengths = [len(text) if unit == "characters" else len(text.split()) for text in sources]
     found = []
     for before, last in zip((0, *limits), (*limits, None), strict=True):

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from manyheads.data.languages import base
 from manyheads.errors import MissingExtraError
 
 TextMetric = Literal["bleu", "chrf", "ter", "exact", "bleu_lc_tok"]
@@ -126,6 +127,7 @@ def _bleu(language: str) -> Method:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError:
         raise MissingExtraError(package="sacrebleu", extra="text") from None
+    language = base(language)  # sacrebleu knows ja, but would take 13a for ja_JP
     try:
         return Method(BLEU(trg_lang=language))
     except RuntimeError:  # the tokenizers of these two languages are packages of their own
@@ -149,7 +151,7 @@ def _ter(language: str) -> Method:
     except ImportError:
         raise MissingExtraError(package="sacrebleu", extra="text") from None
     # Words of these languages are not separated by spaces: count edits of characters.
-    unspaced = language in ("zh", "ja")
+    unspaced = base(language) in ("zh", "ja")
     return Method(TER(normalized=unspaced, asian_support=unspaced))
 
 

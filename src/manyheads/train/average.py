@@ -7,7 +7,10 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from manyheads.errors import UsageError
 from manyheads.train.config import TrainConfig
+
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
 
 class Average(Protocol):
@@ -94,10 +97,27 @@ class CheckpointAverage:
         return {name: torch.stack(tensors).mean(dim=0) for name, tensors in parts.items()}
 
 
-def average(config: TrainConfig) -> Average:
-    """Build what a recipe asks for."""
+def average(config: TrainConfig, model: nn.Module) -> Average:
+    """Build what a recipe asks for.
+
+    Raises:
+        UsageError: a mean of checkpoints, of a model with batch norm.
+    """
     if config.ema:
         return ExponentialAverage(config.ema)
+    # Running means and variances are those of the newest weights: a moving average stays close to
+    # these, a mean over validations does not. Frozen layers keep what they have.
+    normed = [
+        name
+        for name, part in model.named_modules()
+        if isinstance(part, BATCH_NORMS) and any(p.requires_grad for p in part.parameters())
+    ]
+    if config.average > 1 and normed:
+        raise UsageError(
+            f"train.average is {config.average}, but the model has batch norm ({normed[0]}), whose "
+            "running statistics would not fit the mean of the weights: leave it 1, or set "
+            "train.ema, such as 0.999, instead."
+        )
     return CheckpointAverage(config.average) if config.average > 1 else Newest()
 
 

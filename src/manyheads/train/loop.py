@@ -71,7 +71,7 @@ def fit(
     device = next(model.parameters()).device
     freeze(model, config.freeze)
     optimizer = build_optimizer(model, config)
-    average = averages.average(config)
+    average = averages.average(config, model)
     progress = checkpoint.load(folder / "state", model, optimizer, average) or Progress()
     _compare(progress.conditions, conditions)
     progress.conditions = conditions
