@@ -11,8 +11,9 @@ import torch
 from safetensors.torch import load_file
 
 from manyheads import __version__, load
+from manyheads.app.card import last_step
 from manyheads.app.evaluate import evaluate
-from manyheads.app.folder import FORMAT_VERSION, ModelFolder, write_atomically
+from manyheads.app.folder import FORMAT_VERSION, ModelFolder, append_evaluation, write_atomically
 from manyheads.app.info import describe
 from manyheads.app.recipe import read_recipe
 from manyheads.data.tokenizer import Tokenizer, TokenizerConfig
@@ -206,6 +207,14 @@ def test_a_damaged_manifest(own_translator: Path, content: bytes) -> None:
         load(own_translator)
 
 
+@pytest.mark.parametrize("hashes", [[], None, "abc", 3])
+def test_hashes_that_are_no_table(own_translator: Path, hashes: object) -> None:
+    """Named with what stands there."""
+    rewrite(own_translator, sha256=hashes)
+    with pytest.raises(FolderError, match="sha256 is .*, not a table of files"):
+        load(own_translator)
+
+
 def test_the_tokenizer_of_another_model(own_translator: Path, tmp_path: Path) -> None:
     """With its hash put right: the vocabulary does not fit the weights."""
     other = Tokenizer.train(["quite another text"] * 9, TokenizerConfig(size=400))
@@ -250,6 +259,23 @@ def test_a_damaged_log_of_evaluations(own_translator: Path) -> None:
         file.write('{"data": "x", "met')
     with pytest.raises(FolderError, match=r"evaluations\.jsonl has a damaged line"):
         describe(str(own_translator))
+
+
+def test_a_line_separator_in_the_log_of_evaluations(own_translator: Path) -> None:
+    r"""Data may be called anything: lines end at \n and nowhere else."""
+    folder = load(own_translator).folder
+    before = folder.evaluations()
+    append_evaluation(own_translator, {"data": "a\u2028b\x85c"})
+    assert folder.evaluations() == [*before, {"data": "a\u2028b\x85c"}]
+
+
+def test_a_half_line_of_metrics(own_translator: Path) -> None:
+    """A run that was killed, or goes on, can be evaluated: the card leaves that line out."""
+    before = last_step(own_translator)
+    with (own_translator / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 9, "los')
+    evaluate(load(own_translator))
+    assert last_step(own_translator) == before != "unknown"
 
 
 # --- Writing ------------------------------------------------------------------------------------

@@ -81,6 +81,11 @@ class ModelFolder:
             )
         if not self.manifest.keys() >= MANIFEST:
             raise FolderError(f"{manifest} lacks keys that belong in it. Copy the folder again.")
+        if not isinstance(self.manifest["sha256"], dict):
+            raise FolderError(
+                f"{manifest}: sha256 is {self.manifest['sha256']!r}, not a table of files and their "
+                "hashes. Copy the folder again."
+            )
         for name, expected in self.manifest["sha256"].items():
             if not (path / name).exists():
                 raise FolderError(f"{path / name} is missing. Copy the whole folder again.")
@@ -200,7 +205,9 @@ class ModelFolder:
         if not path.exists():
             return []
         try:
-            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            # Not splitlines: names of data may hold other separators, such as U+2028.
+            lines = path.read_text(encoding="utf-8").split("\n")
+            return [json.loads(line) for line in lines if line]
         except ValueError as error:
             raise FolderError(f"{path} has a damaged line: {error}. Remove that line.") from error
 
