@@ -213,13 +213,24 @@ class ModelFolder:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is there as a whole or not at all."""
+    """Write a file so that it is there as a whole or not at all.
+
+    Of a symbolic link the target is written; a pipe or a device is written into as it is.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            file.write(content)
+        return
+    path = path.resolve()
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:
