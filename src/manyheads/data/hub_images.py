@@ -46,11 +46,11 @@ def read_hub(name: str, image: str, label: str | None, separator: str | None = N
         unknown = [row for row, value in enumerate(values) if value not in range(len(known))]
         if unknown:
             raise DataError(
-                f"{name}, row {unknown[0]}: the label is {values[unknown[0]]!r}, which none of its "
+                f"{name}, row {unknown[0] + 1}: the label is {values[unknown[0]]!r}, which none of its "
                 f"{len(known)} classes has ({len(unknown):,} rows like it). Leave such rows out."
             )
         values = [known[value] for value in values]
-    names = [f"{name}, row {row}" for row in range(len(rows))]
+    names = [f"{name}, row {row}" for row in range(1, len(rows) + 1)]
     labels, classes = number_labels(values, names, separator)
     fingerprint = getattr(rows, "_fingerprint", name)
     return ImageSet(
