@@ -213,7 +213,7 @@ def test_a_damaged_manifest(own_translator: Path, content: bytes) -> None:
 def test_hashes_that_are_no_table(own_translator: Path, hashes: object) -> None:
     """Named with what stands there."""
     rewrite(own_translator, sha256=hashes)
-    with pytest.raises(FolderError, match="sha256 is .*, not a table of files"):
+    with pytest.raises(FolderError, match=r"sha256 is .*, not a table of files"):
         load(own_translator)
 
 

@@ -59,11 +59,11 @@ def test_terms_among_other_items() -> None:
 
 def test_many_entries() -> None:
     """A search takes milliseconds, whatever the number of terms."""
-    terms = Glossary([Entry(f"word{n} of a kind", str(n)) for n in range(1000)])
+    terms = Glossary([Entry(f"word{n} of a kind", str(n)) for n in range(1001)])
     times = []
     for _ in range(3):
         began = time.perf_counter()
-        assert found(terms, "It is the word7 of a kind.") == [("word7 of a kind", "7")]
+        assert found(terms, "Be word1000 of a kind.") == [("word1000 of a kind", "1000")]
         times.append(time.perf_counter() - began)
     assert min(times) < 0.05
 

@@ -1,7 +1,8 @@
 """Documents cut into lines and sentences, and joined again without losing a character."""
 
-import pytest
 import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -83,8 +83,8 @@ class ModelFolder:
             raise FolderError(f"{manifest} lacks keys that belong in it. Copy the folder again.")
         if not isinstance(self.manifest["sha256"], dict):
             raise FolderError(
-                f"{manifest}: sha256 is {self.manifest['sha256']!r}, not a table of files and their "
-                "hashes. Copy the folder again."
+                f"{manifest}: sha256 is {self.manifest['sha256']!r}, not a table of files and "
+                "their hashes. Copy the folder again."
             )
         for name, expected in self.manifest["sha256"].items():
             if not (path / name).exists():

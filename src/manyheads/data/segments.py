@@ -11,11 +11,11 @@ against .869 and .951.
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from re import Match
 from typing import NamedTuple
 
-from manyheads.data.placeholders import KINDS, Item, Kind, find, has_words
+from manyheads.data.placeholders import KINDS, Kind, find, has_words
 
 
 class Part(NamedTuple):
