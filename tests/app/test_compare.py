@@ -1,5 +1,6 @@
 """Comparing models, and files of what other systems put out."""
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -73,6 +74,24 @@ def test_two_files_need_references(tmp_path: Path) -> None:
         compare(str(path), str(path))
     found = compare(str(path), str(path), data=str(path), samples=100)
     assert "tok:ko-mecab" in found["all"]["bleu"]["signature"]
+
+
+def test_compressed_references(tmp_path: Path) -> None:
+    """The language is the ending of what is compressed."""
+    path = tmp_path / "refs.ko.gz"
+    path.write_bytes(gzip.compress("나는 학교에 간다.\n너는 집에 있다.\n".encode()))
+    found = compare(str(path), str(path), data=str(path), samples=100)
+    assert "tok:ko-mecab" in found["all"]["bleu"]["signature"]
+
+
+def test_references_are_one_file(tmp_path: Path) -> None:
+    """No pattern, even if it fits one file, or two."""
+    for name in ("val1.de", "val2.de"):
+        write_lines(tmp_path / name, TARGET)
+    path = str(tmp_path / "val1.de")
+    for pattern in ("val*.de", "val1*.de"):
+        with pytest.raises(UsageError, match="is a pattern: give the name of one file"):
+            compare(path, path, data=str(tmp_path / pattern))
 
 
 def test_another_number_of_lines(own_translator: Path, tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """A run folder is a model folder: what is in it, and what is noticed when it is not whole."""
 
+import errno
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,9 @@ import torch
 from safetensors.torch import load_file
 
 from manyheads import __version__, load
+from manyheads.app.card import last_step
 from manyheads.app.evaluate import evaluate
-from manyheads.app.folder import FORMAT_VERSION, ModelFolder, write_atomically
+from manyheads.app.folder import FORMAT_VERSION, ModelFolder, append_evaluation, write_atomically
 from manyheads.app.info import describe
 from manyheads.app.recipe import read_recipe
 from manyheads.data.tokenizer import Tokenizer, TokenizerConfig
@@ -206,6 +209,14 @@ def test_a_damaged_manifest(own_translator: Path, content: bytes) -> None:
         load(own_translator)
 
 
+@pytest.mark.parametrize("hashes", [[], None, "abc", 3])
+def test_hashes_that_are_no_table(own_translator: Path, hashes: object) -> None:
+    """Named with what stands there."""
+    rewrite(own_translator, sha256=hashes)
+    with pytest.raises(FolderError, match=r"sha256 is .*, not a table of files"):
+        load(own_translator)
+
+
 def test_the_tokenizer_of_another_model(own_translator: Path, tmp_path: Path) -> None:
     """With its hash put right: the vocabulary does not fit the weights."""
     other = Tokenizer.train(["quite another text"] * 9, TokenizerConfig(size=400))
@@ -252,6 +263,23 @@ def test_a_damaged_log_of_evaluations(own_translator: Path) -> None:
         describe(str(own_translator))
 
 
+def test_a_line_separator_in_the_log_of_evaluations(own_translator: Path) -> None:
+    r"""Data may be called anything: lines end at \n and nowhere else."""
+    folder = load(own_translator).folder
+    before = folder.evaluations()
+    append_evaluation(own_translator, {"data": "a\u2028b\x85c"})
+    assert folder.evaluations() == [*before, {"data": "a\u2028b\x85c"}]
+
+
+def test_a_half_line_of_metrics(own_translator: Path) -> None:
+    """A run that was killed, or goes on, can be evaluated: the card leaves that line out."""
+    before = last_step(own_translator)
+    with (own_translator / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 9, "los')
+    evaluate(load(own_translator))
+    assert last_step(own_translator) == before != "unknown"
+
+
 # --- Writing ------------------------------------------------------------------------------------
 
 
@@ -262,3 +290,44 @@ def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     write_atomically(path, b"new")
     assert path.read_bytes() == b"new"
     assert [found.name for found in tmp_path.iterdir()] == ["file.json"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_of_a_symbolic_link_the_target_is_written(tmp_path: Path, there: bool) -> None:
+    """It stays a link; the new file has nothing beside it."""
+    (tmp_path / "a").mkdir()
+    target = tmp_path / "a" / "target"
+    if there:
+        target.write_bytes(b"old")
+    link = tmp_path / "link"
+    link.symlink_to("a/target")
+    write_atomically(link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert [found.name for found in target.parent.iterdir()] == ["target"]
+
+
+def test_a_pipe_is_written_into(tmp_path: Path) -> None:
+    """And is not replaced by a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_atomically(pipe, b"new")
+    assert pipe.is_fifo()
+    assert os.read(reader, 9) == b"new"
+    os.close(reader)
+
+
+def test_nothing_is_left_of_a_file_that_could_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk: the old file stays, the new one goes."""
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "file").write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(tmp_path / "file", b"new")
+    assert {found.name: found.read_bytes() for found in tmp_path.iterdir()} == {"file": b"old"}

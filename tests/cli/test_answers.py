@@ -169,6 +169,21 @@ def test_classify_paths_from_stdin(call: Call, classifier: Path, pictures: list[
     assert found.out == call("classify", "--model", classifier, *pictures).out
 
 
+def test_classify_beside_an_empty_folder(
+    call: Call, classifier: Path, pictures: list[Path]
+) -> None:
+    """The folder is named on stderr, all pictures before and after it are classified."""
+    empty = pictures[0].with_name("empty")
+    empty.mkdir()
+    three = (pictures[0], empty, pictures[1])
+    found = call("classify", "--model", classifier, *three)
+    assert found.code == 1
+    assert [line.split("\t")[0] for line in found.out.splitlines()] == [str(p) for p in pictures]
+    assert f"{empty} has no pictures" in found.err
+    lines = call("classify", "--model", classifier, "--json", *three).out.splitlines()
+    assert "error" in json.loads(lines[1])
+
+
 def test_classify_what_can_be_read(call: Call, classifier: Path, pictures: list[Path]) -> None:
     """A bad picture between good ones: named on stderr, in JSON also where its answer would be."""
     bad = pictures[0].with_name("bad.png")

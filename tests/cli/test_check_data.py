@@ -3,6 +3,7 @@
 import gzip
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -178,6 +179,40 @@ def test_unequal_counts_are_not_fixed(call: Call, tmp_path: Path) -> None:
     assert "[unequal-counts]" in answer.out
     assert "[shifted-lines]" in answer.out
     assert {path.name for path in tmp_path.iterdir()} == {"a.en", "a.de"}
+
+
+def _cut_off() -> str:
+    content = gzip.compress(tsv(pairs(2000)))
+    Path("c.tsv.gz").write_bytes(content[: len(content) // 2])
+    return "c.tsv.gz"
+
+
+def _one_side_empty() -> str:
+    two_files(Path(), pairs())
+    Path("a.de").write_bytes(b"")
+    return "a"
+
+
+def _no_header() -> str:
+    Path("c.csv").write_bytes(tsv(pairs()).replace(b"\t", b","))
+    return "c.csv"
+
+
+def _other_header() -> str:
+    Path("c.csv").write_bytes(b"text,German\n" + tsv(pairs()).replace(b"\t", b","))
+    return "c.csv"
+
+
+@pytest.mark.parametrize("damage", [_cut_off, _one_side_empty, _no_header, _other_header])
+def test_what_cannot_be_mended_is_not_written(
+    call: Call, tmp_path: Path, damage: Callable[[], str]
+) -> None:
+    """What is left of a file that is cut off, empty or without header is not the corpus."""
+    name = damage()
+    before = set(tmp_path.iterdir())
+    answer = call("check-data", name, *ENDE, "--fix", "b.tsv")
+    refused(answer, 1, "nothing is written")
+    assert set(tmp_path.iterdir()) == before
 
 
 # --- Calls that are wrong ------------------------------------------------------------------------

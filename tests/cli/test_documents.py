@@ -83,6 +83,26 @@ def test_glossary(call: Call, translator: Path, document: Path, terms: Path) -> 
     assert [line["line"] for line in lines] == [1, 2, 3]
 
 
+def test_glossary_answers_one_line_a_text(call: Call, translator: Path, terms: Path) -> None:
+    """Whatever line ends a text holds, line N answers text N, as without a glossary."""
+    texts = ["nine\ntwo", "four\r\nnine", "two"]
+    found = call("translate", "--model", translator, "--glossary", terms, *texts)
+    assert found.out.count("\n") == 3
+    assert "NEUN" in found.out.split("\n")[0]
+
+
+def test_notes_count_all_of_stdin(
+    call: Call, translator: Path, terms: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not from the beginning again where texts are translated in several steps."""
+    monkeypatch.setattr("manyheads.app.predict.LINES", 2)
+    monkeypatch.setattr("manyheads.app.documents.survive", lambda *_, **__: False)
+    words = ("translate", "--model", translator, "--glossary", terms)
+    found = call(*words, stdin=b"two\n" * 5)
+    lines = [line for line in found.err.splitlines() if "line " in line]
+    assert [f"line {n}:" in line for n, line in enumerate(lines, 1)] == [True] * 5
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

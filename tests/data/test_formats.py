@@ -319,6 +319,27 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         list(read_pairs(write(tmp_path, "b.parquet", b"PAR1 no"), "en", "de"))
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_parquet_that_is_not_utf8(tmp_path: Path, nested: bool) -> None:
+    """The row and the byte, as of any other text; those before and after it are read."""
+    table = {
+        "en": pa.array(["one", "two", "three"]),
+        "de": pa.array([b"eins", b"zw\xfci", b"drei"]).view(pa.string()),
+    }
+    if nested:
+        table = {"translation": pa.StructArray.from_arrays(list(table.values()), list(table))}
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(table), path)
+    with pytest.raises(DataError, match=r"a\.parquet, row 2: byte 3 of the text, 0xfc"):
+        list(read_pairs(path, "en", "de"))
+    found: list[Problem] = []
+    pairs = list(read_pairs(path, "en", "de", report=found.append))
+    assert pairs == [Pair(1, "one", "eins"), Pair(3, "three", "drei")]
+    assert [(each.kind, each.line, each.text) for each in found] == [
+        ("invalid-utf8", 2, "zw\\xfci")
+    ]
+
+
 # --- The hub ------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """Glossaries: which terms are found, what they become, and what a file may not contain."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,17 @@ def test_terms_among_other_items() -> None:
         ("url", "http://windows.example"),
         ("tag", "<b title='windows'>"),
     ]
+
+
+def test_many_entries() -> None:
+    """A search takes milliseconds, whatever the number of terms."""
+    terms = Glossary([Entry(f"word{n} of a kind", str(n)) for n in range(1001)])
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        assert found(terms, "Be word1000 of a kind.") == [("word1000 of a kind", "1000")]
+        times.append(time.perf_counter() - began)
+    assert min(times) < 0.05
 
 
 def test_no_entries() -> None:

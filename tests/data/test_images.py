@@ -3,6 +3,7 @@
 import contextlib
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -222,7 +223,7 @@ def test_parquet_with_bytes(tmp_path: Path) -> None:
     images = read_parquet([one, two], "image", "label")
     assert (images.classes, images.labels.tolist()) == (["left", "right"], [0, 1, 1])
     assert (np.asarray(images.open(2)) == np.asarray(pictures[2])).all()
-    assert images.describe([2]) == f"{two}, row 0"
+    assert images.describe([2]) == f"{two}, row 1"
     assert len(images.hashes) == 2
 
 
@@ -261,7 +262,7 @@ def test_parquet_with_paths(tmp_path: Path) -> None:
 def test_parquet_of_something_else(tmp_path: Path, cells: list[object], message: str) -> None:
     """Said with file and row."""
     path = write_parquet(tmp_path / "p.parquet", image=cells, label=["left", "right"])
-    with pytest.raises(DataError, match=rf"row 0 cannot be read as a picture: .*{message}"):
+    with pytest.raises(DataError, match=rf"row 1 cannot be read as a picture: .*{message}"):
         read_parquet([path], "image", "label").open(0)
 
 
@@ -308,7 +309,7 @@ def test_an_unreadable_picture_is_named(
     path = write_parquet(tmp_path / "two.parquet", image=cells, label=["left", "right"])
     images = read_parquet([path], "image", "label")
     images.open(0)
-    with pytest.raises(DataError, match=r"two\.parquet, row 1 cannot be read as a picture"):
+    with pytest.raises(DataError, match=r"two\.parquet, row 2 cannot be read as a picture"):
         images.open(1)
 
 
@@ -408,6 +409,13 @@ def test_hold_out_is_scikit_learns_stratified_split() -> None:
     share = np.bincount(held.labels) / np.bincount(labels)
     assert share.min() > 0.19
     assert share.max() < 0.21
+
+
+def test_hold_out_tells_once_what_was_left_out() -> None:
+    """With the rest: of the held-out part it would be told again when that is evaluated."""
+    digits = replace(read_digits(), left_out=("bad.png (it is empty)",))
+    train, held = hold_out(digits, 360, 0)
+    assert (train.left_out, held.left_out) == (digits.left_out, ())
 
 
 @pytest.mark.parametrize("count", [1797, 5, 5000])

@@ -223,6 +223,22 @@ def test_shards_that_are_not_right(tmp_path: Path, members: dict[str, bytes], me
         read_shards([shard(tmp_path / "a.tar", **members)], "label")
 
 
+@pytest.mark.parametrize("beside", [{}, {"img__png": b"", "img__cls": b"cat"}])
+def test_pictures_whose_names_have_another_dot(tmp_path: Path, beside: dict[str, bytes]) -> None:
+    """They would count as one picture, img, or as none: refused, and counted."""
+    members = {"a__png": b"", "a__cls": b"cat"} | beside
+    for name in ("img__1", "img__2"):
+        members |= {f"{name}__png": b"", f"{name}__cls": b"dog"}
+    with pytest.raises(DataError, match=r"img\.1\.png has a dot .* \(2 pictures like it\)"):
+        read_shards([shard(tmp_path / "a.tar", **members)], "label")
+
+
+def test_further_pictures_of_a_picture(tmp_path: Path) -> None:
+    """A mask that lies beside a picture is not lost, nor is what macOS adds one."""
+    members = {"a__png": b"", "a__seg__png": b"", "a__cls": b"cat", "___a__png": b""}
+    assert len(read_shards([shard(tmp_path / "a.tar", **members)], "label")) == 1
+
+
 def test_not_an_archive(tmp_path: Path) -> None:
     """A compressed one says what to do."""
     path = tmp_path / "a.tar"
@@ -266,8 +282,13 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 
     module.load_dataset = load  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "datasets", module)
-    same(read_hub("hub:owner/halves:small:test", "image", "label"), ["left", "right"], [0, 1, 0])
+    images = read_hub("hub:owner/halves:small:test", "image", "label")
+    same(images, ["left", "right"], [0, 1, 0])
+    assert images.names[0] == "hub:owner/halves:small:test, row 1"
     assert asked == [("owner/halves", "small", "test")]
+    monkeypatch.setattr(Rows, "features", {"label": SimpleNamespace(names=["left"])})
+    with pytest.raises(DataError, match="row 2: the label is 1, which none of its 1 classes"):
+        read_hub("hub:owner/halves", "image", "label")
     with pytest.raises(DataError, match="no column img; it has image, label"):
         read_hub("hub:owner/halves", "img", "label")
     with pytest.raises(UsageError, match="hub:owner/name:configuration:split"):

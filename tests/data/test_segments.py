@@ -1,5 +1,7 @@
 """Documents cut into lines and sentences, and joined again without losing a character."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,6 +96,18 @@ def test_nothing_is_lost(text: str) -> None:
 def test_sentences(line: str, expected: list[str]) -> None:
     """Where a sentence ends, and where it only seems to."""
     assert sentences(line) == expected
+
+
+def test_a_long_line() -> None:
+    """Eight times the sentences take about eight times as long, not 64 times."""
+
+    def seconds(sentences: int) -> float:
+        line = "It is `so` (see there). Look at <b>this</b>!\t" * sentences
+        began = time.perf_counter()
+        split_line(line, "en")
+        return time.perf_counter() - began
+
+    assert seconds(2400) < 20 * min(seconds(300), seconds(300))
 
 
 def test_ordinal_numbers_belong_to_a_language() -> None:

@@ -15,6 +15,7 @@ from manyheads.app.recipe import (
     TagRecipe,
     TranslateRecipe,
 )
+from manyheads.train.log import whole_lines
 
 
 def write_card(folder: ModelFolder) -> None:
@@ -87,7 +88,7 @@ def last_step(path: Path) -> str:
     log = path / "metrics.jsonl"
     if not log.exists():
         return "unknown"
-    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    lines = [json.loads(line) for line in whole_lines(log)]
     timed = [line for line in lines if "seconds" in line]
     if not timed:
         return "unknown"

@@ -11,6 +11,7 @@ from manyheads.app.recipe import TranslateData, TranslateRecipe, read_recipe
 from manyheads.app.sources import find_corpus, read_corpus
 from manyheads.data.checks import Checker, Finding, HeldOut
 from manyheads.data.clean import Cleaner
+from manyheads.data.damage import KINDS
 from manyheads.data.formats import HUB, Pair, is_one_file, read_pairs
 from manyheads.data.lines import Problem, Report
 from manyheads.data.text import origin
@@ -180,15 +181,21 @@ def clean(checked: Checked, out: Path) -> Cleaned:
 
     Raises:
         UsageError: the files to write are there already.
-        DataError: the sides have different numbers of lines, so that nobody knows what to drop.
+        DataError: it has damage that cannot be mended, such as a file cut off, or no pairs.
     """
     source, target = checked.place.source or "source", checked.place.target or "target"
     files, log = cleaned_files(checked.place, out)
-    if any(finding.kind == "unequal-counts" for finding in checked.findings):
+    for finding in checked.findings:
+        # Cut off, empty, or its lines do not belong together: what is left is not the corpus.
+        if finding.severity == "error" and not KINDS[finding.kind].fix:
+            raise DataError(
+                f"{checked.place.origin}: {finding.what}, which --fix cannot mend, so nothing is "
+                f"written. {finding.remedy}"
+            )
+    if not len(checked.checker):
         raise DataError(
-            f"{checked.place.origin}: the sides have different numbers of lines, so which lines "
-            "belong together is not known and nothing is written. Insert or remove the line "
-            "where they part first."
+            f"{checked.place.origin}: no pair can be read, so nothing is written. Mend what is "
+            "listed as an error first."
         )
     cleaner = Cleaner(checked.checker, checked.place.source, checked.place.target)
     counts = {"kept": 0, "changed": 0, "dropped": 0}

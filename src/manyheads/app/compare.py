@@ -143,10 +143,13 @@ def _references(
             "Neither is a model whose recipe names data: give the file of the references with "
             "--data, one a line, its ending the language (val.de)."
         )
+    if "*" in data:
+        raise UsageError(f"{data!r} is a pattern: give the name of one file of references.")
     (path,) = find_data(here(data), None)
     lines, digest = read_lines(path)
     head = heading(str(path), [digest], data, split, final)
-    return References(Corpus(lines, lines, str(path)), path.suffix.removeprefix("."), head)
+    language = Path(str(path).removesuffix(".gz")).suffix.removeprefix(".")
+    return References(Corpus(lines, lines, str(path)), language, head)
 
 
 def _outputs(

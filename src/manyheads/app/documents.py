@@ -23,6 +23,7 @@ from typing import Literal, NamedTuple
 
 from manyheads.app.predict import Translator
 from manyheads.app.recipe import TranslateRecipe
+from manyheads.app.texts import one_line
 from manyheads.data.glossary import Glossary, with_terms
 from manyheads.data.placeholders import (
     KINDS,
@@ -113,16 +114,18 @@ def translate_lines(
     kinds: Collection[Kind] = KINDS,
     longest: int | None = None,
     seed: int = 1,
+    first: int = 1,
 ) -> Document:
     """Translate texts that have nothing to do with each other, and keep the structure of each.
 
-    The arguments are those of `translate_document`; the document has one line for each text.
+    The arguments are those of `translate_document`, and the number of the first text, for the
+    notes. The document's text has one line for each text, without line ends of its own.
     """
     options = options or translator.decode
     ladder = _Ladder(translator, glossary or Glossary([]), options, kinds, seed)
     lines = ladder.lines([split_line(text, ladder.source, kinds) for text in texts], longest)
-    translated = "".join(f"{line.translation}\n" for line in lines)
-    return Document(translated, lines, (*_notes(lines), *ladder.overlaps))
+    translated = "".join(f"{one_line(line.translation)}\n" for line in lines)
+    return Document(translated, lines, (*_notes(lines, first), *ladder.overlaps))
 
 
 def read_document(path: Path | None) -> str:
@@ -385,8 +388,8 @@ def _line(parts: Sequence[Part], answers: dict[str, Sentence]) -> Line:
     return Line(source.removesuffix("\n"), translation.removesuffix("\n"), sentences)
 
 
-def _notes(lines: Sequence[Line]) -> Iterator[str]:
-    for number, line in enumerate(lines, 1):
+def _notes(lines: Sequence[Line], first: int = 1) -> Iterator[str]:
+    for number, line in enumerate(lines, first):
         for sentence in line.sentences:
             if sentence.how == "kept":
                 yield f"line {number}: nothing kept all it must, so {sentence.source!r} was left."

@@ -82,6 +82,11 @@ class ModelFolder:
             )
         if not self.manifest.keys() >= MANIFEST:
             raise FolderError(f"{manifest} lacks keys that belong in it. Copy the folder again.")
+        if not isinstance(self.manifest["sha256"], dict):
+            raise FolderError(
+                f"{manifest}: sha256 is {self.manifest['sha256']!r}, not a table of files and "
+                "their hashes. Copy the folder again."
+            )
         for name, expected in self.manifest["sha256"].items():
             if not (path / name).exists():
                 raise FolderError(f"{path / name} is missing. Copy the whole folder again.")
@@ -201,19 +206,32 @@ class ModelFolder:
         if not path.exists():
             return []
         try:
-            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            # Not splitlines: names of data may hold other separators, such as U+2028.
+            lines = path.read_text(encoding="utf-8").split("\n")
+            return [json.loads(line) for line in lines if line]
         except ValueError as error:
             raise FolderError(f"{path} has a damaged line: {error}. Remove that line.") from error
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is there as a whole or not at all."""
+    """Write a file so that it is there as a whole or not at all.
+
+    Of a symbolic link the target is written; a pipe or a device is written into as it is.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            file.write(content)
+        return
+    path = path.resolve()
     temporary = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -65,7 +65,7 @@ def run(
 
 
 def _answers(
-    classifier: "Classifier", paths: list[Path], top: int
+    classifier: "Classifier", pictures: "list[tuple[Path, ManyheadsError | None]]", top: int
 ) -> "Iterator[tuple[Path, list[Guess] | ManyheadsError]]":
     """Classify those pictures that can be read, together; in the order given."""
     import torch
@@ -73,14 +73,14 @@ def _answers(
     from manyheads.errors import ManyheadsError
 
     read: list[torch.Tensor | ManyheadsError] = []
-    for path in paths:
+    for path, fault in pictures:
         try:
-            read.append(classifier.pixels(path))
+            read.append(fault or classifier.pixels(path))
         except ManyheadsError as error:
             read.append(error)
     fine = [each for each in read if isinstance(each, torch.Tensor)]
     answers = iter(classifier.guesses(torch.stack(fine), top=top) if fine else [])
-    for path, each in zip(paths, read, strict=True):
+    for (path, _), each in zip(pictures, read, strict=True):
         yield path, next(answers) if isinstance(each, torch.Tensor) else each
 
 
@@ -101,19 +101,20 @@ def _print_row(cells: list[str]) -> None:
     sys.stdout.flush()
 
 
-def _pictures(paths: list[Path]) -> Iterator[Path]:
+def _pictures(paths: list[Path]) -> "Iterator[tuple[Path, ManyheadsError | None]]":
+    """Name the pictures; for a folder without any, say so in its place."""
     from manyheads.cli.texts import texts
     from manyheads.data.pictures import SUFFIXES
     from manyheads.errors import DataError
 
     for path in paths:
         if str(path) == "-":
-            yield from (Path(line) for line in texts(None) if line)
+            yield from ((Path(line), None) for line in texts(None) if line)
             continue
         if not path.is_dir():
-            yield path
+            yield path, None
             continue
         inside = sorted(each for each in path.rglob("*") if each.suffix.lower() in SUFFIXES)
         if not inside:
-            raise DataError(f"{path} has no pictures ({', '.join(sorted(SUFFIXES))}).")
-        yield from inside
+            yield path, DataError(f"{path} has no pictures ({', '.join(sorted(SUFFIXES))}).")
+        yield from ((each, None) for each in inside)

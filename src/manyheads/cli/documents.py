@@ -61,19 +61,21 @@ def lines(
     from manyheads.data.glossary import Glossary
 
     terms = Glossary.read(glossary)
-    first = 0
+    first = 1
     while chunk := list(islice(texts, at_a_time)):
-        translated = translate_lines(translator, chunk, glossary=terms, options=options, seed=seed)
+        translated = translate_lines(
+            translator, chunk, glossary=terms, options=options, seed=seed, first=first
+        )
         typer.echo(_json(translated, first) if json else translated.text, nl=False)
         sys.stdout.flush()
         _warn(translated)
         first += len(chunk)
 
 
-def _json(document: "Document", first: int = 0) -> str:
+def _json(document: "Document", first: int = 1) -> str:
     import json
 
-    numbered = enumerate(document.lines, first + 1)
+    numbered = enumerate(document.lines, first)
     return "".join(
         json.dumps({"line": number, **_account(line)}, ensure_ascii=False) + "\n"
         for number, line in numbered

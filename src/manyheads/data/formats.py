@@ -257,13 +257,37 @@ def _parquet(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
                 report(Problem("missing-column", 1, str(path), message))
                 return
             for batch in table.iter_batches(batch_size=10_000, columns=wanted):
-                for row in batch.to_pylist():
+                for row in _rows(batch):
                     number += 1
+                    if isinstance(row, UnicodeDecodeError):
+                        report(_undecodable(path, number, row))
+                        continue
                     filled = {name: "" if text is None else text for name, text in row.items()}
                     place = f"{path}, row {number}"
                     yield from _pick(place, number, filled, columns, report)
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{path} cannot be read as parquet: {error}.") from error
+
+
+def _rows(batch: Any) -> Iterator[dict[str, Any] | UnicodeDecodeError]:
+    """Yield the rows of a batch; of one that is not UTF-8 the error."""
+    try:
+        rows = batch.to_pylist()
+    except UnicodeDecodeError as error:
+        if batch.num_rows == 1:
+            yield error
+            return
+        rows = chain.from_iterable(_rows(batch.slice(row, 1)) for row in range(batch.num_rows))
+    yield from rows
+
+
+def _undecodable(path: Path, number: int, error: UnicodeDecodeError) -> Problem:
+    message = (
+        f"byte {error.start + 1} of the text, 0x{error.object[error.start]:02x}, is not valid "
+        "UTF-8. Convert the texts, then write the file again."
+    )
+    text = error.object.decode("utf-8", "backslashreplace")
+    return Problem("invalid-utf8", number, f"{path}, row {number}", message, text)
 
 
 def _seekable(path: Path, report: Report) -> IO[bytes]:

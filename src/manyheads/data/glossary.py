@@ -44,10 +44,9 @@ class Glossary:
                 )
         # At every place the longest entry that begins there, and the one with capitals first.
         longest = sorted(self.entries, key=lambda term: (-len(term), term == term.lower()))
-        self._patterns = {term: _pattern(term) for term in longest}
-        branches = [f"(?P<t{i}>{pattern})" for i, pattern in enumerate(self._patterns.values())]
-        self._any = re.compile(f"(?={'|'.join(branches)})") if branches else None
-        self._terms = {f"t{i}": term for i, term in enumerate(longest)}
+        self._patterns = {term: re.compile(_pattern(term)) for term in longest}
+        self._firsts = {_first(term) for term in longest}
+        self._starting: dict[str, list[str]] = {}  # by characters met in texts
 
     @classmethod
     def read(cls, path: Path) -> "Glossary":
@@ -79,10 +78,11 @@ class Glossary:
         items: list[Item] = []
         overlaps: set[tuple[str, str]] = set()
         last = ""
-        for match in self._any.finditer(text) if self._any else ():
-            group = str(match.lastgroup)
-            begin, end = match.span(group)
-            entry = self.entries[self._terms[group]]
+        for begin in range(len(text)):
+            term, end = self._at(text, begin)
+            if term is None:
+                continue
+            entry = self.entries[term]
             if items and begin < items[-1].end:
                 overlaps.add((last, entry.source))
                 continue
@@ -94,10 +94,24 @@ class Glossary:
             items.append(Item("term", begin, end, entry.target, whole))
         return items, overlaps
 
+    def _at(self, text: str, begin: int) -> tuple[str | None, int]:
+        """Find the first and longest term that begins at a place, and where it ends."""
+        for term in self._candidates(text[begin]):
+            if match := self._patterns[term].match(text, begin):
+                return term, match.end()
+        return None, begin
+
+    def _candidates(self, character: str) -> list[str]:
+        """Name the terms that may begin with a character: trying all of them would take long."""
+        if character not in self._starting:
+            firsts = {first for first in self._firsts if re.match(_pattern(first), character)}
+            self._starting[character] = [term for term in self._patterns if _first(term) in firsts]
+        return self._starting[character]
+
     def _beginning(self, chosen: str, text: str) -> list[str]:
         """Name the shorter entries that a term begins with."""
-        shorter = (term for term in self._patterns if len(term) < len(chosen))
-        return [term for term in shorter if re.match(self._patterns[term], text)]
+        shorter = (term for term in self._candidates(text[0]) if len(term) < len(chosen))
+        return [term for term in shorter if self._patterns[term].match(text)]
 
 
 def with_terms(items: Sequence[Item], terms: Sequence[Item]) -> list[Item]:
@@ -119,6 +133,10 @@ def with_terms(items: Sequence[Item], terms: Sequence[Item]) -> list[Item]:
 
 def _overlap(first: Item, second: Item) -> bool:
     return first.begin < second.end and second.begin < first.end
+
+
+def _first(term: str) -> str:
+    return term.lstrip()[0]
 
 
 def _pattern(term: str) -> str:

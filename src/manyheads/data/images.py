@@ -420,7 +420,7 @@ def read_parquet(
             raise DataError(f"{path} cannot be read as parquet: {error}.") from error
         cells += [(cell, path.parent) for cell in table[image].to_pylist()]
         values += [] if label is None else table[label].to_pylist()
-        names += [f"{path}, row {row}" for row in range(table.num_rows)]
+        names += [f"{path}, row {row}" for row in range(1, table.num_rows + 1)]
     if not cells:
         raise DataError(f"{', '.join(map(str, paths))}: no rows.")
     labels, classes = number_labels(None if label is None else values, names, separator)
@@ -459,4 +459,5 @@ def hold_out(images: ImageSet, count: int, random_state: int) -> tuple[ImageSet,
             f"{count} pictures cannot be held out of {images.origin} ({len(images)} pictures, "
             f"{len(images.classes)} classes): {error} Change data.hold_out."
         ) from error
-    return images.select(rest), images.select(held)
+    # What could not be read belongs to neither: it is told once, with the rest.
+    return images.select(rest), replace(images.select(held), left_out=())

@@ -11,11 +11,11 @@ against .869 and .951.
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from re import Match
 from typing import NamedTuple
 
-from manyheads.data.placeholders import KINDS, Item, Kind, find, has_words
+from manyheads.data.placeholders import KINDS, Kind, find, has_words
 
 
 class Part(NamedTuple):
@@ -118,9 +118,9 @@ def split_line(line: str, language: str = "", kinds: Collection[Kind] = KINDS) -
     """Divide a line into parts: what is kept, and sentences."""
     parts: Line = []
     position = 0
-    items = find(line)
-    for cell in _cells(line, items):
-        for sentence in _sentences(line, *cell, items, language):
+    marks = _mark(line)
+    for cell in _cells(line, marks):
+        for sentence in _sentences(line, *cell, marks, language):
             begin, end = _core(line, *sentence)
             if begin < end and has_words(line[begin:end], find(line[begin:end], kinds)):
                 if position < begin:
@@ -175,7 +175,36 @@ _BREAKS = [
 ]
 
 
-def _cells(line: str, items: Sequence[Item]) -> Iterator[tuple[int, int]]:
+class _Marks(NamedTuple):
+    """Where items are in a line: looked up by place, as a line may have thousands."""
+
+    solid: bytearray  # 1 at characters of an item other than a tag: no cell ends there
+    closed: bytearray  # 1 between characters of an item or an aside: no sentence ends there
+    begins: set[int]
+    tags: dict[int, int]  # from beginning to end
+
+
+def _mark(line: str) -> _Marks:
+    items = find(line)
+    marks = _Marks(
+        bytearray(len(line)),
+        bytearray(len(line)),
+        {item.begin for item in items},
+        {item.begin: item.end for item in items if item.kind == "tag"},
+    )
+    for item in items:
+        if item.kind != "tag":
+            marks.solid[item.begin : item.end] = b"\1" * (item.end - item.begin)
+        if item.kind != "number":
+            _close(marks, item.begin, item.end)
+    return marks
+
+
+def _close(marks: _Marks, begin: int, end: int) -> None:
+    marks.closed[begin + 1 : end] = b"\1" * (end - begin - 1)
+
+
+def _cells(line: str, marks: _Marks) -> Iterator[tuple[int, int]]:
     """Find the stretches of text in a line, between its prefix, separators and end."""
     prefix = _PREFIX.match(line)
     begin = prefix.end() if prefix else 0
@@ -184,8 +213,7 @@ def _cells(line: str, items: Sequence[Item]) -> Iterator[tuple[int, int]]:
         separators += _BAR.finditer(line, begin)
     for separator in sorted(separators, key=Match.start):
         first, last = separator.span()
-        inside = (i.begin < last and first < i.end for i in items if i.kind != "tag")
-        if first >= begin and not any(inside):
+        if first >= begin and not any(marks.solid[first:last]):
             yield begin, first
             begin = last
     yield begin, len(line)
@@ -224,19 +252,18 @@ def _unpaired(text: str) -> int:
 
 
 def _sentences(
-    line: str, begin: int, end: int, items: Sequence[Item], language: str
+    line: str, begin: int, end: int, marks: _Marks, language: str
 ) -> Iterator[tuple[int, int]]:
-    closed = [(item.begin, item.end) for item in items if item.kind != "number"]
-    closed += _asides(line, begin, end)
-    begins = {item.begin for item in items}
-    tags = {item.begin: item.end for item in items if item.kind == "tag"}
+    for aside in _asides(line, begin, end):
+        _close(marks, *aside)
+    tags = marks.tags
     for match in _END.finditer(line, begin, end):
-        if any(first < match.end() < last for first, last in closed):
-            continue
         after = match.end()
-        while after in tags and line[after] in "<]*~" and not line[after:].startswith("<br"):
+        if after < end and marks.closed[after]:
+            continue
+        while after in tags and line[after] in "<]*~" and not line.startswith("<br", after):
             after = tags[after]
-        if after < end and _ends(line, match, after, tags, begins, language):
+        if after < end and _ends(line, match, after, tags, marks.begins, language):
             yield begin, after
             begin = after
     yield begin, end

@@ -45,13 +45,15 @@ def read_shards(
         separator: between several labels of a picture; None: each has one.
 
     Raises:
-        DataError: not an archive, or a picture without a label.
+        DataError: not an archive, a picture without a label, or one whose name has another dot.
     """
     pictures: list[Member] = []
     values: list[object] = []
+    dotted: list[str] = []
     digest = hashlib.sha256()
     for shard in shards:
         for key, parts in _index(shard).items():
+            dotted += [f"{shard}: {name}" for name in _dotted(parts)]
             picture = next((parts[each] for each in parts if each in SUFFIXES), None)
             if picture is None:
                 continue
@@ -59,6 +61,12 @@ def read_shards(
             values.append(value)
             pictures.append(picture)
             digest.update(f"{picture.name}\t{picture.size}\t{value}\n".encode())
+    if dotted:
+        raise DataError(
+            f"{dotted[0]} has a dot before its ending ({len(dotted):,} pictures like it). Files "
+            "belong together whose names are the same up to the first dot: rename them, for "
+            "example img.1.png and img.1.cls to img_1.png and img_1.cls."
+        )
     if not pictures:
         raise DataError(
             f"{', '.join(map(str, shards))}: no pictures ({', '.join(sorted(SUFFIXES))})."
@@ -84,6 +92,8 @@ def _index(shard: Path) -> dict[str, dict[str, Member]]:
                 if not member.isfile():
                     continue
                 folder, slash, name = member.name.rpartition("/")
+                if name.startswith("."):  # ._1.png, which macOS puts beside 1.png
+                    continue
                 stem, dot, ending = name.partition(".")
                 place = Member(shard, member.name, member.offset_data, member.size)
                 found.setdefault(f"{folder}{slash}{stem}", {})[f"{dot}{ending}".lower()] = place
@@ -93,6 +103,17 @@ def _index(shard: Path) -> dict[str, dict[str, Member]]:
             "unpacked first (gunzip), so that pictures can be read in any order."
         ) from error
     return found
+
+
+def _dotted(parts: Mapping[str, Member]) -> list[str]:
+    """Name pictures that would be lost: img.1.png, unless it is another view of a labelled img."""
+    whole = not SUFFIXES.isdisjoint(parts)
+    return [
+        member.name
+        for ending, member in parts.items()
+        if Path(ending).suffix in SUFFIXES
+        and not (whole and all(f"{Path(ending).stem}{each}" not in parts for each in LABELS))
+    ]
 
 
 def _label(shard: Path, stem: str, parts: Mapping[str, Member], key: str) -> object:

@@ -21,7 +21,7 @@ class MetricsLog:
         self.path = path
         self._events = None if events is None else _writer(events, first_step)
         if path.exists():
-            kept = [line for line in _lines(path) if json.loads(line)["step"] <= first_step]
+            kept = [line for line in whole_lines(path) if json.loads(line)["step"] <= first_step]
             temporary = path.with_name(path.name + ".tmp")
             temporary.write_text("".join(kept), encoding="utf-8")
             temporary.replace(path)
@@ -49,7 +49,7 @@ def _writer(folder: Path, first_step: int) -> Any:
     return SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)
 
 
-def _lines(path: Path) -> list[str]:
+def whole_lines(path: Path) -> list[str]:
     """Read whole lines; a line cut off by a kill is not one."""
     text = path.read_text(encoding="utf-8")
     return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
