@@ -242,7 +242,7 @@ def damage(root: Path) -> None:
 
 
 def test_bad_pictures_are_skipped_and_counted(recipe: Path, tmp_path: Path) -> None:
-    """data.bad = "skip": named when training begins, counted in what is measured."""
+    """data.bad = "skip": named when training begins; none of those held out was among them."""
     damage(tmp_path)
     with pytest.raises(DataError, match=r"3 of 40 pictures.*000\.png \(it is empty.*data\.bad"):
         run(recipe, tmp_path / "stopped", *SHORT)
@@ -257,7 +257,9 @@ def test_bad_pictures_are_skipped_and_counted(recipe: Path, tmp_path: Path) -> N
     assert "000.png (it is empty (0 bytes))" in observer.said
     assert len((tmp_path / "out" / "left_out.txt").read_text().splitlines()) == 3
     assert "29 pictures of 2 classes" in observer.said
-    assert line["left_out"] == 3
+    assert "left_out" not in line
+    counted = evaluate(load(tmp_path / "out"), data=str(tmp_path / "halves"))
+    assert (counted["left_out"], counted["pictures"]) == (3, 37)
     for path in (tmp_path / "halves").rglob("*.png"):
         path.write_bytes(b"")
     with pytest.raises(DataError, match="none of 40 pictures can be read"):
