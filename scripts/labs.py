@@ -9,20 +9,12 @@ import json
 import sys
 from pathlib import Path
 
-from manyheads.errors import FolderError, ManyheadsError
+from manyheads.errors import ManyheadsError
 from manyheads.lab.catalogue import CATALOGUE, entry
-from manyheads.lab.run import RESULT, read, run_lab, write
+from manyheads.lab.run import RESULT, is_full, read, run_lab, write
 from manyheads.memory import keep_freed_memory
 
 OUT = Path(__file__).parents[1] / "docs" / "lab"
-
-
-def done(name: str) -> bool:
-    """Say whether there is a full result that can be read."""
-    try:
-        return read(OUT / f"{name}.json").scale == "full"
-    except (FileNotFoundError, FolderError):
-        return False
 
 
 def main() -> None:
@@ -40,9 +32,9 @@ def main() -> None:
     for name in names:
         entry(name)
         if "--draw" in words:
-            if done(name):
+            if is_full(OUT / f"{name}.json"):
                 write(read(OUT / f"{name}.json"), OUT)
-        elif done(name):
+        elif is_full(OUT / f"{name}.json"):
             print(f"{name}: there")
         else:
             print(f"{name}: running")

@@ -9,6 +9,7 @@ from manyheads.app.paths import find_data, here
 from manyheads.app.predict import Translator, load
 from manyheads.app.recipe import TranslateRecipe
 from manyheads.app.translations import Report, measure
+from manyheads.data.lines import ending
 from manyheads.data.text import Corpus, read_lines
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.tasks import bootstrap
@@ -148,8 +149,7 @@ def _references(
     (path,) = find_data(here(data), None)
     lines, digest = read_lines(path)
     head = heading(str(path), [digest], data, split, final)
-    language = Path(str(path).removesuffix(".gz")).suffix.removeprefix(".")
-    return References(Corpus(lines, lines, str(path)), language, head)
+    return References(Corpus(lines, lines, str(path)), ending(path).removeprefix("."), head)
 
 
 def _outputs(

@@ -56,7 +56,7 @@ from manyheads.data.token_store import TokenStore, encode_on_disk
 from manyheads.data.tokenizer import TextTokenizer, Tokenizer
 from manyheads.errors import DataError, RecipeError
 from manyheads.models.presets import Config
-from manyheads.models.reach import reach
+from manyheads.models.reach import limited, reach
 from manyheads.models.vit import VitConfig
 from manyheads.tasks.classify import ClassifyTask
 from manyheads.tasks.decoding import SpecialIds
@@ -138,9 +138,10 @@ def _prepare_text(recipe: TranslateRecipe, out: Path, say: Callable[[str], None]
             f"left out {task.left_out:,} of {len(task.store):,} pairs, longer than "
             f"train.max_length = {recipe.train.max_length} tokens"
         )
-    lengths = (side.max() for side in task.lengths)
-    encoded = tokenizers(found).source.encode(valid.source)
-    _refuse_longer(config, *lengths, *(len(tokens) + 1 for tokens in encoded))
+    if limited(config):  # or the validation data would be encoded for nothing
+        encoded = tokenizers(found).source.encode(valid.source)
+        longest = max(len(tokens) + 1 for tokens in encoded)  # with the end
+        _refuse_longer(config, longest, *(side.max() for side in task.lengths))
     return Prepared(
         task,
         config,

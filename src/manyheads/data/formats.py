@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.parsers import expat
 
-from manyheads.data.lines import Problem, Report, blocks, lines, open_content, refuse
+from manyheads.data.lines import Problem, Report, blocks, ending, lines, open_content, refuse
 from manyheads.data.surrogates import is_whole
 from manyheads.data.tables import csv_rows, json_rows, tsv_rows
 from manyheads.errors import DataError, MissingExtraError, UsageError
@@ -110,7 +110,7 @@ def is_one_file(path: str | Path) -> bool:
 
 
 def _form(path: str | Path) -> str | None:
-    suffix = Path(str(path).removesuffix(".gz")).suffix
+    suffix = ending(path)
     return suffix if suffix in FORMATS else None
 
 

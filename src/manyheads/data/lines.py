@@ -43,6 +43,11 @@ def refuse(problem: Problem) -> None:
         raise DataError(f"{problem.place}: {problem.message}")
 
 
+def ending(path: str | Path) -> str:
+    """Return what a name ends in, whether the file is compressed or not: .tsv of a.tsv.gz."""
+    return Path(str(path).removesuffix(".gz")).suffix
+
+
 def open_content(path: Path) -> IO[bytes]:
     """Open a file for reading bytes, unpacked if it is compressed.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from manyheads.data.formats import Pair
+from manyheads.data.lines import ending
 from manyheads.errors import DataError, UsageError
 
 FORMS = (".tsv", ".csv", ".jsonl")  # or two files, each also compressed
@@ -20,7 +21,7 @@ def outputs(out: Path, source: str, target: str) -> list[Path]:
     Raises:
         UsageError: it is a form that is only read.
     """
-    suffix = Path(str(out).removesuffix(".gz")).suffix
+    suffix = ending(out)
     if suffix in (".parquet", ".tmx"):
         raise UsageError(
             f"{out}: {suffix} is not written. Written are {', '.join(FORMS)}, or two files when "
@@ -60,7 +61,7 @@ def writing(out: Path, source: str, target: str) -> Iterator[Callable[[Pair], No
                 stack.enter_context(_create(part, packed=path.suffix == ".gz"))
                 for part, path in zip(parts, paths, strict=True)
             ]
-            yield _writer(files, Path(str(out).removesuffix(".gz")).suffix, source, target)
+            yield _writer(files, ending(out), source, target)
         for part, path in zip(parts, paths, strict=True):
             part.rename(path)
     finally:

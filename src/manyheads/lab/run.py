@@ -61,7 +61,7 @@ def run_lab(
         say=say,
     )
     require()
-    if scale != "full" and _is_full(out / f"{name}.json"):
+    if scale != "full" and is_full(out / f"{name}.json"):
         raise UsageError(
             f"{out / name}.json is the result of a full run, and a {scale} one would take its "
             "place: give another folder (--out), or remove it."
@@ -139,7 +139,8 @@ def read(path: Path) -> Result:
         ) from error
 
 
-def _is_full(path: Path) -> bool:
+def is_full(path: Path) -> bool:
+    """Say whether there is a full result that can be read."""
     try:
         return read(path).scale == "full"
     except (FileNotFoundError, FolderError):

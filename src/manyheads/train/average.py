@@ -105,6 +105,8 @@ def average(config: TrainConfig, model: nn.Module) -> Average:
     """
     if config.ema:
         return ExponentialAverage(config.ema)
+    if config.average <= 1:
+        return Newest()
     # Running means and variances are those of the newest weights: a moving average stays close to
     # these, a mean over validations does not. Frozen layers keep what they have.
     normed = [
@@ -112,13 +114,13 @@ def average(config: TrainConfig, model: nn.Module) -> Average:
         for name, part in model.named_modules()
         if isinstance(part, BATCH_NORMS) and any(p.requires_grad for p in part.parameters())
     ]
-    if config.average > 1 and normed:
+    if normed:
         raise UsageError(
             f"train.average is {config.average}, but the model has batch norm ({normed[0]}), whose "
             "running statistics would not fit the mean of the weights: leave it 1, or set "
             "train.ema, such as 0.999, instead."
         )
-    return CheckpointAverage(config.average) if config.average > 1 else Newest()
+    return CheckpointAverage(config.average)
 
 
 @torch.no_grad()

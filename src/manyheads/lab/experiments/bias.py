@@ -131,6 +131,11 @@ def feature_map(model: nn.Module, pictures: Tensor) -> Tensor | None:
     return model.features(pictures) if isinstance(model, ResNet) else None
 
 
+def change(a: Tensor, b: Tensor) -> float:
+    """How far b is from a, as a share of a's length."""
+    return ((a - b).norm() / a.norm()).item()
+
+
 def equivariance_error(model: nn.Module, pictures: Tensor) -> dict[str, float] | None:
     """How far the features of a shifted picture are from the shifted features, as a share.
 
@@ -143,11 +148,7 @@ def equivariance_error(model: nn.Module, pictures: Tensor) -> dict[str, float] |
         return None
     a, b = still[..., :-1], moved[..., 1:]  # the same part of the picture, where it stays in view
     middle = a.shape[3] // 2
-
-    def error(a: Tensor, b: Tensor) -> float:
-        return ((a - b).norm() / a.norm()).item()
-
-    return {"everywhere": error(a, b), "middle": error(a[..., middle], b[..., middle])}
+    return {"everywhere": change(a, b), "middle": change(a[..., middle], b[..., middle])}
 
 
 def set_of_patches(kind: str, width: float, seed: int) -> Measured:
@@ -167,10 +168,6 @@ def set_of_patches(kind: str, width: float, seed: int) -> Measured:
     before, after = (feature_map(model, each) for each in (pictures, pictures.roll(STEP, dims=3)))
     assert before is not None
     assert after is not None
-
-    def change(a: Tensor, b: Tensor) -> float:
-        return ((a - b).norm() / a.norm()).item()
-
     return {
         "one place": change(before, after),
         "mean": change(before.mean(dim=(2, 3)), after.mean(dim=(2, 3))),
