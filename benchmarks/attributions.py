@@ -14,10 +14,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from benchmarks.peers import import_peer
-from manyheads.models.build import build
+from manyheads.models.presets import build
 from manyheads.models.vgg import Vgg
-from manyheads.nn.grid import to_map, to_tokens
-from manyheads.nn.trace import record
+from manyheads.nn.layers.grid import to_map, to_tokens
+from manyheads.nn.recording.trace import record
 from tests.attributions import CONFIGS, STEPS, TARGET, difference, explained
 from tests.small import inputs, randomise
 
@@ -115,9 +115,9 @@ def _features(model: nn.Module, images: Tensor) -> nn.Module:
         return model.get_submodule("stages")
     with record() as trace:
         model(images)
-    assert trace.here is not None
+    assert trace.current_grid is not None
     blocks = model.get_submodule("encoder.blocks")
     assert isinstance(blocks, nn.ModuleList)
-    laid = Laid(blocks[-1], trace.here.grid, len(trace.here.extra))
+    laid = Laid(blocks[-1], trace.current_grid.shape, len(trace.current_grid.extra))
     blocks[-1] = laid
     return laid.map

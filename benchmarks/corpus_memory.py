@@ -110,8 +110,8 @@ def begin_anew() -> None:
 
 def measure(folder: Path, pairs: int, steps: int, sampling: float) -> str:
     """Train on so many pairs; return a row of the table."""
-    from manyheads.app.recipe import read_recipe
-    from manyheads.app.run import train
+    from manyheads.app.project.recipe import read_recipe
+    from manyheads.app.train.run import train
 
     size = write_corpus(folder, "train", pairs, seed=1)
     write_corpus(folder, "valid", 50, seed=2)
@@ -120,7 +120,7 @@ def measure(folder: Path, pairs: int, steps: int, sampling: float) -> str:
     recipe = read_recipe(path, [f"data.root={folder}"])
     begin_anew()
     watch = Watch()
-    train(recipe, folder / "run", resume=False, observer=watch)
+    train(recipe, out=folder / "run", resume=False, observer=watch)
     return (
         f"| {pairs:,} | {size / 1e6:,.0f} MB | {watch.prepared:,.0f} s | "
         f"{watch.first_step - watch.prepared:,.1f} s | {watch.preparing / 2**20:,.0f} MiB | "

@@ -18,7 +18,9 @@ def vit(config: VitConfig) -> float:
     patches = rows * columns
     tokens = patches + (config.pool == "class")
     embedding = 2 * patches * config.channels * config.patch**2 * config.dim
-    block = _attention(tokens, tokens, config.dim) + _feedforward(tokens, config.dim, config.hidden)
+    block = _attention(tokens, tokens, config.dim) + _feedforward(
+        tokens, config.dim, config.ffn_dim
+    )
     return embedding + config.layers * block + 2 * config.dim * config.classes
 
 
@@ -31,21 +33,21 @@ def decoding(config: TransformerConfig, source: int, target: int, beams: int) ->
     """Count the operations of finding one translation with keys and values kept."""
     dim = config.dim
     encoder = config.encoder_layers * (
-        _attention(source, source, dim) + _feedforward(source, dim, config.hidden)
+        _attention(source, source, dim) + _feedforward(source, dim, config.ffn_dim)
     )
     keys_and_values = config.decoder_layers * 2 * source * 2 * dim * dim
     growing = sum(range(1, target + 1))  # keys seen by all steps together
     layer = (
         2 * target * 6 * dim * dim  # self-attention's four products, the other's two
         + 4 * (growing + target * source) * dim
-        + _feedforward(target, dim, config.hidden)
+        + _feedforward(target, dim, config.ffn_dim)
     )
     steps = config.decoder_layers * layer + 2 * target * dim * config.vocabulary
     return encoder + keys_and_values + beams * steps
 
 
 def _pair(config: TransformerConfig, source: int, target: int) -> float:
-    dim, hidden = config.dim, config.hidden
+    dim, hidden = config.dim, config.ffn_dim
     encoder = _attention(source, source, dim) + _feedforward(source, dim, hidden)
     decoder = (
         _attention(target, target, dim)

@@ -18,9 +18,10 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from benchmarks.peers import import_peer, transformers_library
-from manyheads.models.build import build
 from manyheads.models.convert.families import CONVERTERS
-from manyheads.models.resize import Size, resize
+from manyheads.models.presets import build
+from manyheads.models.resize import resize
+from manyheads.models.sized_tables import Size
 
 SEED = 0
 PACKAGES = {"hf": "transformers", "google": "timm"}  # where it is not the library's own name

@@ -17,9 +17,10 @@ from torch import Tensor
 
 from benchmarks.peers import transformers_library
 from benchmarks.references import SEED, randomise
-from manyheads.app.convert import from_marian, to_marian
-from manyheads.app.predict import Translator, load
-from manyheads.data.marian import read_marian
+from manyheads.app.convert.marian import from_marian, to_marian
+from manyheads.app.load import load
+from manyheads.app.predictors.translator import Translator
+from manyheads.data.tokenizers.marian import read_marian
 from manyheads.models.convert import marian
 from manyheads.models.transformer import Transformer
 from manyheads.train.checkpoint import restore

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from benchmarks.protocol import Case, Contender
 from benchmarks.work import answering
-from manyheads.nn.dropout import Dropout
-from manyheads.nn.linear import Linear
+from manyheads.nn.layers.dropout import Dropout
+from manyheads.nn.layers.linear import Linear
 from manyheads.train.losses import smoothed_cross_entropy
 
 TITLE = "Parts of our own"

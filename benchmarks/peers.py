@@ -40,7 +40,7 @@ def timm_arguments(config: VitConfig) -> dict[str, Any]:
         "embed_dim": config.dim,
         "depth": config.layers,
         "num_heads": config.heads,
-        "mlp_ratio": config.hidden / config.dim,
+        "mlp_ratio": config.ffn_dim / config.dim,
     }
 
 
@@ -55,14 +55,14 @@ def hf_vit(config: VitConfig, **arguments: Any) -> nn.Module:
         hidden_size=config.dim,
         num_hidden_layers=config.layers,
         num_attention_heads=config.heads,
-        intermediate_size=config.hidden,
+        intermediate_size=config.ffn_dim,
         **arguments,
     )
     return transformers.ViTForImageClassification(shape)
 
 
 def torchvision_vit(config: VitConfig) -> nn.Module:
-    """Build torchvision's VisionTransformer with fresh weights; square pictures only."""
+    """Build torchvision's VisionTransformer with fresh weights; square images only."""
     torchvision = import_peer("torchvision.models.vision_transformer")
     model: nn.Module = torchvision.VisionTransformer(
         image_size=config.height,
@@ -70,7 +70,7 @@ def torchvision_vit(config: VitConfig) -> nn.Module:
         num_layers=config.layers,
         num_heads=config.heads,
         hidden_dim=config.dim,
-        mlp_dim=config.hidden,
+        mlp_dim=config.ffn_dim,
         num_classes=config.classes,
     )
     return model
@@ -86,7 +86,7 @@ def vit_pytorch(config: VitConfig) -> nn.Module:
         dim=config.dim,
         depth=config.layers,
         heads=config.heads,
-        mlp_dim=config.hidden,
+        mlp_dim=config.ffn_dim,
         channels=config.channels,
         dim_head=config.dim // config.heads,
     )

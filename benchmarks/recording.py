@@ -20,16 +20,17 @@ from benchmarks.work import INFERENCE, Call, answering
 from manyheads.decode.beam import beam_search
 from manyheads.decode.constraints import MinLength
 from manyheads.memory import keep_freed_memory
-from manyheads.models.presets import PRESETS, Config
+from manyheads.models.config import ModelConfig
+from manyheads.models.presets import PRESETS
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vit import Vit, VitConfig
-from manyheads.nn import attention
-from manyheads.nn.trace import Trace, record
+from manyheads.nn.attention import attention
+from manyheads.nn.recording.trace import Trace, record
 
 TITLE = "Looking inside"
 VIT = VitConfig()  # B/16, 224 pixels
 TRANSLATOR = TransformerConfig()  # base
-SEARCHED: Config = PRESETS["transformer-tiny"]
+SEARCHED: ModelConfig = PRESETS["transformer-tiny"]
 BATCH = 8
 LENGTH = 25
 SENTENCES = 32
@@ -96,7 +97,7 @@ def _cases(
 
     def read(model: Any, dtype: torch.dtype) -> object:
         trace = recorded(model, dtype)
-        return [float(entry.weights[0, 0, 0, 0]) for entry in trace]  # type: ignore[attr-defined]
+        return [float(entry.weights()[0, 0, 0, 0]) for entry in trace]  # type: ignore[attr-defined]
 
     ways: dict[str, Call] = {
         "recorder closed": call,

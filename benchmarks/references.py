@@ -13,15 +13,15 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from benchmarks.peers import hf_vit, timm_arguments, timm_vit
-from manyheads.models.build import build
 from manyheads.models.convert.families import CONVERTERS
+from manyheads.models.presets import build
 from manyheads.models.resize import resize
 from manyheads.models.vit import VitConfig
 
 Library = Literal["transformers", "timm", "torchvision"]
-TINY = VitConfig(height=8, width=12, patch=4, dim=8, layers=2, heads=2, hidden=16, classes=5)
+TINY = VitConfig(height=8, width=12, patch=4, dim=8, layers=2, heads=2, ffn_dim=16, classes=5)
 MEAN = replace(TINY, pool="mean")
-SQUARE = replace(TINY, width=8, patch=2, dim=24, layers=4, heads=3, hidden=96, classes=10)
+SQUARE = replace(TINY, width=8, patch=2, dim=24, layers=4, heads=3, ffn_dim=96, classes=10)
 SEED = 0
 
 

@@ -36,12 +36,11 @@ RUNS = 5
 
 def measure(preset: str, hidden: int, length: int, work: str) -> tuple[float, float]:
     """Return milliseconds a sentence, and the memory that the work takes in MiB."""
-    from manyheads.models.build import build
-    from manyheads.models.presets import PRESETS
+    from manyheads.models.presets import PRESETS, build
 
     torch.manual_seed(0)
     base: Any = PRESETS[preset]
-    config = replace(base, vocabulary=VOCABULARY, hidden=hidden)
+    config = replace(base, vocabulary=VOCABULARY, ffn_dim=hidden)
     model = build(config)
     sentences, run = (_training if work == "training" else _decoding)(model, config, length)
     begin_anew()

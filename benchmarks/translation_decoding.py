@@ -18,10 +18,10 @@ from benchmarks.ctranslate import cpu_threads, ctranslate2
 from benchmarks.peers import hf_marian
 from benchmarks.protocol import Case, Contender
 from benchmarks.work import INFERENCE, Call, answering
-from manyheads.app.paths import find_data
-from manyheads.data.batches import pad
-from manyheads.data.text import read_parallel
-from manyheads.data.tokenizer import Tokenizer, TokenizerConfig
+from manyheads.app.project.paths import find_data
+from manyheads.data.batching.batches import pad
+from manyheads.data.text.corpus import read_parallel
+from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.decode.beam import beam_search
 from manyheads.decode.greedy import greedy_search
 from manyheads.models.presets import PRESETS

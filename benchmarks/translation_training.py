@@ -19,8 +19,8 @@ from benchmarks import flops
 from benchmarks.peers import hf_marian
 from benchmarks.protocol import Case, Contender
 from benchmarks.work import TRAINING, learning
-from manyheads.data.batches import TextBatch, pad
-from manyheads.data.buckets import length_buckets
+from manyheads.data.batching.batches import TextBatch, pad
+from manyheads.data.batching.buckets import length_buckets
 from manyheads.models.presets import PRESETS
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.tasks.translate import TranslateTask, TranslateTrainConfig

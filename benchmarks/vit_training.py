@@ -12,9 +12,9 @@ from benchmarks import flops
 from benchmarks.peers import hf_vit, timm_vit, torchvision_vit, vit_pytorch
 from benchmarks.protocol import Case, Contender
 from benchmarks.work import TRAINING, learning
-from manyheads.data.augment import Augmentation
-from manyheads.data.batches import ImageBatch
-from manyheads.data.images import ImageSet, Preprocessing
+from manyheads.data.augment.augment import Augmentation
+from manyheads.data.batching.batches import ImageBatch
+from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.models.presets import PRESETS
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.tasks.classify import ClassifyTask, ClassifyTrainConfig

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, cast
 import torch
 from torch import nn
 
-from manyheads.nn.linear import pack
+from manyheads.nn.layers.linear import pack
 from manyheads.train import optim
 from manyheads.train.config import Precision as AutocastType
 from manyheads.train.config import TrainConfig

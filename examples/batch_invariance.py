@@ -12,9 +12,9 @@ from typing import NamedTuple
 import torch
 
 import manyheads
-from manyheads.app.predict import Translator
-from manyheads.app.recipe import TranslateRecipe
-from manyheads.app.sources import corpus_split
+from manyheads.app.data.sources import corpus_split
+from manyheads.app.pipelines.translate import TranslateRecipe
+from manyheads.app.predictors.translator import Translator
 from manyheads.tasks.metrics import TEXT_METRICS
 
 

@@ -11,19 +11,21 @@ from pathlib import Path
 from rich.console import Console
 
 import manyheads
-from manyheads.app.explain import explain_image, explain_text
-from manyheads.app.folder import ModelFolder
-from manyheads.app.paths import find_recipe
-from manyheads.app.predict import Classifier, Predictor, Translator
-from manyheads.app.recipe import read_recipe
-from manyheads.app.run import train
-from manyheads.app.sources import image_split
+from manyheads.app.data.sources import image_split
+from manyheads.app.explain.explain import explain_image, explain_text
+from manyheads.app.predictors.classifier import Classifier
+from manyheads.app.predictors.predictor import Predictor
+from manyheads.app.predictors.translator import Translator
+from manyheads.app.project.folder import ModelFolder
+from manyheads.app.project.paths import find_recipe
+from manyheads.app.project.recipe import read_recipe
+from manyheads.app.train.run import train
 from manyheads.cli.progress import ProgressBar
 from manyheads.errors import RecipeError
-from manyheads.lens.picture_plot import plot_image
-from manyheads.lens.terminal import render_map
-from manyheads.lens.text_plot import plot_text
-from manyheads.lens.view import clearest
+from manyheads.lens.plot.image_plot import plot_image
+from manyheads.lens.plot.terminal import render_map
+from manyheads.lens.plot.text_plot import plot_text
+from manyheads.lens.view.text_view import clearest
 
 FOLDER = Path("demo")
 DATES = (
@@ -54,7 +56,7 @@ def trained(name: str) -> tuple[Predictor, str]:
     out = FOLDER / name
     began = time.monotonic()
     with ProgressBar() as bar:
-        line = train(read_recipe(find_recipe(name)), out, resume=True, observer=bar)
+        line = train(read_recipe(find_recipe(name)), out=out, resume=True, observer=bar)
     score = f"{name}: {line['metric']} {line['value']:.2f}% of {line['data']}"
     groups = line.get("groups")
     if groups:
@@ -71,13 +73,13 @@ def translate_dates(translator: Translator) -> None:
     output, view = explain_text(translator, DATES[0])
     found = clearest(each for each in view.maps if each.kind == "decoder cross")
     console.print(render_map(found.rows, found.columns, found.mean, found.legend))
-    picture = FOLDER / "translation.png"
-    plot_text(view, picture, title=f"{DATES[0]}  →  {output}")
-    console.print(f"{picture}: where each output token looked")
+    image = FOLDER / "translation.png"
+    plot_text(view, image, title=f"{DATES[0]}  →  {output}")
+    console.print(f"{image}: where each output token looked")
 
 
 def classify_digits(classifier: Classifier) -> None:
-    """Save a few held-out digits as pictures, classify the files, draw what the first looked at."""
+    """Save a few held-out digits as images, classify the files, draw what the first looked at."""
     console.rule("Handwritten digits")
     recipe = ModelFolder(FOLDER / "digits").recipe
     held_out = image_split("valid", recipe)  # type: ignore[arg-type]
@@ -91,9 +93,9 @@ def classify_digits(classifier: Classifier) -> None:
         truth = held_out.classes[held_out.labels[index]]
         console.print(f"{paths[index]} (a {truth}): {named}", highlight=False)
     view, pixels = explain_image(classifier, paths[0])
-    picture = FOLDER / "digit.png"
-    plot_image(view, pixels, picture, title=f"{paths[0].name}: {view.classes[0].label}")
-    console.print(f"{picture}: where the class token looked")
+    image = FOLDER / "digit.png"
+    plot_image(view, pixels, image, title=f"{paths[0].name}: {view.classes[0].label}")
+    console.print(f"{image}: where the class token looked")
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from sklearn.model_selection import StratifiedKFold
 
-from manyheads.app.paths import find_recipe
-from manyheads.app.recipe import ClassifyRecipe, read_recipe
+from manyheads.app.pipelines.classify import ClassifyRecipe
+from manyheads.app.project.paths import find_recipe
+from manyheads.app.project.recipe import read_recipe
 from manyheads.cli.progress import ProgressBar
-from manyheads.data.digits import read_digits
-from manyheads.models.build import build
+from manyheads.data.images.digits import read_digits
+from manyheads.models.presets import build
 from manyheads.streams import stream
 from manyheads.tasks.classify import ClassifyTask
 from manyheads.train.loop import fit
@@ -50,8 +51,8 @@ def accuracies(overrides: tuple[str, ...] = ()) -> list[float]:
                 recipe.train,
                 Path(folder),
                 seed=recipe.seed,
-                conditions={},
-                keep=lambda _model: None,
+                environment={},
+                save_best=lambda _model: None,
                 observer=bar,
             )
         model.eval()

@@ -10,10 +10,10 @@ from collections import Counter
 from pathlib import Path
 
 import manyheads
-from manyheads.app.documents import Document, read_document, translate_document
-from manyheads.app.predict import Translator
-from manyheads.data.glossary import Glossary
-from manyheads.data.placeholders import KINDS, find
+from manyheads.app.documents.documents import Document, read_document, translate_document
+from manyheads.app.predictors.translator import Translator
+from manyheads.data.documents.glossary import Glossary
+from manyheads.data.documents.placeholders import KINDS, find
 
 PAGE = """\
 # Friday, November 20, 2026

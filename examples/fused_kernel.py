@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from manyheads.nn.attention import attention_weights
+from manyheads.nn.attention.softmax import attention_weights
 
 CASES = [  # batch, head, query, key, size, precision, gradients
     (256, 8, 25, 25, 64, torch.bfloat16, True),

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "src" / "manyheads" / "__init__.py"
+PACKAGE = ROOT / "src" / "manyheads" / "version.py"
 CHANGELOG = ROOT / "CHANGELOG.md"
 
 

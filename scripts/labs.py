@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from manyheads.errors import ManyheadsError
-from manyheads.lab.catalogue import CATALOGUE, entry
-from manyheads.lab.run import RESULT, is_full, read, run_lab, write
+from manyheads.labs.catalogue import CATALOGUE, entry
+from manyheads.labs.run import RESULT, is_full, read, run_lab, write
 from manyheads.memory import keep_freed_memory
 
 OUT = Path(__file__).parents[1] / "docs" / "lab"

@@ -6,12 +6,13 @@ python scripts/pictures.py
 from pathlib import Path
 
 import manyheads
-from manyheads.app.explain import explain_image, explain_text
-from manyheads.app.predict import Classifier, Translator
-from manyheads.app.recipe import ClassifyRecipe
-from manyheads.app.sources import image_split
-from manyheads.lens.picture_plot import plot_image
-from manyheads.lens.text_plot import plot_text
+from manyheads.app.data.sources import image_split
+from manyheads.app.explain.explain import explain_image, explain_text
+from manyheads.app.pipelines.classify import ClassifyRecipe
+from manyheads.app.predictors.classifier import Classifier
+from manyheads.app.predictors.translator import Translator
+from manyheads.lens.plot.image_plot import plot_image
+from manyheads.lens.plot.text_plot import plot_text
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 TEXT = "Friday, 20 November 2026"

@@ -7,8 +7,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from manyheads.app.card import write_card
-from manyheads.app.folder import ModelFolder
+from manyheads.app.project.card import write_card
+from manyheads.app.project.folder import ModelFolder
 
 PRETRAINED = Path(__file__).parents[1] / "src" / "manyheads" / "pretrained"
 
@@ -17,8 +17,10 @@ def main() -> None:
     """Check the run and copy its files."""
     run, name = Path(sys.argv[1]), sys.argv[2]
     folder = ModelFolder(run)
-    if folder.recipe.train.store != "float16":
-        sys.exit(f"{run} is stored as {folder.recipe.train.store}: ship float16 (train.store).")
+    if folder.recipe.train.save_dtype != "float16":
+        sys.exit(
+            f"{run} is stored as {folder.recipe.train.save_dtype}: ship float16 (train.save_dtype)."
+        )
     target = PRETRAINED / name
     target.mkdir(parents=True, exist_ok=True)
     for path in sorted(run.iterdir()):

@@ -7,14 +7,14 @@ live by `make parity`.
 import torch
 from torch import Tensor, nn
 
-from manyheads.lens.embeddings import changed, embeddings
-from manyheads.lens.grad_cam import grad_cam, last_features
-from manyheads.lens.integrated_gradients import integrated_gradients
-from manyheads.models.presets import Config
-from manyheads.nn.trace import record
+from manyheads.lens.attribution.grad_cam import grad_cam, last_features
+from manyheads.lens.attribution.integrated_gradients import integrated_gradients
+from manyheads.lens.trace.embeddings import changed, embeddings
+from manyheads.models.config import ModelConfig
+from manyheads.nn.recording.trace import record
 from tests.small import ALL, CCTS, READERS, SEQ2SEQS, TRANSFORMERS
 
-CONFIGS: dict[str, Config] = {
+CONFIGS: dict[str, ModelConfig] = {
     "resnet-20": ALL["resnet-20"],
     "resnet-50": ALL["resnet-50"],
     "vgg-16": ALL["vgg-16"],
@@ -29,7 +29,7 @@ STEPS = 32
 
 
 def explained(model: nn.Module, given: tuple[Tensor, ...]) -> dict[str, Tensor]:
-    """Explain the answer to one picture, or to one text at its last place."""
+    """Explain the answer to one image, or to one text at its last place."""
     first, *rest = given
     if not first.is_floating_point():
         vectors = embeddings(model, first, lambda: model(*given))[0]

@@ -32,6 +32,13 @@ FLAGS = (
 )
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PATIENCE = 60.0  # seconds
+# Why tests are skipped, and what helps.
+MISSING = "no Chromium or Chrome here"
+REMEDY = (
+    "Install one (Debian: apt-get install --no-install-recommends chromium; Ubuntu: snap install "
+    "chromium; elsewhere: https://www.google.com/chrome/), or name one that is installed: "
+    "MANYHEADS_BROWSER=/path/to/chrome make test"
+)
 # Puts the pipes where the browser expects them, whatever numbers they had, and becomes the browser.
 LAUNCH = """
 import fcntl, os, sys

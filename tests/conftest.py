@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests import browser
+
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
@@ -46,3 +48,18 @@ def own_translator(translator: Path, tmp_path: Path) -> Path:
 def own_classifier(classifier: Path, tmp_path: Path) -> Path:
     """A copy to write to, or to damage."""
     return shutil.copytree(classifier, tmp_path / "own-classifier")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in the closing lines what the page was not tested for: a skip is easily overlooked."""
+    skipped = sum(
+        browser.MISSING in str(report.longrepr)
+        for report in terminalreporter.stats.get("skipped", [])
+    )
+    if skipped:
+        terminalreporter.section("THE PAGE WAS NOT TESTED", red=True, bold=True)
+        terminalreporter.line(
+            f"{skipped} tests of the page of `manyheads look` were skipped: {browser.MISSING}. "
+            f"{browser.REMEDY}",
+            red=True,
+        )

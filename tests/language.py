@@ -14,7 +14,7 @@ size = 320
 preset = "{preset}"
 dim = 16
 heads = 2
-hidden = 32
+ffn_dim = 32
 layers = 1
 dropout = 0.1
 """
@@ -42,7 +42,7 @@ TAGGER = """
 [model]
 preset = "tagger-gru"
 dim = 16
-hidden = 16
+hidden_size = 16
 """
 TEXTS = {
     "generate": DATA + VOCABULARY + MODEL.replace("{preset}", "gpt-tiny") + TRAIN,

@@ -10,10 +10,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from manyheads.nn.attention import MultiHeadAttention as OurAttention
-from manyheads.nn.block import DecoderBlock, EncoderBlock
-from manyheads.nn.feedforward import FeedForward as OurFeedForward
-from manyheads.nn.residual import PostNorm
+from manyheads.nn.attention.attention import MultiHeadAttention as OurAttention
+from manyheads.nn.blocks.block import DecoderBlock, EncoderBlock
+from manyheads.nn.layers.feedforward import FeedForward as OurFeedForward
+from manyheads.nn.layers.residual import PostNorm
 
 
 class MultiheadAttention(nn.Module):

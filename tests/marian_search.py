@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from manyheads.decode.beam import beam_search
-from manyheads.decode.constraints import Banned, ForcedEnd, Renormalise, Rule
+from manyheads.decode.constraints import ForcedEnd, Renormalise, Rule, SuppressTokens
 from manyheads.decode.greedy import greedy_search
 from manyheads.models.transformer import Transformer
 
@@ -59,7 +59,7 @@ def search(model: Transformer, source: Tensor, setting: Setting) -> list[list[in
     start, end = model.config.start, model.config.end
     rules: list[Rule] = []
     if setting.banned:
-        rules.append(Banned([model.config.pad]))
+        rules.append(SuppressTokens([model.config.pad]))
     if setting.forced_end:
         rules.append(ForcedEnd(limits, end=end))
     if setting.renormalise:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from manyheads.models.convert import marian
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.nn.positions import sinusoid_halves
+from manyheads.nn.layers.positions import sinusoid_halves
 from manyheads.train.checkpoint import tensors
 from tests.small import randomise
 
@@ -125,7 +125,7 @@ def write_random(folder: Path, *, separate: bool = False, pickled: bool = False)
         target_vocabulary=len(target) if separate else None,
         dim=16,
         heads=2,
-        hidden=32,
+        ffn_dim=32,
         encoder_layers=2,
         decoder_layers=1,
         activation="silu",

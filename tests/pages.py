@@ -6,7 +6,7 @@ from itertools import cycle
 from tests.made import numbers
 
 SPECIAL = [
-    "See https://example.com/photos?id=7&size=big for one picture.",
+    "See https://example.com/photos?id=7&size=big for one image.",
     "Two <b>bold</b> words and <a href='https://a.example/b'>one link</a>.",
     "Hello {name}, you have %d of {{limit}} and ${TOTAL}; %(left)s left.",
     "It costs 3.50 or 1,234.5, on 2026-11-20 at 15:05, at -5 °C.",

@@ -6,9 +6,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-import manyheads.lens
+import manyheads.lens.view
 
-PATH = Path(manyheads.lens.__file__).with_name("view.schema.json")
+PATH = Path(manyheads.lens.view.__file__).with_name("view.schema.json")
 SCHEMA = json.loads(PATH.read_text(encoding="utf-8"))
 
 

@@ -9,17 +9,19 @@ from torch import Tensor, nn
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.cct import CctConfig
 from manyheads.models.coatnet import CoatnetConfig
+from manyheads.models.config import ModelConfig
 from manyheads.models.cvt import CvtConfig
 from manyheads.models.deit import DeitConfig
 from manyheads.models.hybrid import HybridConfig
+from manyheads.models.language_model import LanguageModelConfig
 from manyheads.models.masked_lm import MaskedConfig
 from manyheads.models.mlp import MlpConfig
-from manyheads.models.presets import PRESETS, Config
+from manyheads.models.presets import PRESETS
 from manyheads.models.resnet import ResNetConfig
 from manyheads.models.resnet_v2 import ResNetV2Config
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.swin import SwinConfig
-from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig
+from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig, TaggerConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vgg import VggConfig
 from manyheads.models.vit import VitConfig
@@ -28,10 +30,10 @@ M = TypeVar("M", bound=nn.Module)
 
 Reader = CausalConfig | MaskedConfig | EncoderTaggerConfig  # of one text
 Staged = SwinConfig | CvtConfig | CoatnetConfig  # of one image, in stages
-Pictures = VitConfig | CctConfig | Staged  # of one image, with attention
+ImageModel = VitConfig | CctConfig | Staged  # of one image, with attention
 Convolutional = VggConfig | ResNetConfig | ResNetV2Config
-Images = Pictures | MlpConfig | Convolutional
-Stacked = TransformerConfig | Pictures | Reader
+Images = ImageModel | MlpConfig | Convolutional
+Stacked = TransformerConfig | ImageModel | Reader
 
 TRANSFORMERS: dict[str, TransformerConfig] = {}
 VITS: dict[str, VitConfig] = {}
@@ -51,7 +53,7 @@ def shrink_transformer(config: TransformerConfig) -> TransformerConfig:
         vocabulary=11,
         dim=8,
         heads=2,
-        hidden=16,
+        ffn_dim=16,
         encoder_layers=3 if config.encoder_layers > config.decoder_layers else 2,
         decoder_layers=1 if config.encoder_layers > config.decoder_layers else 2,
         max_length=16,
@@ -60,32 +62,32 @@ def shrink_transformer(config: TransformerConfig) -> TransformerConfig:
 
 def shrink_seq2seq(config: Seq2SeqConfig) -> Seq2SeqConfig:
     """Keep the parts; make everything else small, the states wider than the embeddings."""
-    return replace(config, vocabulary=11, dim=6, hidden=8)
+    return replace(config, vocabulary=11, dim=6, hidden_size=8)
 
 
 def shrink_reader(config: Reader) -> Reader:
     """Keep the parts; make everything else small."""
-    return replace(config, vocabulary=11, dim=8, layers=2, heads=2, hidden=16, max_length=16)
+    return replace(config, vocabulary=11, dim=8, layers=2, heads=2, ffn_dim=16, max_length=16)
 
 
 def shrink_vit(config: VitConfig) -> VitConfig:
     """Keep the parts; make everything else small, and the image not square."""
     return replace(
-        config, height=4, width=6, patch=2, dim=8, layers=2, heads=2, hidden=16, classes=5
+        config, height=4, width=6, patch=2, dim=8, layers=2, heads=2, ffn_dim=16, classes=5
     )
 
 
 def shrink_deit(config: DeitConfig) -> DeitConfig:
     """Keep the parts, as `shrink_vit` does."""
     return replace(
-        config, height=4, width=6, patch=2, dim=8, layers=2, heads=2, hidden=16, classes=5
+        config, height=4, width=6, patch=2, dim=8, layers=2, heads=2, ffn_dim=16, classes=5
     )
 
 
 def shrink_cct(config: CctConfig) -> CctConfig:
     """Keep the parts and the convolutions; make everything else small, the sizes odd."""
     return replace(
-        config, height=5, width=7, stem=4, dim=8, layers=2, heads=2, hidden=16, classes=5
+        config, height=5, width=7, stem=4, dim=8, layers=2, heads=2, ffn_dim=16, classes=5
     )
 
 
@@ -148,7 +150,7 @@ def shrink_hybrid(config: HybridConfig) -> HybridConfig:
         dim=8,
         layers=2,
         heads=2,
-        hidden=16,
+        ffn_dim=16,
         classes=5,
     )
 
@@ -157,7 +159,7 @@ def shrink_convolutional(config: Convolutional) -> Convolutional:
     """Keep the parts; two stages of two and one blocks, and images that are not square."""
     if isinstance(config, VggConfig):
         return replace(
-            config, height=8, width=12, depths=(1, 2), widths=(4, 6), hidden=8, classes=5
+            config, height=8, width=12, depths=(1, 2), widths=(4, 6), hidden_size=8, classes=5
         )
     if isinstance(config, ResNetV2Config):
         return ResNetV2Config(
@@ -186,9 +188,9 @@ OTHERS: dict[str, RecurrentTaggerConfig | MlpConfig] = {}
 
 for _name, _config in PRESETS.items():
     if isinstance(_config, RecurrentTaggerConfig):
-        OTHERS[_name] = replace(_config, vocabulary=11, dim=6, hidden=8)
+        OTHERS[_name] = replace(_config, vocabulary=11, dim=6, hidden_size=8)
     elif isinstance(_config, MlpConfig):
-        OTHERS[_name] = replace(_config, height=4, width=6, hidden=(8,), classes=5)
+        OTHERS[_name] = replace(_config, height=4, width=6, hidden_sizes=(8,), classes=5)
     elif isinstance(_config, TransformerConfig):
         TRANSFORMERS[_name] = shrink_transformer(_config)
     elif isinstance(_config, Seq2SeqConfig):
@@ -209,7 +211,7 @@ for _name, _config in PRESETS.items():
         VITS[_name] = shrink_vit(_config)
 
 # Every preset by its name.
-ALL: dict[str, Config] = {
+ALL: dict[str, ModelConfig] = {
     **TRANSFORMERS,
     **SEQ2SEQS,
     **READERS,
@@ -274,11 +276,11 @@ STAGED["coatnet as timm trains"] = replace(
     shortcut_bias=False,
     widen="last",
     layer_scale=0.1,
-    hidden=6,
+    representation=6,
 )
 
 # Every model of images.
-IMAGES: dict[str, Pictures] = {
+IMAGES: dict[str, ImageModel] = {
     **{f"vit: {name}": c for name, c in VITS.items()},
     **{f"deit: {name}": c for name, c in DEITS.items()},
     **{f"cct: {name}": c for name, c in CCTS.items()},
@@ -315,11 +317,14 @@ def randomise(module: M, seed: int = 0) -> M:
     return module
 
 
-def inputs(config: Config, seed: int = 0) -> tuple[Tensor, ...]:
+def inputs(config: ModelConfig, seed: int = 0) -> tuple[Tensor, ...]:
     """Two examples to call the model with; the second sentence is padded."""
     generator = torch.Generator().manual_seed(seed)
     if isinstance(config, Images):
         return (torch.randn(2, config.channels, config.height, config.width, generator=generator),)
+    assert isinstance(
+        config, TransformerConfig | Seq2SeqConfig | LanguageModelConfig | TaggerConfig
+    )
     source = torch.randint(3, config.vocabulary, (2, 5), generator=generator)
     source[1, 3:] = config.pad
     if not isinstance(config, TransformerConfig | Seq2SeqConfig):

@@ -1,4 +1,4 @@
-"""Rules of the house that a reader can rely on, checked on the source itself."""
+"""Rules of the package that a reader can rely on, checked on the source itself."""
 
 import ast
 import subprocess
@@ -52,7 +52,9 @@ def found(wanted: set[str], within: str = "") -> list[str]:
 
 def test_the_source_is_found() -> None:
     """The tests below would pass on nothing."""
-    assert {"nn/attention.py", "models/vit.py", "decode/beam.py", "errors.py"} <= set(FILES)
+    assert {"nn/attention/attention.py", "models/vit.py", "decode/beam.py", "errors.py"} <= set(
+        FILES
+    )
 
 
 # --- One attention ------------------------------------------------------------------------------
@@ -71,25 +73,151 @@ KERNELS = {
 SOFTMAX = {"softmax", "Softmax", "softmax_", "_softmax", "_safe_softmax", "Softmax2d"}
 
 
-def test_attention_is_computed_in_one_file() -> None:
-    """T5, design: every softmax over keys and every fused kernel lives in nn/attention.py.
+def test_attention_is_computed_in_two_files() -> None:
+    """T5: softmax over keys is in nn/attention/softmax.py, the fused kernel in attention.py.
 
-    `app/cost.py` counts what the kernel does, and so has to know it by name.
+    `app/project/cost.py` counts what the kernel does, and so has to know it by name.
     """
-    places = found(KERNELS | SOFTMAX)
-    elsewhere = [place for place in places if not place.startswith("nn/attention.py:")]
-    assert [place.partition(":")[0] for place in elsewhere] == ["app/cost.py"]
+    files = {place.partition(":")[0] for place in found(SOFTMAX)}
+    assert files == {"nn/attention/softmax.py"}
+    files = {place.partition(":")[0] for place in found(KERNELS)}
+    assert files == {"nn/attention/attention.py", "app/project/cost.py"}
 
 
 def test_attention_is_computed_by_two_functions() -> None:
-    """T5, design: the readable formula has the softmax, what `attend` asks the kernel."""
+    """T5, design: the readable formula has the softmax, a function of `attend` the kernel."""
     users: dict[str, set[str]] = {}
-    for node in tree("nn/attention.py").body:
+    for node in tree("nn/attention/softmax.py").body + tree("nn/attention/attention.py").body:
         used = {name for name, _ in names(node)} & (KERNELS | SOFTMAX)
         if used:
             assert isinstance(node, ast.FunctionDef), f"line {node.lineno}: {used}"
             users[node.name] = used
     assert users == {"normalise": {"softmax"}, "_mix": {"scaled_dot_product_attention"}}
+
+
+# --- One object per task ------------------------------------------------------------------------
+
+
+def _classes() -> set[str]:
+    """Names of recipe classes, Configs and models: of everything that inherits one, too."""
+    bases = {"Recipe", "ModelConfig", "Module"}
+    parents = {
+        node.name: {name for base in node.bases for name, _ in names(base)}
+        for file in FILES
+        if file.startswith(("app/", "models/"))
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.ClassDef)
+    }
+    before = 0
+    while len(bases) > before:
+        before = len(bases)
+        bases |= {name for name, above in parents.items() if above & bases}
+    return bases - {"Module"}
+
+
+def test_nobody_asks_which_task_or_model_it_is() -> None:
+    """A recipe, a Config or a model is never told apart by its class: its pipeline knows it."""
+    classes = _classes()
+    assert {"TranslateRecipe", "ImageRecipe", "VitConfig", "Transformer", "Vit"} <= classes
+    asked = [
+        f"{file}:{node.lineno} {name}"
+        for file in FILES
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("isinstance", "issubclass")
+        for name, _ in names(node.args[1])
+        if name in classes
+    ]
+    assert asked == []
+
+
+def test_only_the_registry_names_the_pipelines() -> None:
+    """Nothing below imports a pipeline; what converts or compares models makes recipes of one."""
+    users = {
+        file
+        for file in FILES
+        if not file.startswith("app/pipelines/")
+        for module, _ in imports(tree(file))
+        if module.startswith("manyheads.app.pipelines")
+    }
+    assert users == {"app/compare.py", "app/convert/classifiers.py", "app/convert/marian.py"}
+
+
+# --- Imports ------------------------------------------------------------------------------------
+
+ACYCLIC = ("app", "cli", "nn", "data", "models", "train", "decode", "lens", "tasks", "labs")
+
+
+def strong_components(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Sets of two or more nodes that reach each other (Tarjan 1972)."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    components = []
+
+    def visit(node: str) -> None:
+        order[node] = low[node] = len(order)
+        stack.append(node)
+        for neighbour in sorted(graph.get(node, ())):
+            if neighbour not in order:
+                visit(neighbour)
+                low[node] = min(low[node], low[neighbour])
+            elif neighbour in stack:
+                low[node] = min(low[node], order[neighbour])
+        if low[node] == order[node]:
+            at = stack.index(node)
+            components.append(set(stack[at:]))
+            del stack[at:]
+
+    for node in graph:
+        if node not in order:
+            visit(node)
+    return [found for found in components if len(found) > 1]
+
+
+def test_strong_components_are_found() -> None:
+    """The test below would pass if none ever were."""
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
+    found = strong_components(graph)
+    assert sorted(map(sorted, found)) == [["a", "b", "c"], ["d", "e"]]
+    assert strong_components({"a": {"b"}, "b": set()}) == []
+
+
+@pytest.fixture(scope="module")
+def imported() -> dict[str, set[str]]:
+    """What every module imports, under TYPE_CHECKING and in functions too."""
+    import grimp
+
+    graph = grimp.build_graph("manyheads", exclude_type_checking_imports=False, cache_dir=None)
+    return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+
+
+@pytest.mark.parametrize("package", ACYCLIC)
+def test_no_modules_import_each_other_in_a_circle(
+    package: str, imported: dict[str, set[str]]
+) -> None:
+    """Whatever the folders: a module can be read after those it imports."""
+    inside = {each for each in imported if each.startswith(f"manyheads.{package}.")}
+    assert len(inside) > 5
+    assert strong_components({each: imported[each] & inside for each in sorted(inside)}) == []
+
+
+@pytest.mark.parametrize("package", ACYCLIC)
+def test_no_sub_packages_import_each_other_in_a_circle(
+    package: str, imported: dict[str, set[str]]
+) -> None:
+    """Nor do folders, such as nn.recording and nn.layers: one of two is below the other."""
+
+    def part(module: str) -> str:
+        return module.removeprefix(f"manyheads.{package}.").partition(".")[0]
+
+    graph: dict[str, set[str]] = {}
+    for module, others in sorted(imported.items()):
+        if module.startswith(f"manyheads.{package}."):
+            inside = {part(each) for each in others if each.startswith(f"manyheads.{package}.")}
+            graph.setdefault(part(module), set()).update(inside - {part(module)})
+    assert strong_components(graph) == []
 
 
 # --- What is never used -------------------------------------------------------------------------
@@ -110,7 +238,10 @@ def test_never_imported(package: str) -> None:
 
 
 # Older models of others are pickled; what is not a tensor is refused.
-FOREIGN = ("app/foreign_files.py", "torch.load(pickled, map_location='cpu', weights_only=True)")
+FOREIGN = (
+    "app/convert/foreign_files.py",
+    "torch.load(path, map_location='cpu', weights_only=True)",
+)
 
 
 def test_weights_are_never_pickled() -> None:
@@ -166,9 +297,9 @@ def test_every_argument_is_said(name: str) -> None:
 
 
 # Parameters in another order, not the state of a call: docs/decisions/packed-weights.md.
-DERIVED = {("nn/linear.py", "self._packed")}
+DERIVED = {("nn/layers/linear.py", "self._packed")}
 # A trace is no module: what is recorded is stored in it, and counted.
-COUNTED = {("nn/trace.py", "self.kept"), ("nn/trace.py", "self.dropped")}
+COUNTED = {("nn/recording/trace.py", "self.kept"), ("nn/recording/trace.py", "self.dropped")}
 
 
 @pytest.mark.parametrize("name", TENSOR_FILES)

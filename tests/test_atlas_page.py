@@ -19,23 +19,23 @@ import typer.main
 from matplotlib.mathtext import MathTextParser
 from torch import nn
 
-from manyheads.app.info import count_parameters
-from manyheads.app.paths import find_recipe, shipped
-from manyheads.app.recipe import read_recipe
+from manyheads.app.project.info import count_parameters
+from manyheads.app.project.paths import find_recipe, shipped
+from manyheads.app.project.recipe import read_recipe
 from manyheads.cli.main import app
-from manyheads.lab.catalogue import CATALOGUE
-from manyheads.lab.experiments import basis, heads, loss, parallel, params, patches, positions
-from manyheads.lens.losses import losses
-from manyheads.lens.receptive import layers_needed, receptive_field
+from manyheads.labs.catalogue import CATALOGUE
+from manyheads.labs.experiments import basis, heads, loss, parallel, params, patches, positions
+from manyheads.lens.measures.receptive_field import layers_needed, receptive_field
+from manyheads.lens.measures.token_losses import losses
 from manyheads.models.hybrid import HybridConfig
 from manyheads.models.presets import preset
 from manyheads.models.swin import SwinConfig
 from manyheads.models.vit import VitConfig
-from manyheads.nn.attention import attention_weights
-from manyheads.nn.feedforward import FeedForward
-from manyheads.nn.patch import patchify
-from manyheads.nn.positions import GridPositions, sinusoids
-from manyheads.nn.residual import PostNorm
+from manyheads.nn.attention.softmax import attention_weights
+from manyheads.nn.layers.feedforward import FeedForward
+from manyheads.nn.layers.positions import GridPositions, sinusoids
+from manyheads.nn.layers.residual import PostNorm
+from manyheads.nn.vision.patch import patchify
 from manyheads.tasks.class_metrics import calibration_error, reliability
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 
@@ -113,7 +113,7 @@ def test_both_languages_name_the_same() -> None:
 
 @languages
 def test_links_lead_somewhere(page: str) -> None:
-    """Every relative link, pictures and other pages too."""
+    """Every relative link, images and other pages too."""
     links = re.findall(r"\]\(([^)#:]+)\)", PAGES[page])
     assert len(links) > 100
     assert {link for link in links if not (DOCS / link).resolve().exists()} == set()
@@ -286,7 +286,8 @@ def halves_of_a_layer() -> list[str]:
 
 def norm_on_paper() -> list[str]:
     """T11: (1, 2, 3) and twice as much."""
-    low, middle, high = PostNorm(3)(torch.tensor([[[1.0, 2, 3]]]), lambda x: 2 * x)[0, 0].tolist()
+    x = torch.tensor([[[1.0, 2, 3]]])
+    low, middle, high = PostNorm(3).add(x, 2 * x)[0, 0].tolist()
     assert abs(middle) < 1e-6
     return [f"({low:.2f}, 0, {high:.2f})"]
 

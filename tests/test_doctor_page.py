@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
-from manyheads.app.doctor import curves, heads, leaks, learning, outputs, picture_leaks, weights
-from manyheads.tasks.watch import SIGNS
+from manyheads.app.doctor import curves, finding, heads, learning, outputs, samples, weights
+from manyheads.app.doctor import image_leakage as image_leaks
+from manyheads.app.doctor import text_leakage as leaks
+from manyheads.tasks.output_monitor import SIGNS
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
@@ -16,14 +18,21 @@ SOURCES = "".join(
 
 def test_every_finding_is_listed() -> None:
     """And nothing else."""
-    code = set(re.findall(r'kind="([a-z-]+)"', SOURCES)) | {"learning-rate-low", "too-short"}
-    code |= {name.replace("_", "-") for name in SIGNS} - {"length-ratio"}
+    kinds = {name.partition(":")[0] for name in finding.texts()}
+    kinds |= {name.replace("_", "-") for name in SIGNS} - {"length-ratio"}
     rows = [line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `")]
     listed = {name for row in rows for name in re.findall(r"`([a-z][a-z -]+)`", row)}
-    assert {name for name in listed if not name.startswith("label-in-")} == code - {
-        "label-in-pixels"
-    }
-    assert "`label-in-pixels`" in PAGE
+    properties = {"label-in-size", "label-in-format", "label-in-colour mode"}
+    assert listed == kinds - {"label-in-file"} | properties
+
+
+def test_every_text_is_used() -> None:
+    """A check names each entry of findings.toml, and no other."""
+    used = set(re.findall(r'"([a-z]+(?:-[a-z]+)*(?::[a-z]+)?)"', SOURCES))
+    assert set(finding.texts()) <= used
+    called = re.findall(r'[ =]finding\(\s*"([^"]+)"', SOURCES)
+    assert len(called) > 20
+    assert set(called) <= set(finding.texts())
 
 
 def test_the_thresholds_of_the_page() -> None:
@@ -31,7 +40,7 @@ def test_the_thresholds_of_the_page() -> None:
     assert (curves.LOST, curves.JUMP, curves.NOISE, curves.STILL) == (0.25, 0.10, 6.0, 0.18)
     assert (curves.LEFT, curves.WORSE, curves.MANY) == (0.5, 0.05, 200)
     assert (weights.HARDLY, weights.SMALL_STEP, weights.LARGE_STEP) == (0.1, 0.005, 0.3)
-    assert (learning.SOURCE_GAIN, learning.HALF, learning.ONE_ANSWER) == (0.05, 0.5, 0.95)
+    assert (samples.SOURCE_GAIN, samples.HALF, learning.ONE_ANSWER) == (0.05, 0.5, 0.95)
     assert (heads.SILENT, heads.UNIFORM, heads.ONE_TOKEN, heads.ALIKE) == (0.01, 0.99, 0.95, 0.02)
     assert (outputs.SHORT, outputs.LONG) == (0.85, 1.15)
-    assert (leaks.SOME, leaks.MANY, leaks.GIVEN, picture_leaks.TOLD) == (0.01, 0.10, 0.10, 0.95)
+    assert (leaks.SOME, leaks.MANY, leaks.GIVEN, image_leaks.TOLD) == (0.01, 0.10, 0.10, 0.95)

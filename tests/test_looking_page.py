@@ -14,16 +14,16 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "looking.md").read_text(encoding="utf-8")
 
 
-def with_picture(folder: Path) -> None:
-    picture = folder / "docs" / "images" / "seven.png"
-    picture.parent.mkdir(parents=True)
-    picture.write_bytes((ROOT / "docs" / "images" / "seven.png").read_bytes())
+def with_image(folder: Path) -> None:
+    image = folder / "docs" / "images" / "seven.png"
+    image.parent.mkdir(parents=True)
+    image.write_bytes((ROOT / "docs" / "images" / "seven.png").read_bytes())
 
 
 def test_the_commands_run(call: Call, tmp_path: Path) -> None:  # noqa: F811
-    """As written, from a folder with the picture in it; each writes what its name says."""
+    """As written, from a folder with the image in it; each writes what its name says."""
     pytest.importorskip("matplotlib")
-    with_picture(tmp_path)
+    with_image(tmp_path)
     (block,) = re.findall(r"```bash\n(.*?)```", PAGE, flags=re.DOTALL)
     for line in block.splitlines():
         words = shlex.split(line, comments=True)[1:]
@@ -43,7 +43,7 @@ def test_the_commands_run(call: Call, tmp_path: Path) -> None:  # noqa: F811
 def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And gives what its comments say."""
     monkeypatch.chdir(tmp_path)
-    with_picture(tmp_path)
+    with_image(tmp_path)
     block, maps = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     found: dict[str, Any] = {}
     exec(block, found)
@@ -53,13 +53,13 @@ def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     for code, answer in promised:
         assert str(eval(code, found)).startswith(answer), code
     exec(maps, found)
-    assert str(found["found"].site) == "encoder layer 4 self"
+    assert str(found["found"].layer_id) == "encoder layer 4 self"
 
 
 def test_the_keys_are_those_of_the_schema() -> None:
     """What is said of the JSON is what the schema requires."""
     section = PAGE.partition("## The numbers")[2]
-    for kind, sentence in (("text", "A text has "), ("image", "a picture has\n")):
+    for kind, sentence in (("text", "A text has "), ("image", "an image has\n")):
         said = re.findall(
             r"`(\w+)`", section.partition(sentence)[2].partition(".")[0].partition(";")[0]
         )

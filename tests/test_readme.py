@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from manyheads.app.paths import find_recipe
-from manyheads.app.recipe import read_recipe
+from manyheads.app.project.paths import find_recipe
+from manyheads.app.project.recipe import read_recipe
 
 ROOT = Path(__file__).parents[1]
 PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.ko.md")}
@@ -44,9 +44,9 @@ def test_both_languages_show_the_same_commands() -> None:
 @pytest.mark.parametrize("call", ANSWERING, ids=" ".join)
 def test_a_command_answers(call: list[str], tmp_path: Path) -> None:
     """With the shipped models, from any folder."""
-    picture = tmp_path / "docs" / "images" / "seven.png"
-    picture.parent.mkdir(parents=True)
-    shutil.copyfile(ROOT / "docs" / "images" / "seven.png", picture)
+    image = tmp_path / "docs" / "images" / "seven.png"
+    image.parent.mkdir(parents=True)
+    shutil.copyfile(ROOT / "docs" / "images" / "seven.png", image)
     Image.new("RGB", (60, 40), "skyblue").save(tmp_path / "photo.jpg")  # the reader's own
     done = subprocess.run(
         [sys.executable, "-m", "manyheads", *call],

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from manyheads.app.paths import find_recipe
-from manyheads.app.recipe import TranslateRecipe, read_recipe
-from manyheads.app.start import SAME
+from manyheads.app.pipelines.translate import TranslateRecipe
+from manyheads.app.project.paths import find_recipe
+from manyheads.app.project.recipe import read_recipe
+from manyheads.app.train.initialize import SAME
 from manyheads.cli.main import app
 from manyheads.models.presets import PRESETS
 from manyheads.models.transformer import TransformerConfig

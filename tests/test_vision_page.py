@@ -1,4 +1,4 @@
-"""The page for users with pictures: its keys exist, and its commands run as written."""
+"""The page for users with images: its keys exist, and its commands run as written."""
 
 import re
 import shlex
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.recipe import read_recipe
+from manyheads.app.project.recipe import read_recipe
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.made import CLASSIFY, half, write_halves, write_recipe
 
@@ -31,12 +31,12 @@ def test_every_key_is_one_of_a_recipe(tmp_path: Path) -> None:
     assert read > 15
     teacher = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)[0]
     recipe.write_text(recipe.read_text() + teacher)
-    assert read_recipe(recipe).distil.hard is False  # type: ignore[union-attr]
+    assert read_recipe(recipe).distil.hard is False  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("line", [line for line in BASH if line and " train " not in line])
 def test_commands(line: str, call: Call, tmp_path: Path) -> None:  # noqa: F811
-    """On a few pictures of two classes, with the shipped model of digits."""
+    """On a few images of two classes, with the shipped model of digits."""
     write_halves(tmp_path)
     (tmp_path / "halves").rename(tmp_path / "photos")
     (tmp_path / "photos-test" / "left").mkdir(parents=True)
@@ -47,6 +47,6 @@ def test_commands(line: str, call: Call, tmp_path: Path) -> None:  # noqa: F811
     command = line.partition("| ")[2] or line
     words = shlex.split(command.partition(" > ")[0])[1:]
     found = call(*words, stdin=stdin)
-    # The pictures are tiny, and only one class is in the test folder: checking says so.
+    # The images are tiny, and only one class is in the test folder: checking says so.
     assert found.code == 0, found.err
     assert found.out

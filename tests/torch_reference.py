@@ -4,11 +4,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from manyheads.nn.attention import MultiHeadAttention
-from manyheads.nn.block import DecoderBlock, EncoderBlock
-from manyheads.nn.feedforward import FeedForward
-from manyheads.nn.residual import PostNorm, PreNorm
-from manyheads.nn.stack import Decoder, Encoder
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.blocks.block import DecoderBlock, EncoderBlock
+from manyheads.nn.blocks.stack import Decoder, Encoder
+from manyheads.nn.layers.feedforward import FeedForward
+from manyheads.nn.layers.residual import PostNorm, PreNorm
 
 Layer = nn.TransformerEncoderLayer | nn.TransformerDecoderLayer
 

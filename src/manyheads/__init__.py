@@ -4,36 +4,31 @@
 >>> translate = manyheads.load("date-en-ko")
 >>> translate("Friday, 20 November 2026")
 '2026년 11월 20일 금요일'
+
+Names for using models are here; `manyheads.extend` has those for adding a task of one's own.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
-
-__all__ = ["ManyheadsError", "__version__", "build", "load", "look", "preset", "record"]
+from manyheads.lazy import lazy
+from manyheads.version import __version__
 
 if TYPE_CHECKING:
-    from manyheads.app.look import look
-    from manyheads.app.predict import load
+    from manyheads.app.evaluate.evaluate import evaluate
+    from manyheads.app.explain.look import look
+    from manyheads.app.load import load
+    from manyheads.app.pipeline import Pipeline
+    from manyheads.app.project.registry import register_task
+    from manyheads.app.train.run import train
     from manyheads.errors import ManyheadsError
-    from manyheads.models.build import build
-    from manyheads.models.presets import preset
-    from manyheads.nn.trace import record
+    from manyheads.models.presets import build, preset, register_preset
+    from manyheads.nn.recording.trace import record
 
-_HOMES = {
-    "ManyheadsError": "manyheads.errors",
-    "build": "manyheads.models.build",
-    "load": "manyheads.app.predict",
-    "look": "manyheads.app.look",
-    "preset": "manyheads.models.presets",
-    "record": "manyheads.nn.trace",
-}
+__all__ = ["ManyheadsError", "Pipeline", "__version__", "build", "evaluate", "load", "look"]
+__all__ += ["preset", "record", "register_preset", "register_task", "train"]
 
+__getattr__ = lazy(__name__, __file__)
 
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used, so that `manyheads --help` needs no torch."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'manyheads' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+# A package that is called like a function: docs/decisions/callable-train.md.
+import_module("manyheads.train")

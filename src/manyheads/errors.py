@@ -8,7 +8,7 @@ One tree, so that a caller catches as widely or as narrowly as it likes::
     │   ├── NotFoundError                        a model, recipe or file that was named
     │   └── MissingExtraError                    an optional dependency
     ├── DataError                                files, encodings, counts, images
-    │   └── UnreadableError                      one picture
+    │   └── UnreadableError                      one image
     ├── FolderError                              a run or model folder
     ├── TrainingError                            a training run
     │   └── NonFiniteLossError                   the loss became inf or nan
@@ -80,10 +80,10 @@ class DataError(ManyheadsError):
 
 
 class UnreadableError(DataError):
-    """A picture cannot be read, or not as the recipe says."""
+    """An image cannot be read, or not as the recipe says."""
 
     def __init__(self, name: str, reason: str) -> None:
-        """Names the picture, and says why."""
+        """Names the image, and says why."""
         self.name = name
         self.reason = reason
         super().__init__(name, reason)
@@ -91,8 +91,8 @@ class UnreadableError(DataError):
     def __str__(self) -> str:
         """Says what to do as well."""
         return (
-            f"{self.name} cannot be read as a picture: {self.reason}. Remove it or save it again; "
-            'a recipe with data.bad = "skip" trains without such pictures.'
+            f"{self.name} cannot be read as an image: {self.reason}. Remove it or save it again; "
+            'a recipe with data.on_error = "skip" trains without such images.'
         )
 
 

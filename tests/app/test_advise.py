@@ -4,19 +4,21 @@ import json
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
-from manyheads.app import advise as module
-from manyheads.app.advise import Advice, Facts, Machine, Row, advise, look, measured, recommend
-from manyheads.app.paths import shipped
-from manyheads.app.recipe import ClassifyData, read_recipe
-from manyheads.data.digits import read_digits
+from manyheads.app.data import advise as module
+from manyheads.app.data.advise import Advice, Facts, Machine, Row, advise, look, measured, recommend
+from manyheads.app.data.tables import LabelledImageData
+from manyheads.app.project.paths import shipped
+from manyheads.app.project.recipe import read_recipe
+from manyheads.data.images.digits import read_digits
 from manyheads.errors import DataError
 from tests.made import CLASSES, write_halves
 
-PHOTOS = ClassifyData(train="photos")
+PHOTOS = LabelledImageData(train="photos")
 LAPTOP = Machine(2, 8.0, None)
 DIGITS = measured()[0]
 ROW = replace(
@@ -54,10 +56,10 @@ def test_every_row_is_a_shipped_recipe_with_a_figure() -> None:
 
 
 def test_digits_are_like_digits() -> None:
-    """The table's own data, from a look at the pictures."""
+    """The table's own data, from a look at the images."""
     facts = look(read_digits())
     assert (facts.images, facts.classes, facts.side, facts.channels) == (1797, 10, 8, 1)
-    advice = recommend(ClassifyData(train="digits"), facts, LAPTOP, measured())
+    advice = recommend(LabelledImageData(train="digits"), facts, LAPTOP, measured())
     assert advice.recipe == "digits"
     assert advice.expected is not None
     low, high = advice.expected
@@ -94,14 +96,14 @@ def test_a_gpu_is_only_counted_on_where_there_is_one() -> None:
 @pytest.mark.parametrize(
     "facts",
     [
-        FACTS._replace(side=224),
-        FACTS._replace(per_class=20.0),
-        FACTS._replace(classes=1000),
-        FACTS._replace(channels=1),
-        FACTS._replace(rarest=5, most=3000),
-        FACTS._replace(multi_label=True),
+        replace(FACTS, side=224),
+        replace(FACTS, per_class=20.0),
+        replace(FACTS, classes=1000),
+        replace(FACTS, channels=1),
+        replace(FACTS, rarest=5, most=3000),
+        replace(FACTS, multi_label=True),
         # Photos as few a class as digits has of each: digits' recipe is for 8 x 8 pixels.
-        FACTS._replace(images=1500, per_class=150.0, side=500),
+        replace(FACTS, images=1500, per_class=150.0, side=500),
     ],
 )
 def test_nothing_near(facts: Facts) -> None:
@@ -136,11 +138,11 @@ def settings(advice: Advice) -> set[str]:
     ],
 )
 def test_the_machine_decides_on_the_size(machine: Machine, side: int, batch: int | None) -> None:
-    """Cores and a GPU on the pixels, memory on how many pictures at a time; updates stay alike.
+    """Cores and a GPU on the pixels, memory on how many images at a time; updates stay alike.
 
-    2 KiB a pixel in half of the memory: 64 pictures of 64 x 64 are half a GiB, 32 of 224 three.
+    2 KiB a pixel in half of the memory: 64 images of 64 x 64 are half a GiB, 32 of 224 three.
     """
-    advice = recommend(PHOTOS, FACTS._replace(side=400), machine, [])
+    advice = recommend(PHOTOS, replace(FACTS, side=400), machine, [])
     assert f"image.height={side} image.width={side}" in advice.command
     assert ("train.batch_size" in advice.command) == (batch is not None)
     if batch is not None:
@@ -148,12 +150,14 @@ def test_the_machine_decides_on_the_size(machine: Machine, side: int, batch: int
     settings(advice)
 
 
-def test_small_pictures_are_not_blown_up() -> None:
+def test_small_images_are_not_blown_up() -> None:
     """Of 28 pixels, grey: 32, and a ResNet for that size."""
-    advice = recommend(PHOTOS, FACTS._replace(side=28, channels=1), Machine(16, 64.0, None), [])
+    advice = recommend(PHOTOS, replace(FACTS, side=28, channels=1), Machine(16, 64.0, None), [])
     assert "image.height=32" in advice.command
     assert "model.preset=resnet-20 image.mode=L" in advice.command
-    assert "image.bands=7" in recommend(PHOTOS, FACTS._replace(channels=7), LAPTOP, []).command
+    assert (
+        "image.num_channels=7" in recommend(PHOTOS, replace(FACTS, channels=7), LAPTOP, []).command
+    )
 
 
 def test_a_run_that_takes_days_here_comes_last() -> None:
@@ -168,12 +172,12 @@ def test_a_run_that_takes_days_here_comes_last() -> None:
 @pytest.mark.parametrize("name", ["my photos", "2024", "it's"])
 def test_the_command_can_be_pasted(name: str) -> None:
     """A shell sees one word, a recipe the name."""
-    data = ClassifyData(train=name, label="what it is")
+    data = LabelledImageData(train=name, label="what it is")
     advice = recommend(data, FACTS, LAPTOP, [])
     settings(advice)
     _, _, recipe, *changes = shlex.split(advice.command)
-    read = read_recipe(shipped("recipes")[recipe], changes)
-    assert (read.data.train, read.data.label) == (name, "what it is")  # type: ignore[union-attr]
+    read: Any = read_recipe(shipped("recipes")[recipe], changes)
+    assert (read.data.train, read.data.label) == (name, "what it is")
 
 
 @pytest.mark.parametrize("form", ["table", "list"])
@@ -196,7 +200,7 @@ def test_several_labels(form: str, tmp_path: Path) -> None:
 
 
 def test_a_missing_label_is_still_a_mistake(tmp_path: Path) -> None:
-    """Not a picture without any of several labels."""
+    """Not an image without any of several labels."""
     write_halves(tmp_path, count=2)
     path = tmp_path / "list.csv"
     path.write_text("image,label\nhalves/left/000.png,left\nhalves/right/001.png,\n")
@@ -205,7 +209,7 @@ def test_a_missing_label_is_still_a_mistake(tmp_path: Path) -> None:
 
 
 def test_palettes_are_colours() -> None:
-    """A picture of numbered colours is not grey; transparency is laid on white."""
+    """An image of numbered colours is not grey; transparency is laid on white."""
     kinds = {"P": 3, "L": 1, "LA": 1, "RGBA": 3, "CMYK": 3, "I;16": 1}
     for mode, channels in kinds.items():
         images = replace(read_digits(), read=lambda _, m=mode: Image.new(m, (9, 7)))  # type: ignore[misc]
@@ -222,13 +226,13 @@ def test_a_run_that_was_stopped_promises_nothing() -> None:
 
 def test_unequal_classes_are_weighed() -> None:
     """In the command, with the reason; rows of equal classes do not speak for them."""
-    advice = recommend(PHOTOS, FACTS._replace(rarest=5, most=3000), LAPTOP, [ROW])
+    advice = recommend(PHOTOS, replace(FACTS, rarest=5, most=3000), LAPTOP, [ROW])
     assert "train.class_weights=balanced" in advice.command
     assert any("The rarest class has 5" in reason for reason in advice.reasons)
     assert advice.expected is None
 
 
-def test_pictures_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted and looked at; a few that cannot be read are mentioned, all of them refused."""
     write_halves(tmp_path)
     bad = sorted((tmp_path / "halves").rglob("*.png"))
@@ -238,11 +242,11 @@ def test_pictures_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert any("cannot be read" in reason for reason in advice.reasons)
     for path in bad:
         path.write_bytes(b"")
-    with pytest.raises(DataError, match="none of 40 pictures"):
+    with pytest.raises(DataError, match="none of 40 images"):
         advise(str(tmp_path / "halves"))
     assert module.this_machine().cores >= 1
 
 
 def test_rows_have_a_size_by_class() -> None:
-    """Pictures a class."""
+    """Images a class."""
     assert Row(**{**DIGITS.__dict__}).per_class == pytest.approx(143.7)

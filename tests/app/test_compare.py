@@ -9,8 +9,8 @@ import pytest
 
 from manyheads import load
 from manyheads.app.compare import compare
-from manyheads.app.evaluate import evaluate
-from manyheads.app.predict import Translator
+from manyheads.app.evaluate.evaluate import evaluate
+from manyheads.app.predictors.translator import Translator
 from manyheads.data import splits
 from manyheads.data.splits import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
@@ -70,7 +70,7 @@ def test_two_files_need_references(tmp_path: Path) -> None:
     """Whose ending says the language, and with it the tokenizer."""
     path = tmp_path / "refs.ko"
     write_lines(path, ["나는 학교에 간다.", "너는 집에 있다."])
-    with pytest.raises(UsageError, match=r"--data.*val\.de"):
+    with pytest.raises(UsageError, match=r"`data`.*val\.de"):
         compare(str(path), str(path))
     found = compare(str(path), str(path), data=str(path), samples=100)
     assert "tok:ko-mecab" in found["all"]["bleu"]["signature"]
@@ -119,7 +119,7 @@ def test_test_splits_need_final(
     """The rule of `evaluate`: by the recipe's name, and by content wherever the file lies."""
     write_lines(tmp_path / "refs.de", TARGET)
     written = str(tmp_path / "refs.de")
-    with pytest.raises(UsageError, match="--final"):
+    with pytest.raises(UsageError, match="`final=True`"):
         compare(str(own_translator), written, split="test")
     found = compare(str(own_translator), written, split="test", final=True, samples=100)
     assert found["final"] is True

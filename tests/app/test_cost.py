@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from manyheads.app.cost import OperationCount
-from manyheads.models.build import build
+from manyheads.app.project.cost import OperationCount
+from manyheads.models.presets import build
 from tests.small import ALL, inputs
 
 

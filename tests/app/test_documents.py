@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manyheads
-from manyheads.app.documents import (
+from manyheads.app.documents.documents import (
     Sentence,
     longest_source,
     read_document,
@@ -20,9 +20,9 @@ from manyheads.app.documents import (
     translate_document,
     translate_lines,
 )
-from manyheads.app.predict import Translator
-from manyheads.data.glossary import Entry, Glossary
-from manyheads.data.placeholders import find, survive
+from manyheads.app.predictors.translator import Translator
+from manyheads.data.documents.glossary import Entry, Glossary
+from manyheads.data.documents.placeholders import find, preserves
 from manyheads.errors import DataError, NotFoundError
 from manyheads.tasks.decoding import Translation
 from tests.pages import assert_same_structure, page
@@ -52,6 +52,7 @@ class Hostile(Translator):
 
     def __init__(self, like: Translator, outputs: Sequence[str]) -> None:
         self.folder, self.tokenizers, self.decode = like.folder, like.tokenizers, like.decode
+        self.source, self.target = like.source, like.target
         self.outputs = outputs
 
     def translate(self, texts: Sequence[str], **_: Any) -> list[list[Translation]]:
@@ -67,7 +68,7 @@ def check(source: str, translated: str) -> None:
     """Nothing but words may differ."""
     assert_same_structure(source, translated)
     for before, after in zip(source.split("\n"), translated.split("\n"), strict=True):
-        assert survive(before, find(before), after, source="en", target="de"), (before, after)
+        assert preserves(before, find(before), after, source="en", target="de"), (before, after)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -86,7 +87,9 @@ def test_200_lines_through_a_shipped_model() -> None:
     translator = manyheads.load("date-en-ko")
     assert isinstance(translator, Translator)
     text = page(200).replace("one\t", "Friday, November 20, 2026\t")
-    found = translate_document(translator, text, options=translator.options(beams=1, max_length=24))
+    found = translate_document(
+        translator, text, options=replace(translator.decode, beams=1, max_length=24)
+    )
     check(text, found.text)
     assert found.text.count("2026년 11월 20일 금요일\t") == 20
 
@@ -128,7 +131,7 @@ def test_whatever_the_model_says(translator: Translator, given: tuple[str, list[
     assert re.findall(r"[\t\r\n]", found.text) == re.findall(r"[\t\r\n]", text)
     for line in found.lines:
         for sentence in line.sentences:
-            assert survive(sentence.source, find(sentence.source), sentence.translation)
+            assert preserves(sentence.source, find(sentence.source), sentence.translation)
             wanted = Counter(item.text for item in glossary.find(sentence.source)[0])
             for term, count in wanted.items():
                 assert sentence.translation.count(term) >= count

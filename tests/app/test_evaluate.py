@@ -1,19 +1,21 @@
 """Measuring: what is logged, and test splits that are touched once."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from manyheads import load
-from manyheads.app.evaluate import evaluate
-from manyheads.app.info import describe
-from manyheads.app.predict import Classifier, Translator
-from manyheads.app.recipe import TranslateData, TranslateRecipe
-from manyheads.app.sources import read_corpus
-from manyheads.app.translations import Report, by_group, metrics, write_outputs
+from manyheads.app.data.sources import read_corpus
+from manyheads.app.data.tables import PairData
+from manyheads.app.evaluate.evaluate import evaluate
+from manyheads.app.evaluate.translations import by_group, write_outputs
+from manyheads.app.pipelines.translate import TranslateRecipe
+from manyheads.app.predictors.classifier import Classifier
+from manyheads.app.predictors.translator import Translator
+from manyheads.app.project.info import describe
+from manyheads.app.requests import EvaluateRequest
 from manyheads.data import splits
 from manyheads.data.splits import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
@@ -59,16 +61,16 @@ def test_the_value_is_that_of_the_outputs(translate: Translator) -> None:
     assert evaluate(translate)["value"] == bleu(translate(source), target).value
 
 
-def test_pictures(classify: Classifier) -> None:
+def test_images(classify: Classifier) -> None:
     """Accuracy is the headline, the loss stands beside it."""
     line = evaluate(classify)
-    assert (line["metric"], line["pictures"]) == ("accuracy", 8)
+    assert (line["metric"], line["images"]) == ("accuracy", 8)
     assert set(line["all"]) == {"accuracy", "ece", "loss"}
-    assert line["data"] == "8 pictures of halves"  # held out of what the recipe names
-    # The two splits together are all pictures: count by hand what the model gets right.
+    assert line["data"] == "8 images of halves"  # held out of what the recipe names
+    # The two splits together are all images: count by hand what the model gets right.
     right = [classify(half(number % 2, number)) == CLASSES[number % 2] for number in range(40)]
     train = evaluate(classify, split="train")
-    assert train["pictures"] == 32
+    assert train["images"] == 32
     assert 32 * train["value"] + 8 * line["value"] == pytest.approx(100 * sum(right))
 
 
@@ -99,8 +101,8 @@ def contents(folder: Path) -> dict[str, tuple[int, str]]:
 
 def test_more_metrics(translate: Translator) -> None:
     """Besides the recipe's, each once; the recipe's first stays the headline."""
-    report = Report(metrics=("chrf", "bleu", "ter", "bleu_lc_tok"))
-    line = evaluate(translate, report=report)
+    report: dict[str, Any] = {"metrics": ("chrf", "bleu", "ter", "bleu_lc_tok")}
+    line = evaluate(translate, **report)
     assert line["metric"] == "bleu"
     assert list(line["all"]) == ["bleu", "chrf", "ter", "bleu_lc_tok"]
     assert "norm:moses-de" in line["all"]["bleu_lc_tok"]["signature"]
@@ -114,8 +116,8 @@ def test_by_length(translate: Translator, tmp_path: Path) -> None:
     source, target = ["one", "two six", "one two three four five six seven"], ["eins"] * 3
     rows = [f"{s}\t{t}" for s, t in zip(source, target, strict=True)]
     write_lines(tmp_path / "mine.tsv", rows)
-    report = Report(metrics=("exact", "chrf"), by_length=True)
-    line = evaluate(translate, data=str(tmp_path / "mine.tsv"), report=report)
+    report: dict[str, Any] = {"metrics": ("exact", "chrf"), "by_length": True}
+    line = evaluate(translate, data=str(tmp_path / "mine.tsv"), **report)
     short, long = line["by_length"]["bins"]
     assert line["by_length"]["unit"] == "words"
     assert [(each["first"], each["last"], each["pairs"]) for each in (short, long)] == [
@@ -132,11 +134,11 @@ def test_by_length(translate: Translator, tmp_path: Path) -> None:
 
 def test_outputs_and_time(translate: Translator, tmp_path: Path) -> None:
     """What was scored, line by line; how long it took together and one at a time."""
-    report = Report(outputs=tmp_path / "new" / "outputs.txt", timing=True)
-    line = evaluate(translate, report=report)
+    report: dict[str, Any] = {"outputs": tmp_path / "new" / "outputs.txt", "timing": True}
+    line = evaluate(translate, **report)
     source, _ = numbers(8, seed=1)
-    assert report.outputs is not None
-    assert report.outputs.read_text(encoding="utf-8").splitlines() == translate(source)
+    assert report["outputs"] is not None
+    assert report["outputs"].read_text(encoding="utf-8").splitlines() == translate(source)
     timing = line["timing"]
     assert timing["alone"] == 8
     assert 0 < timing["median_milliseconds"] <= timing["p95_milliseconds"]
@@ -156,21 +158,21 @@ def test_outputs_to_nowhere(translate: Translator, tmp_path: Path) -> None:
     """Found before anything is translated or logged."""
     before = log(translate.folder.path)
     with pytest.raises(UsageError, match=r"is a folder: name a file to write"):
-        evaluate(translate, report=Report(outputs=tmp_path))
+        evaluate(translate, outputs=tmp_path)
     assert log(translate.folder.path) == before
 
 
 def test_a_report_is_for_translators(classify: Classifier) -> None:
-    """Pictures have no length."""
+    """Images have no length."""
     with pytest.raises(UsageError, match="does not translate"):
-        evaluate(classify, report=Report(by_length=True))
+        evaluate(classify, by_length=True)
 
 
 def test_metrics_by_name() -> None:
     """A mistyped one is answered with the nearest."""
-    assert metrics(["ter", "bleu"]) == ("ter", "bleu")
+    assert EvaluateRequest.parse(metrics=("ter", "bleu")).text_metrics == ("ter", "bleu")
     with pytest.raises(UsageError, match=r"'blue': did you mean 'bleu'\? .*bleu_lc_tok"):
-        metrics(["blue"])
+        EvaluateRequest.parse(metrics=("blue",))
 
 
 def test_signs_of_trouble_are_said(translate: Translator, tmp_path: Path) -> None:
@@ -179,7 +181,7 @@ def test_signs_of_trouble_are_said(translate: Translator, tmp_path: Path) -> Non
     write_lines(tmp_path / "mine.tsv", rows)
     line = evaluate(translate, data=str(tmp_path / "mine.tsv"))
     assert line["signs"]["wrong_script"] > 50
-    (remark,) = (each for each in line["remarks"] if "other letters" in each)
+    (remark,) = (each for each in line["remarks"] if "another script" in each)
     assert remark in (translate.folder.path / "README.md").read_text(encoding="utf-8")
     assert "remarks" not in evaluate(translate)  # of 8 pairs no share says anything
 
@@ -190,7 +192,9 @@ def test_signs_of_trouble_are_said(translate: Translator, tmp_path: Path) -> Non
 def test_the_test_split_needs_final(translate: Translator) -> None:
     """And is then logged as such; without, nothing is measured or logged."""
     before = log(translate.folder.path)
-    with pytest.raises(UsageError, match=r"is a test split.*--final.*--split valid") as caught:
+    with pytest.raises(
+        UsageError, match=r"is a test split.*`final=True`.*`split='valid'`"
+    ) as caught:
         evaluate(translate, split="test")
     assert caught.value.exit_code == 2
     assert log(translate.folder.path) == before
@@ -204,7 +208,7 @@ def test_the_recipes_own_test_split_needs_final_by_its_path_too(translate: Trans
     recipe = translate.folder.recipe
     assert isinstance(recipe, TranslateRecipe)
     assert recipe.data.test is not None
-    with pytest.raises(UsageError, match="--final"):
+    with pytest.raises(UsageError, match="`final=True`"):
         evaluate(translate, data=recipe.data.test)
 
 
@@ -219,7 +223,7 @@ def test_other_spellings_of_its_path_are_the_same_split(
     root, (folder, name) = Path(recipe.data.root), recipe.data.test.split("/")
     (tmp_path / "link").symlink_to(root / folder)
     for path in (root / folder / ".." / folder / name, tmp_path / "link" / name):
-        with pytest.raises(UsageError, match="--final"):
+        with pytest.raises(UsageError, match="`final=True`"):
             evaluate(translate, data=str(path))
 
 
@@ -257,20 +261,20 @@ def test_other_files_by_path(
     assert (line["data"], line["pairs"], line["split"]) == ("mine", 2, None)
 
 
-def test_other_pictures(classify: Classifier, tmp_path: Path) -> None:
+def test_other_images(classify: Classifier, tmp_path: Path) -> None:
     """A folder a class; classes that the model does not know are named."""
     for number in range(3):
         (tmp_path / "new" / "right").mkdir(parents=True, exist_ok=True)
         half(1, 50 + number).save(tmp_path / "new" / "right" / f"{number}.png")
-    assert evaluate(classify, data=str(tmp_path / "new"))["pictures"] == 3
+    assert evaluate(classify, data=str(tmp_path / "new"))["images"] == 3
     (tmp_path / "new" / "right").rename(tmp_path / "new" / "up")
-    with pytest.raises(DataError, match=r"does not know: up\. It knows 2: left, right"):
+    with pytest.raises(DataError, match=r"does not have: up\. The model has 2: left, right"):
         evaluate(classify, data=str(tmp_path / "new"))
 
 
 def test_a_split_that_the_recipe_does_not_name(translate: Translator, classify: Classifier) -> None:
     """The nearest, those that there are, and another way."""
-    with pytest.raises(UsageError, match=r"'vald': did you mean 'valid'.*--data"):
+    with pytest.raises(UsageError, match=r"'vald': did you mean 'valid'.*`data`"):
         evaluate(translate, split="vald")
     with pytest.raises(UsageError, match=r"names no split 'test'"):
         evaluate(classify, split="test", final=True)
@@ -284,13 +288,10 @@ def test_missing_data(translate: Translator) -> None:
 
 def test_generated_dates_are_reported_by_phrasing(translate: Translator) -> None:
     """Every group has a score, and the whole is between the worst and the best."""
-    corpus = read_corpus("dates:valid", TranslateData(train="", valid="", source="en", target="ko"))
+    corpus = read_corpus("dates:valid", PairData(train="", valid="", source="en", target="ko"))
     assert corpus.groups is not None
     assert len(corpus.groups) == len(corpus)
-    recipe = translate.folder.recipe
-    assert isinstance(recipe, TranslateRecipe)
-    exact = recipe.model_copy(update={"evaluate": replace(recipe.evaluate, metrics=("exact",))})
-    groups = by_group(corpus, corpus.target, exact)
+    groups = by_group(corpus, corpus.target, "exact", "ko")
     assert set(groups) == set(corpus.groups)
     assert set(groups.values()) == {100.0}
 
@@ -303,7 +304,7 @@ def test_info_on_a_folder(translate: Translator) -> None:
     facts = describe(str(translate.folder.path))
     assert facts["task"] == "translate"
     assert facts["parameters"] == sum(p.numel() for p in translate.model.parameters())
-    assert facts["trained"]["steps"] == 250
+    assert facts["trained"]["steps"] == 400
     assert any("bleu" in name for name in facts["measured"])
     json.dumps(facts)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.fetch import fetch, find_public
-from manyheads.data.corpora import CorpusFile, PublicCorpus, public_corpora
+from manyheads.app.data.fetch import fetch, find_public
+from manyheads.data.text.public_corpora import CorpusFile, PublicCorpus, public_corpora
 from manyheads.errors import DataError, NotFoundError, UsageError
 
 CONTENT = {
@@ -72,7 +72,9 @@ def test_what_can_be_downloaded_has_an_address_for_each_file() -> None:
 
 def test_a_corpus_without_a_home_in_our_form(tmp_path: Path) -> None:
     """What to do instead."""
-    with pytest.raises(UsageError, match=r"enko has no home.*Tatoeba|tatoeba.*--from FOLDER"):
+    with pytest.raises(
+        UsageError, match=r"enko has no home.*Tatoeba|tatoeba.*their folder: `folder`"
+    ):
         fetch(find_public("enko"), tmp_path)
 
 
@@ -195,7 +197,7 @@ def test_download(tmp_path: Path, server: Server) -> None:
 def test_an_interrupted_download(tmp_path: Path, server: Server, ranges: bool) -> None:
     """Broken off after 5,000 bytes; the next call asks for the rest, and takes all if it must."""
     server.break_after, server.ranges = 5000, ranges
-    with pytest.raises(DataError, match=r"too early.*Try again.*--from FOLDER"):
+    with pytest.raises(DataError, match=r"too early.*Try again.*their folder: `folder`"):
         fetch(corpus(server.url), tmp_path)
     assert list(brought(tmp_path)) == ["toy/train.en.download.gz"]
     server.break_after = None
@@ -223,7 +225,7 @@ def test_no_such_page(tmp_path: Path, server: Server) -> None:
     """The address, the reason and the way out."""
     server.contents.clear()
     with pytest.raises(
-        DataError, match=r"raw/train\.en\.gz cannot be downloaded: .*Not Found.*--from"
+        DataError, match=r"raw/train\.en\.gz cannot be downloaded: .*Not Found.*`folder`"
     ):
         fetch(corpus(server.url), tmp_path)
 

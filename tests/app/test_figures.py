@@ -7,16 +7,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from manyheads.app.asked import asked_figures
-from manyheads.app.explain import explain_text
-from manyheads.app.figures import figures_of_picture, figures_of_text, watched
-from manyheads.app.predict import Classifier, Translator, load
-from manyheads.app.reference import score_reference
-from manyheads.app.words import _find
+from manyheads.app.explain.explain import explain_text
+from manyheads.app.explain.figures import figures_of_image, figures_of_text, watched
+from manyheads.app.explain.look import look
+from manyheads.app.explain.reference import reference_figure, score_reference
+from manyheads.app.explain.word_comparison import _find, compare_word
+from manyheads.app.load import load
+from manyheads.app.predictors.classifier import Classifier
+from manyheads.app.predictors.translator import Translator
 from manyheads.errors import UsageError
 from manyheads.lens.panels import Figure, Heat, Lines, Table
-from manyheads.lens.view import GateView
-from manyheads.models.build import build
+from manyheads.lens.view.text_view import GateView
+from manyheads.models.presets import build
 from tests.small import ALL, Images, inputs, randomise
 
 ATTENDING = {"heads", "distance"}
@@ -39,7 +41,7 @@ def figures_of(name: str) -> list[Figure]:
     with watched(model) as seen:
         model(*given)
     if isinstance(config, Images):
-        return figures_of_picture(seen)
+        return figures_of_image(seen)
     sides = ("encoder", "decoder")
     names = {
         stack: [f"{n}" for n in range(each.shape[1])]
@@ -137,7 +139,7 @@ def test_what_a_reference_costs(translator: Path) -> None:
     assert scored.tokens == view.output
     assert scored.probabilities == pytest.approx(view.probabilities, abs=1e-5)
     assert scored.uniform == pytest.approx(math.log(len(predictor.tokenizers.target)))
-    (figure,) = asked_figures(predictor, "three four", reference="neun neun neun")
+    figure = reference_figure(predictor, "three four", "neun neun neun")
     assert isinstance(figure.panel, Table)
     worse, better = figure.panel.rows[-1][2], sum(-math.log(p) for p in view.probabilities)
     assert isinstance(worse, float)
@@ -149,7 +151,7 @@ def test_one_word_in_several_sentences(translator: Path) -> None:
     predictor = load(translator)
     assert isinstance(predictor, Translator)
     also = ["one two three", "three five"]
-    first, *rest = asked_figures(predictor, "three four", word="three", also=also)
+    first, *rest = compare_word(predictor, "three", ["three four", *also])
     assert isinstance(first.panel, Lines)
     assert [curve.name for curve in first.panel.curves] == [
         "three, sentences 1 and 2",
@@ -171,17 +173,17 @@ def test_a_word_is_found_alone_before_inside_another() -> None:
 
 def test_wishes_that_cannot_be_met(translator: Path, classifier: Path) -> None:
     """Each says what to do."""
-    texts, pictures = load(translator), load(classifier)
-    assert isinstance(pictures, Classifier)
+    texts, images = load(translator), load(classifier)
+    assert isinstance(images, Classifier)
     with pytest.raises(UsageError, match=r"does not have the word 'tree'.*'three'"):
-        asked_figures(texts, "three four", word="tree")
+        look(texts, "three four", word="tree")
     with pytest.raises(UsageError, match="'five' does not have the word"):
-        asked_figures(texts, "three four", word="three", also=["five"])
-    with pytest.raises(UsageError, match="say which one with --word"):
-        asked_figures(texts, "three four", also=["three"])
+        look(texts, "three four", word="three", also=("five",))
+    with pytest.raises(UsageError, match="give the word, too"):
+        look(texts, "three four", also=("three",))
     with pytest.raises(UsageError, match="reference is empty"):
-        asked_figures(texts, "three four", reference=" ")
-    with pytest.raises(UsageError, match="leave --reference out"):
-        asked_figures(pictures, "a.png", reference="a")
-    with pytest.raises(UsageError, match="leave --word out"):
-        asked_figures(pictures, "a.png", word="a")
+        look(texts, "three four", reference=" ")
+    with pytest.raises(UsageError, match="no use for a reference"):
+        look(images, "a.png", reference="a")
+    with pytest.raises(UsageError, match="leave the word out"):
+        look(images, "a.png", word="a")

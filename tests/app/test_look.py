@@ -7,11 +7,11 @@ import pytest
 from PIL import Image
 
 import manyheads
-from manyheads.app.look import FORMS, Look, look
-from manyheads.app.paths import checked_name
+from manyheads.app.explain.look import FORMS, Look, look
+from manyheads.app.project.paths import checked_name
 from manyheads.cli import look as cli_look
 from manyheads.errors import UsageError
-from manyheads.lens.picture import ImageView
+from manyheads.lens.view.image_view import ImageView
 from tests import language
 from tests.made import half
 from tests.schema import errors
@@ -25,7 +25,7 @@ def sentence(translator: Path) -> Look:
 
 
 @pytest.fixture
-def picture(tmp_path: Path) -> Path:
+def image(tmp_path: Path) -> Path:
     half(0, seed=1).save(tmp_path / "half.png")
     return tmp_path / "half.png"
 
@@ -48,11 +48,11 @@ def test_a_translator(sentence: Look, translator: Path) -> None:
     assert look(loaded, "one two").to_json() == sentence.to_json()
 
 
-def test_a_classifier(classifier: Path, picture: Path) -> None:
-    """The path is kept as given; the picture as the model saw it."""
-    found = look(classifier, picture)
+def test_a_classifier(classifier: Path, image: Path) -> None:
+    """The path is kept as given; the image as the model saw it."""
+    found = look(classifier, image)
     assert isinstance(found.view, ImageView)
-    assert found.told == {"model": classifier.name, "path": str(picture)}
+    assert found.told == {"model": classifier.name, "path": str(image)}
     assert found.answer == found.view.classes[0].label
     assert found.title == f"{classifier.name}: half.png  →  {found.answer}"
     assert found.pixels is not None
@@ -123,12 +123,12 @@ def test_a_page_survives_half_a_character(sentence: Look, tmp_path: Path) -> Non
     assert r"\udcff" in page  # as it was, where JSON can say it
 
 
-def test_a_picture_class_is_no_word(translator: Path, classifier: Path, picture: Path) -> None:
-    """A target is a class of pictures; an unknown one is answered with those that there are."""
+def test_an_image_class_is_no_word(translator: Path, classifier: Path, image: Path) -> None:
+    """A target is a class of images; an unknown one is answered with those that there are."""
     with pytest.raises(UsageError, match="it takes no target class"):
         look(translator, "one", target="left")
     with pytest.raises(UsageError, match="left, right"):
-        look(classifier, picture, target="middle")
+        look(classifier, image, target="middle")
 
 
 def test_nothing_to_look_at(translator: Path) -> None:

@@ -6,20 +6,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from manyheads.app import budget, picture_overlays, text_overlays
-from manyheads.app.picture_overlays import explain_picture
-from manyheads.app.text_overlays import Reading, explain_reading, log_odds
+from manyheads.app.explain import budget, text_overlays
+from manyheads.app.explain import image_overlays as image_overlays
+from manyheads.app.explain.image_overlays import explain_class
+from manyheads.app.explain.text_overlays import Reading, explain_reading, log_odds
 from manyheads.errors import UsageError
-from manyheads.lens.integrated_gradients import MOST, STEPS
-from manyheads.lens.picture import Attribution
-from manyheads.models.build import build
-from manyheads.models.presets import Config
+from manyheads.lens.attribution.integrated_gradients import MOST, STEPS
+from manyheads.lens.view.image_view import Attribution
+from manyheads.models.config import ModelConfig
+from manyheads.models.presets import build
 from tests.small import ALL, IMAGES, SEQ2SEQS, Images, inputs, randomise
 
 OUTPUT = [4, 7, 3, 2]
 
 
-def reading(config: Config) -> Reading:
+def reading(config: ModelConfig) -> Reading:
     """A text through a small model: 5 source tokens, 4 output tokens."""
     model = randomise(build(config)).eval()
     source, target = (x[:1] for x in inputs(config))
@@ -60,9 +61,9 @@ def test_rows_are_output_tokens_and_columns_source_tokens() -> None:
         return torch.zeros_like(found) if ids[0].shape[1] == 5 else found
 
     with torch.no_grad():
-        full = given.scores(given.source, 1)[0]
+        full = given.scores(given.run(given.source), 1)[0]
         hook = table.register_forward_hook(absent)
-        empty = given.scores(given.source, 1)[0]
+        empty = given.scores(given.run(given.source), 1)[0]
         hook.remove()
     torch.testing.assert_close(
         torch.tensor(parts.weights).sum(dim=1), full - empty, atol=0.05, rtol=0.05
@@ -100,13 +101,13 @@ def test_what_has_no_attention_is_explained_too() -> None:
     assert "recurrent layers" in notes[0]
 
 
-def pictured(
+def imaged(
     name: str, baseline: str = "black", integrated: bool | None = None
 ) -> tuple[dict[str, Attribution], list[str]]:
     config = {**ALL, **IMAGES}[name]
     assert isinstance(config, Images)
     images = inputs(config)[0][:1]
-    found, notes = explain_picture(
+    found, notes = explain_class(
         randomise(build(config)).eval(),
         images,
         target=2,
@@ -120,14 +121,14 @@ def pictured(
 
 def test_what_costs_much_is_left_out_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking stays quick; what is the only thing to see is computed anyway."""
-    assert "integrated gradients" in pictured("vit-b")[0]
-    assert "integrated gradients" not in pictured("vit-b", integrated=False)[0]
-    monkeypatch.setitem(budget.WORTH, "cpu", 1.0)
-    found, notes = pictured("vit-b")
+    assert "integrated gradients" in imaged("vit-b")[0]
+    assert "integrated gradients" not in imaged("vit-b", integrated=False)[0]
+    monkeypatch.setattr(budget, "CPU", 1.0)
+    found, notes = imaged("vit-b")
     assert list(found) == ["relevance", "grad-cam"]
-    assert "--integrated" in notes[-1]
-    assert "integrated gradients" in pictured("vit-b", integrated=True)[0]
-    assert list(pictured("mlp")[0]) == ["integrated gradients"]
+    assert "`integrated=True`" in notes[-1]
+    assert "integrated gradients" in imaged("vit-b", integrated=True)[0]
+    assert list(imaged("mlp")[0]) == ["integrated gradients"]
 
 
 @pytest.mark.parametrize("affordable", [31, 96, 1000, 2000])
@@ -144,44 +145,44 @@ def test_all_tries_together_are_affordable(affordable: int) -> None:
 def test_baselines() -> None:
     """Said in the legend; each is a way of its own, whose parts add up to another difference."""
     totals = set()
-    for name, words in picture_overlays.BASELINES.items():
-        found = pictured("vit-b", baseline=name)[0]["integrated gradients"]
+    for name, words in image_overlays.BASELINES.items():
+        found = imaged("vit-b", baseline=name)[0]["integrated gradients"]
         assert words in found.legend
         totals.add(round(float(found.values.sum()), 3))
     assert len(totals) == 3
     with pytest.raises(UsageError, match=r"no baseline 'grey'.*Allowed: black, mean, blur"):
-        pictured("vit-b", baseline="grey")
+        imaged("vit-b", baseline="grey")
 
 
 def test_a_blur_keeps_the_brightness() -> None:
     """The bell sums to 1, at the border too; of one colour nothing changes."""
     images = torch.full((1, 2, 9, 7), 3.0)
-    found = picture_overlays._baseline("blur", images, images[0])
+    found = image_overlays._baseline("blur", images, images[0])
     torch.testing.assert_close(found, images[0])
 
 
 def test_many_pixels_are_shown_as_cells() -> None:
     """At most 1,024, in squares; they add up as the pixels do."""
-    from manyheads.lens.integrated_gradients import Integrated
+    from manyheads.lens.attribution.integrated_gradients import Integrated
 
     parts = torch.rand(1, 3, 50, 70)
-    found = picture_overlays._of_pixels(
+    found = image_overlays._of_pixels(
         Integrated(parts, parts.sum()[None], 32), "black", "cat", "the logit of cat"
     )
-    assert found.places.grid == (25, 35)
-    assert found.places.image == (50, 70)
+    assert found.grid.shape == (25, 35)
+    assert found.grid.image == (50, 70)
     assert found.values.sum() == pytest.approx(float(parts.sum()), rel=1e-5)
     assert found.values[36] == pytest.approx(float(parts[0, :, 2:4, 2:4].sum()), rel=1e-5)
 
 
 def test_where_tokens_are_merged_it_is_said() -> None:
     """V16, V17: the paper has no rule for it."""
-    assert any("merged" in note for note in pictured("swin-t")[1])
-    assert any("merged" in note for note in pictured("cvt-13")[1])
-    assert not any("merged" in note for note in pictured("vit-b")[1])
+    assert any("merged" in note for note in imaged("swin-t")[1])
+    assert any("merged" in note for note in imaged("cvt-13")[1])
+    assert not any("merged" in note for note in imaged("vit-b")[1])
 
 
 def test_what_goes_to_padding_is_said() -> None:
     """V16: where libraries let tokens see it."""
-    assert not any("padding" in note for note in pictured("swin-t")[1])
-    assert any("padding" in note for note in pictured("swin as timm pads")[1])
+    assert not any("padding" in note for note in imaged("swin-t")[1])
+    assert any("padding" in note for note in imaged("swin as timm pads")[1])

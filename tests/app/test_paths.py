@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.paths import (
+from manyheads.app.pipelines.generate import GenerateRecipe
+from manyheads.app.pipelines.translate import TranslateRecipe
+from manyheads.app.project.paths import (
     endings,
     find_data,
     find_model,
@@ -13,7 +15,7 @@ from manyheads.app.paths import (
     make_room,
     shipped,
 )
-from manyheads.app.recipe import GenerateRecipe, TranslateRecipe, read_recipe
+from manyheads.app.project.recipe import read_recipe
 from manyheads.errors import NotFoundError, UsageError
 from tests.made import write_lines
 
@@ -65,7 +67,7 @@ def test_home_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_pattern_finds_all_files_in_order(tmp_path: Path) -> None:
-    """As large sets of pictures are stored."""
+    """As large sets of images are stored."""
     for number in (2, 0, 1):
         (tmp_path / f"train-{number}-of-3.parquet").write_bytes(b"")
     found = find_data("train-*-of-3.parquet", str(tmp_path))

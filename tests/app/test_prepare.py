@@ -3,19 +3,21 @@
 import os
 import re
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 
 from manyheads import load
-from manyheads.app.folder import CACHE, ModelFolder, write_manifest
-from manyheads.app.predict import Translator
-from manyheads.app.prepare import prepare
-from manyheads.app.recipe import read_recipe
-from manyheads.app.run import train
-from manyheads.data import streamed, token_store
-from manyheads.data.tokenizer import Tokenizer, TokenizerConfig
+from manyheads.app.pipeline import Prepared, pipeline_of
+from manyheads.app.predictors.translator import Translator
+from manyheads.app.project.folder import CACHE, ModelFolder, write_manifest
+from manyheads.app.project.recipe import Recipe, read_recipe
+from manyheads.app.train.run import train
+from manyheads.data.text import streamed_corpus as streamed
+from manyheads.data.tokenizers import token_store
+from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError, InterruptedRunError, RecipeError, UsageError
 from manyheads.train.checkpoint import sha256
 from tests import language
@@ -52,6 +54,10 @@ class Stopped(Silent):
             os.kill(os.getpid(), signal.SIGINT)
 
 
+def prepare(recipe: Recipe, out: Path, say: Callable[[str], None]) -> Prepared:
+    return pipeline_of(recipe).prepare(recipe, out, say)
+
+
 def weights(folder: Path) -> str:
     return sha256(folder / "model.safetensors")
 
@@ -69,7 +75,7 @@ ENCODER = "model.preset=tagger-encoder"
         ("translate", (*LEARNED, "train.max_length=4")),  # what is validated is still longer
         ("generate", LEARNED),
         ("fill", LEARNED),
-        ("tag", (*LEARNED, ENCODER)),
+        ("tag", (*LEARNED, ENCODER, "model.hidden_size=")),
     ],
 )
 def test_texts_longer_than_the_positions(
@@ -119,7 +125,9 @@ def test_a_vocabulary_of_another_model(recipe: Path, tmp_path: Path, name: str) 
         ModelFolder(out).tokenizers()
     (out / name).write_bytes(b"hello")
     write_manifest(out, read_recipe(out / "recipe.toml"))
-    with pytest.raises(FolderError, match=rf"{name} \(5 bytes\) is not a sentencepiece model"):
+    with pytest.raises(
+        FolderError, match=rf"{name} \(5 bytes\) is not a valid sentencepiece model"
+    ):
         ModelFolder(out).tokenizers()
 
 
@@ -183,7 +191,7 @@ def test_a_large_corpus_is_encoded_once(
     run(recipe, straight, *SHORT, *options)
     observer = Stopped()
     with pytest.raises(InterruptedRunError):
-        train(read_recipe(recipe, [*SHORT, *options]), resumed, resume=False, observer=observer)
+        train(read_recipe(recipe, [*SHORT, *options]), out=resumed, resume=False, observer=observer)
     assert "from a sample of 11 pairs" in observer.said
     assert f"encoding {tmp_path / 'numbers' / 'train'}.{{en,de}} into" in observer.said
     assert (resumed / CACHE).is_dir()

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from manyheads import load
-from manyheads.app.recipe import read_recipe
-from manyheads.app.run import train
+from manyheads.app.project.recipe import read_recipe
+from manyheads.app.train.run import train
 from manyheads.data import splits
 from manyheads.data.splits import Split
 from manyheads.errors import (
@@ -47,7 +47,7 @@ def sentences(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Path:
+def images(tmp_path: Path) -> Path:
     """A recipe with its data."""
     write_halves(tmp_path)
     return write_recipe(tmp_path / "halves.toml", CLASSIFY, tmp_path)
@@ -79,7 +79,7 @@ def test_the_observer_hears_what_happens(sentences: Path, tmp_path: Path) -> Non
     """Reading, learning a vocabulary, the model's size, and what was left out."""
     said = Said()
     recipe = read_recipe(sentences, [*SHORT, "train.max_length=6"])
-    train(recipe, tmp_path / "out", resume=False, observer=said)
+    train(recipe, out=tmp_path / "out", resume=False, observer=said)
     everything = "\n".join(said.lines)
     assert "reading numbers/train" in everything
     assert "vocabulary from 40 pairs" in everything
@@ -87,10 +87,10 @@ def test_the_observer_hears_what_happens(sentences: Path, tmp_path: Path) -> Non
     assert "parameters, threads: 1" in everything
 
 
-def test_the_same_recipe_gives_the_same_model(pictures: Path, tmp_path: Path) -> None:
+def test_the_same_recipe_gives_the_same_model(images: Path, tmp_path: Path) -> None:
     """Bit by bit; another seed gives another."""
     for name, seed in (("one", 1), ("two", 1), ("three", 2)):
-        run(pictures, tmp_path / name, *SHORT, f"seed={seed}")
+        run(images, tmp_path / name, *SHORT, f"seed={seed}")
     one, two, three = (
         sha256(tmp_path / name / "model.safetensors") for name in ("one", "two", "three")
     )
@@ -100,7 +100,7 @@ def test_the_same_recipe_gives_the_same_model(pictures: Path, tmp_path: Path) ->
 # --- What is refused ----------------------------------------------------------------------------
 
 
-def test_a_folder_in_use_is_left_alone(pictures: Path, tmp_path: Path) -> None:
+def test_a_folder_in_use_is_left_alone(images: Path, tmp_path: Path) -> None:
     """Neither overwritten nor mixed with, whatever its files are called: choose another."""
     out = tmp_path / "out"
     mine = ["thesis.tex", ".zsh_history.1", ".notes.2024.bak", "cache/mine", "README.md"]
@@ -108,49 +108,51 @@ def test_a_folder_in_use_is_left_alone(pictures: Path, tmp_path: Path) -> None:
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_text("years of work")
     for resume in (False, True):
-        with pytest.raises(UsageError, match=r"out is not empty, and no run.*--out") as caught:
-            run(pictures, out, resume=resume)
+        with pytest.raises(
+            UsageError, match=r"out is not empty, and no run.*another `out`"
+        ) as caught:
+            run(images, out, resume=resume)
         assert caught.value.exit_code == 2
     assert all((out / name).read_text() == "years of work" for name in mine)
 
 
-def test_a_run_is_gone_on_with_or_left_alone(pictures: Path, tmp_path: Path) -> None:
+def test_a_run_is_gone_on_with_or_left_alone(images: Path, tmp_path: Path) -> None:
     """Without --resume nothing happens; with it, only what a kill left half-written goes."""
     out = tmp_path / "out"
-    run(pictures, out, *SHORT)
+    run(images, out, *SHORT)
     (out / ".notes.1").write_text("mine")
     (out / ".recipe.toml.123.part").write_text("half")
-    with pytest.raises(UsageError, match=r"out is not empty.*--resume.*--out"):
-        run(pictures, out, *SHORT)
-    run(pictures, out, *SHORT, resume=True)
+    with pytest.raises(UsageError, match=r"out is not empty.*`resume=True`.*another `out`"):
+        run(images, out, *SHORT)
+    run(images, out, *SHORT, resume=True)
     assert (out / ".notes.1").exists()
     assert not (out / ".recipe.toml.123.part").exists()
 
 
-def test_classes_that_changed_their_names(pictures: Path, tmp_path: Path) -> None:
+def test_classes_that_changed_their_names(images: Path, tmp_path: Path) -> None:
     """The head has learned the old ones, in their order: another order would be a wrong answer."""
     out = tmp_path / "out"
-    run(pictures, out, *SHORT)
+    run(images, out, *SHORT)
     stored = (out / "labels.json").read_bytes()
     folder = tmp_path / "halves" / "left"
     folder.rename(folder.with_name("z-left"))
     with pytest.raises(DataError, match=r"right, z-left.*began with left, right"):
-        run(pictures, out, *SHORT, resume=True)
+        run(images, out, *SHORT, resume=True)
     assert (out / "labels.json").read_bytes() == stored
 
 
-def test_an_empty_folder_will_do(pictures: Path, tmp_path: Path) -> None:
+def test_an_empty_folder_will_do(images: Path, tmp_path: Path) -> None:
     """As one that is not there yet."""
     (tmp_path / "out").mkdir()
-    run(pictures, tmp_path / "out", *SHORT)
+    run(images, tmp_path / "out", *SHORT)
 
 
-def test_a_file_is_no_folder(pictures: Path, tmp_path: Path) -> None:
+def test_a_file_is_no_folder(images: Path, tmp_path: Path) -> None:
     """With --resume or without."""
     (tmp_path / "out").write_text("")
     for resume in (False, True):
         with pytest.raises(UsageError, match="out is a file"):
-            run(pictures, tmp_path / "out", resume=resume)
+            run(images, tmp_path / "out", resume=resume)
 
 
 def test_data_that_cannot_be_used_leave_no_folder(sentences: Path, tmp_path: Path) -> None:
@@ -170,24 +172,24 @@ def test_what_cannot_be_trained_leaves_no_folder(
     asked: str, sentences: Path, tmp_path: Path
 ) -> None:
     """Found before anything is written, so that the next try meets no folder in use."""
-    small = ["model.heads=", "model.encoder_layers=", "model.decoder_layers="]
+    small = ["model.heads=", "model.ffn_dim=", "model.encoder_layers=", "model.decoder_layers="]
     changes = (*(small if "preset" in asked else []), asked, "train.muon=true")
     with pytest.raises(TrainingError, match=r"train\.(muon|freeze)"):
         run(sentences, tmp_path / "out", *changes)
     assert not (tmp_path / "out").exists()
 
 
-def test_no_validation_data(pictures: Path, tmp_path: Path) -> None:
+def test_no_validation_data(images: Path, tmp_path: Path) -> None:
     """Names both keys that would give some."""
     with pytest.raises(RecipeError, match=r"data\.valid, or data\.hold_out"):
-        run(pictures, tmp_path / "out", "data.hold_out=0")
+        run(images, tmp_path / "out", "data.hold_out=0")
 
 
-def test_validation_classes_that_training_does_not_have(pictures: Path, tmp_path: Path) -> None:
+def test_validation_classes_that_training_does_not_have(images: Path, tmp_path: Path) -> None:
     """Found before training."""
     shutil.copytree(tmp_path / "halves" / "left", tmp_path / "other" / "middle")
-    with pytest.raises(DataError, match="does not know: middle"):
-        run(pictures, tmp_path / "out", f"data.valid='{tmp_path / 'other'}'")
+    with pytest.raises(DataError, match="does not have: middle"):
+        run(images, tmp_path / "out", f"data.valid='{tmp_path / 'other'}'")
 
 
 @pytest.mark.parametrize("key", ["train", "valid"])
@@ -197,7 +199,7 @@ def test_a_registered_test_split_is_not_trained_or_selected_on(
     """Wherever the file lies and whatever it is called: its content is known."""
     digest = sha256(tmp_path / "numbers" / f"{key}.en")
     monkeypatch.setitem(splits._register(), digest, Split("numbers/secret.en", test=True))
-    with pytest.raises(UsageError, match=r"is the test split numbers/secret\.en.*--final"):
+    with pytest.raises(UsageError, match=r"is the test split numbers/secret\.en.*`final=True`"):
         run(sentences, tmp_path / "out", *SHORT)
 
 
@@ -246,87 +248,89 @@ class CtrlC(Silent):
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(pictures: Path, tmp_path: Path) -> None:
+def test_ctrl_c_saves_and_says_how_to_go_on(images: Path, tmp_path: Path) -> None:
     """The resumed run ends with the same weights, bit by bit, and one line a log step."""
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    run(pictures, whole)
+    run(images, whole)
     with pytest.raises(InterruptedRunError) as caught:
-        train(read_recipe(pictures), cut, resume=False, observer=CtrlC(13))
+        train(read_recipe(images), out=cut, resume=False, observer=CtrlC(13))
     message = str(caught.value)
     assert "Stopped after step 13 of 40" in message
     assert f"saved in {cut}" in message
-    assert "--resume" in message
+    assert "`resume=True`" in message
     assert caught.value.exit_code == 130
-    run(pictures, cut, resume=True)
+    run(images, cut, resume=True)
     assert sha256(cut / "model.safetensors") == sha256(whole / "model.safetensors")
     steps = [line["step"] for line in read_jsonl(cut / "metrics.jsonl")]
     assert steps == [10, 20, 20, 30, 40, 40]
 
 
-def test_resuming_what_has_not_begun_begins(pictures: Path, tmp_path: Path) -> None:
+def test_resuming_what_has_not_begun_begins(images: Path, tmp_path: Path) -> None:
     """A run killed before its first checkpoint is gone on with by the same command."""
-    run(pictures, tmp_path / "out", *SHORT, resume=True)
+    run(images, tmp_path / "out", *SHORT, resume=True)
     assert load(tmp_path / "out")
 
 
-def test_another_recipe_is_not_gone_on_with(pictures: Path, tmp_path: Path) -> None:
+def test_another_recipe_is_not_gone_on_with(images: Path, tmp_path: Path) -> None:
     """The difference is shown; the run is left as it was."""
-    run(pictures, tmp_path / "out", *SHORT)
+    run(images, tmp_path / "out", *SHORT)
     before = sha256(tmp_path / "out" / "model.safetensors")
     with pytest.raises(RecipeError) as caught:
-        run(pictures, tmp_path / "out", *SHORT, "train.learning_rate=0.5", resume=True)
+        run(images, tmp_path / "out", *SHORT, "train.learning_rate=0.5", resume=True)
     message = str(caught.value)
     assert "\n- train.learning_rate = 0.01\n+ train.learning_rate = 0.5\n" in message
     assert "clip" not in message
     assert sha256(tmp_path / "out" / "model.safetensors") == before
 
 
-def test_another_number_of_threads_warns(pictures: Path, tmp_path: Path) -> None:
+def test_another_number_of_threads_warns(images: Path, tmp_path: Path) -> None:
     """threads = 0 takes what there is; sums in another order are not bitwise the same."""
     all_cores = "train.threads=0"
     with pytest.raises(InterruptedRunError):
-        train(read_recipe(pictures, [all_cores]), tmp_path / "out", resume=False, observer=CtrlC(3))
+        train(
+            read_recipe(images, [all_cores]), out=tmp_path / "out", resume=False, observer=CtrlC(3)
+        )
     torch.set_num_threads(2)
     with pytest.warns(UserWarning, match=r"bitwise.*threads was 1, is 2"):
-        run(pictures, tmp_path / "out", all_cores, resume=True)
+        run(images, tmp_path / "out", all_cores, resume=True)
 
 
-def test_a_finished_run_is_measured_again(pictures: Path, tmp_path: Path) -> None:
+def test_a_finished_run_is_measured_again(images: Path, tmp_path: Path) -> None:
     """Resuming it trains no further and changes nothing."""
-    first = run(pictures, tmp_path / "out", *SHORT)
+    first = run(images, tmp_path / "out", *SHORT)
     before = sha256(tmp_path / "out" / "model.safetensors")
-    again = run(pictures, tmp_path / "out", *SHORT, resume=True)
+    again = run(images, tmp_path / "out", *SHORT, resume=True)
     assert again["all"] == first["all"]
     assert sha256(tmp_path / "out" / "model.safetensors") == before
 
 
-def test_a_damaged_model_of_a_finished_run_is_written_anew(pictures: Path, tmp_path: Path) -> None:
+def test_a_damaged_model_of_a_finished_run_is_written_anew(images: Path, tmp_path: Path) -> None:
     """As the message about it says: --resume."""
-    run(pictures, tmp_path / "out", *SHORT)
+    run(images, tmp_path / "out", *SHORT)
     weights = tmp_path / "out" / "model.safetensors"
     before = weights.read_bytes()
     weights.write_bytes(before[:100])
-    with pytest.raises(FolderError, match=r"--resume"):
+    with pytest.raises(FolderError, match=r"`resume=True`"):
         load(tmp_path / "out")
-    run(pictures, tmp_path / "out", *SHORT, resume=True)
+    run(images, tmp_path / "out", *SHORT, resume=True)
     assert weights.read_bytes() == before
 
 
 def test_a_truncated_checkpoint_loses_only_what_came_after_the_older(
-    pictures: Path, tmp_path: Path
+    images: Path, tmp_path: Path
 ) -> None:
     """Moved away as the message says, the run ends as if nothing had been."""
-    run(pictures, tmp_path / "whole")
+    run(images, tmp_path / "whole")
     cut = tmp_path / "cut"
     with pytest.raises(InterruptedRunError):
-        train(read_recipe(pictures), cut, resume=False, observer=CtrlC(25))
+        train(read_recipe(images), out=cut, resume=False, observer=CtrlC(25))
     older, newest = sorted((cut / "state").iterdir())
     weights = newest / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-9])
     with pytest.raises(FolderError, match=rf"{newest} is damaged.*resume from {older.name}"):
-        run(pictures, cut, resume=True)
+        run(images, cut, resume=True)
     shutil.move(newest, tmp_path / "away")
-    run(pictures, cut, resume=True)
+    run(images, cut, resume=True)
     assert sha256(cut / "model.safetensors") == sha256(tmp_path / "whole" / "model.safetensors")
 
 
@@ -334,17 +338,17 @@ def test_the_vocabulary_is_learned_once(sentences: Path, tmp_path: Path) -> None
     """A resumed run reads its tokenizer: ids must mean the same."""
     out = tmp_path / "out"
     with pytest.raises(InterruptedRunError):
-        train(read_recipe(sentences), out, resume=False, observer=CtrlC(3))
+        train(read_recipe(sentences), out=out, resume=False, observer=CtrlC(3))
     said = Said()
-    train(read_recipe(sentences), out, resume=True, observer=said)
+    train(read_recipe(sentences), out=out, resume=True, observer=said)
     assert not any("vocabulary" in line for line in said.lines)
 
 
-def test_early_stopping_leaves_the_best_in_the_folder(pictures: Path, tmp_path: Path) -> None:
+def test_early_stopping_leaves_the_best_in_the_folder(images: Path, tmp_path: Path) -> None:
     """What is stored is what scored best, not what came last."""
     out = tmp_path / "out"
     line = run(
-        pictures,
+        images,
         out,
         "train.validate_every=5",
         "train.steps=60",

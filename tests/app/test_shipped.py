@@ -7,13 +7,14 @@ import torch
 from safetensors.torch import load_file
 
 from manyheads import load
-from manyheads.app.folder import ModelFolder
-from manyheads.app.paths import find_model, find_recipe, shipped
-from manyheads.app.predict import Classifier, Translator
-from manyheads.app.recipe import read_recipe, write_recipe
-from manyheads.app.tagging import Spacer
-from manyheads.data.digits import read_digits
-from manyheads.data.images import hold_out
+from manyheads.app.predictors.classifier import Classifier
+from manyheads.app.predictors.translator import Translator
+from manyheads.app.predictors.word_spacer import WordSpacer
+from manyheads.app.project.folder import ModelFolder
+from manyheads.app.project.paths import find_model, find_recipe, shipped
+from manyheads.app.project.recipe import read_recipe, write_recipe
+from manyheads.data.images.digits import read_digits
+from manyheads.data.images.image_set import hold_out
 from tests.made import read_jsonl
 
 MODELS = shipped("pretrained")
@@ -125,7 +126,7 @@ def test_digits() -> None:
 def test_spaces() -> None:
     """A documentation sentence, whatever spaces it comes with; what is no Korean stays."""
     space = load("korean-spacing-lstm")
-    assert isinstance(space, Spacer)
+    assert isinstance(space, WordSpacer)
     right = "이 함수는 리스트의 길이를 반환합니다."
     assert space([right, right.replace(" ", ""), " ".join(right)]) == [right] * 3
     assert space("").strip() == ""

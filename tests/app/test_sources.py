@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.recipe import TranslateData
-from manyheads.app.sources import find_corpus, read_corpus
+from manyheads.app.data.sources import find_corpus, read_corpus
+from manyheads.app.data.tables import PairData
 from manyheads.errors import NotFoundError, RecipeError
 
 
-def data(root: Path, **keys: str | int) -> TranslateData:
+def data(root: Path, **keys: str | int) -> PairData:
     named = {"train": "a", "valid": "b", "source": "en", "target": "de"} | keys
-    return TranslateData.model_validate({"root": str(root)} | named)
+    return PairData.model_validate({"root": str(root)} | named)
 
 
 def test_columns_reach_the_reader(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_names_on_the_hub_are_not_paths(tmp_path: Path) -> None:
 
 
 def test_names_that_do_not_fit(tmp_path: Path) -> None:
-    """A pattern names pictures, not sentence pairs; a name in a form that is not there."""
+    """A pattern names images, not sentence pairs; a name in a form that is not there."""
     with pytest.raises(RecipeError, match=r"is a pattern.*\.tsv, \.csv, \.jsonl"):
         read_corpus("a*.tsv", data(tmp_path))
     with pytest.raises(NotFoundError, match=r"a\.jsonl"):

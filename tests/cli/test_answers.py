@@ -8,14 +8,14 @@ import pytest
 from PIL import Image
 
 from manyheads import load
-from manyheads.app.predict import Translator
-from manyheads.data.digits import read_digits
-from manyheads.data.pictures import open_image
+from manyheads.app.predictors.translator import Translator
+from manyheads.data.images.digits import read_digits
 from tests.cli.conftest import Call
 from tests.made import (
     CLASSIFY,
     TRANSLATE,
     half,
+    image_size,
     numbers,
     read_jsonl,
     write_halves,
@@ -118,91 +118,89 @@ def test_translate_beam(call: Call, translator: Path) -> None:
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> list[Path]:
+def images(tmp_path: Path) -> list[Path]:
     paths = [tmp_path / "b.png", tmp_path / "a.png"]
     for label, path in enumerate(paths):
         half(label, 9).save(path)
     return paths
 
 
-def test_classify(call: Call, classifier: Path, pictures: list[Path]) -> None:
-    """A line a picture, in the order given: path, tab, classes with probabilities."""
-    code, out, err = call("classify", "--model", classifier, *pictures)
+def test_classify(call: Call, classifier: Path, images: list[Path]) -> None:
+    """A line an image, in the order given: path, tab, classes with probabilities."""
+    code, out, err = call("classify", "--model", classifier, *images)
     assert (code, err) == (0, "")
     lines = [line.split("\t") for line in out.splitlines()]
-    assert [path for path, _ in lines] == [str(path) for path in pictures]
+    assert [path for path, _ in lines] == [str(path) for path in images]
     for _, classes in lines:
         assert {"left", "right"} <= set(classes.split())
         assert "%" in classes
 
 
-def test_classify_a_folder(call: Call, classifier: Path, pictures: list[Path]) -> None:
-    """All pictures in it, in order of their names."""
-    out = call("classify", "--model", classifier, "--top", "1", pictures[0].parent).out
-    assert [line.split("\t")[0] for line in out.splitlines()] == sorted(map(str, pictures))
+def test_classify_a_folder(call: Call, classifier: Path, images: list[Path]) -> None:
+    """All images in it, in order of their names."""
+    out = call("classify", "--model", classifier, "--top", "1", images[0].parent).out
+    assert [line.split("\t")[0] for line in out.splitlines()] == sorted(map(str, images))
 
 
-def test_classify_json(call: Call, classifier: Path, pictures: list[Path]) -> None:
+def test_classify_json(call: Call, classifier: Path, images: list[Path]) -> None:
     """An object a line."""
-    out = call("classify", "--model", classifier, "--json", *pictures).out
+    out = call("classify", "--model", classifier, "--json", *images).out
     lines = [json.loads(line) for line in out.splitlines()]
-    assert [line["path"] for line in lines] == [str(path) for path in pictures]
+    assert [line["path"] for line in lines] == [str(path) for path in images]
     for line in lines:
         assert sum(guess["probability"] for guess in line["classes"]) == pytest.approx(1)
 
 
-def test_classify_csv(call: Call, classifier: Path, pictures: list[Path]) -> None:
+def test_classify_csv(call: Call, classifier: Path, images: list[Path]) -> None:
     """A header, and the classes from the likeliest on."""
-    out = call("classify", "--model", classifier, "--csv", "--top", "9", *pictures).out
+    out = call("classify", "--model", classifier, "--csv", "--top", "9", *images).out
     header, *rows = csv.reader(out.splitlines())
     assert header == ["path", "label1", "p1", "label2", "p2"]
-    assert [row[0] for row in rows] == [str(path) for path in pictures]
+    assert [row[0] for row in rows] == [str(path) for path in images]
     for row in rows:
         assert float(row[2]) + float(row[4]) == pytest.approx(1, abs=1e-3)
-    assert call("classify", "--csv", "--json", *pictures).code == 2
+    assert call("classify", "--csv", "--json", *images).code == 2
 
 
-def test_classify_paths_from_stdin(call: Call, classifier: Path, pictures: list[Path]) -> None:
+def test_classify_paths_from_stdin(call: Call, classifier: Path, images: list[Path]) -> None:
     """One a line, as `find` prints them."""
-    lines = "".join(f"{path}\n" for path in pictures).encode()
+    lines = "".join(f"{path}\n" for path in images).encode()
     found = call("classify", "--model", classifier, stdin=lines)
-    assert found.out == call("classify", "--model", classifier, *pictures).out
+    assert found.out == call("classify", "--model", classifier, *images).out
 
 
-def test_classify_beside_an_empty_folder(
-    call: Call, classifier: Path, pictures: list[Path]
-) -> None:
-    """The folder is named on stderr, all pictures before and after it are classified."""
-    empty = pictures[0].with_name("empty")
+def test_classify_beside_an_empty_folder(call: Call, classifier: Path, images: list[Path]) -> None:
+    """The folder is named on stderr, all images before and after it are classified."""
+    empty = images[0].with_name("empty")
     empty.mkdir()
-    three = (pictures[0], empty, pictures[1])
+    three = (images[0], empty, images[1])
     found = call("classify", "--model", classifier, *three)
     assert found.code == 1
-    assert [line.split("\t")[0] for line in found.out.splitlines()] == [str(p) for p in pictures]
-    assert f"{empty} has no pictures" in found.err
+    assert [line.split("\t")[0] for line in found.out.splitlines()] == [str(p) for p in images]
+    assert f"{empty} has no images" in found.err
     lines = call("classify", "--model", classifier, "--json", *three).out.splitlines()
     assert "error" in json.loads(lines[1])
 
 
-def test_classify_what_can_be_read(call: Call, classifier: Path, pictures: list[Path]) -> None:
-    """A bad picture between good ones: named on stderr, in JSON also where its answer would be."""
-    bad = pictures[0].with_name("bad.png")
+def test_classify_what_can_be_read(call: Call, classifier: Path, images: list[Path]) -> None:
+    """A bad image between good ones: named on stderr, in JSON also where its answer would be."""
+    bad = images[0].with_name("bad.png")
     bad.write_bytes(b"")
-    three = (pictures[0], bad, pictures[1])
+    three = (images[0], bad, images[1])
     found = call("classify", "--model", classifier, *three)
     assert found.code == 1
-    assert [line.split("\t")[0] for line in found.out.splitlines()] == [str(p) for p in pictures]
-    assert f"{bad} cannot be read as a picture: it is empty" in found.err
+    assert [line.split("\t")[0] for line in found.out.splitlines()] == [str(p) for p in images]
+    assert f"{bad} cannot be read as an image: it is empty" in found.err
     lines = [
         json.loads(line)
         for line in call("classify", "--model", classifier, "--json", *three).out.splitlines()
     ]
     assert [line["path"] for line in lines] == [str(path) for path in three]
     assert "empty" in lines[1]["error"]
-    assert call("classify", "--model", classifier, pictures[0], "none.png").code == 2
+    assert call("classify", "--model", classifier, images[0], "none.png").code == 2
 
 
-def test_evaluate_pictures(call: Call, own_classifier: Path, tmp_path: Path) -> None:
+def test_evaluate_images(call: Call, own_classifier: Path, tmp_path: Path) -> None:
     """Interval, classes, what is taken for what; charts on demand."""
     found = call("evaluate", "--model", own_classifier, "--plots", "charts")
     assert found.code == 0
@@ -285,14 +283,12 @@ def test_look_at_a_sentence(call: Call, translator: Path, tmp_path: Path) -> Non
     assert out.startswith(expected(translator)[1])
     assert "%" in out or any(block in out for block in "░▒▓█")
     assert f"wrote {tmp_path / 'map.png'}" in err
-    assert min(open_image(tmp_path / "map.png").size) > 200
+    assert min(image_size(tmp_path / "map.png")) > 200
 
 
-def test_look_at_a_picture(
-    call: Call, classifier: Path, pictures: list[Path], tmp_path: Path
-) -> None:
+def test_look_at_an_image(call: Call, classifier: Path, images: list[Path], tmp_path: Path) -> None:
     """A page in the current folder, the classes in the terminal."""
-    code, out, err = call("look", classifier, pictures[0])
+    code, out, err = call("look", classifier, images[0])
     assert code == 0
     assert "left" in out
     assert "wrote look.html" in err
@@ -300,9 +296,9 @@ def test_look_at_a_picture(
 
 
 def test_look_json(
-    call: Call, translator: Path, classifier: Path, pictures: list[Path], tmp_path: Path
+    call: Call, translator: Path, classifier: Path, images: list[Path], tmp_path: Path
 ) -> None:
-    """The view as data, and no picture unless asked for."""
+    """The view as data, and no image unless asked for."""
     found = json.loads(call("look", translator, "three four", "--json").out)
     assert errors(found) == []
     assert found["text"] == "three four"
@@ -315,8 +311,8 @@ def test_look_json(
     ):
         assert spans[-1] is None  # the end is no text
         assert "".join(text[b:e] for b, e in filter(None, spans)) == text.replace(" ", "")
-    found = json.loads(call("look", classifier, pictures[0], "--json").out)
-    assert found["path"] == str(pictures[0])
+    found = json.loads(call("look", classifier, images[0], "--json").out)
+    assert found["path"] == str(images[0])
     assert errors(found) == []
     assert not (tmp_path / "look.html").exists()
 
@@ -332,9 +328,9 @@ def test_look_writes_what_the_name_says(call: Call, translator: Path, tmp_path: 
     assert "'look.jpg' does not say what to write: give a name that ends in .html" in err
 
 
-def test_look_shapes(call: Call, translator: Path, classifier: Path, pictures: list[Path]) -> None:
+def test_look_shapes(call: Call, translator: Path, classifier: Path, images: list[Path]) -> None:
     """The walk of shapes through either model, as text or as JSON."""
-    for model, given in ((translator, "three four"), (classifier, pictures[0])):
+    for model, given in ((translator, "three four"), (classifier, images[0])):
         code, out, _ = call("look", model, given, "--shapes")
         assert code == 0
         assert "encoder" in out

@@ -119,25 +119,25 @@ def test_a_test_split_in_training(call: Call, numbers: Path) -> None:
     refused(call("train", numbers, "data.train=dates:test"), 2, "test split", "--final")
 
 
-def test_unreadable_pictures(call: Call, classifier: Path, tmp_path: Path) -> None:
+def test_unreadable_images(call: Call, classifier: Path, tmp_path: Path) -> None:
     """Empty, cut off, of another kind, missing: named, and how many ways there are to be wrong."""
     half(0, 1).save(tmp_path / "half.png")
     whole = (tmp_path / "half.png").read_bytes()
     for name, content in (("empty", b""), ("cut", whole[:50]), ("text", b"hello")):
         path = tmp_path / f"{name}.png"
         path.write_bytes(content)
-        refused(call("classify", "--model", classifier, path), 1, str(path), "picture")
+        refused(call("classify", "--model", classifier, path), 1, str(path), "image")
     refused(call("classify", "--model", classifier, "none.png"), 2, "no file none.png")
     (tmp_path / "nothing").mkdir()
-    refused(call("classify", "--model", classifier, "nothing"), 1, "nothing has no pictures")
+    refused(call("classify", "--model", classifier, "nothing"), 1, "nothing has no images")
 
 
-def test_an_unreadable_picture_in_training(call: Call, halves: Path, tmp_path: Path) -> None:
+def test_an_unreadable_image_in_training(call: Call, halves: Path, tmp_path: Path) -> None:
     """Named with how many there are, before anything is written."""
     path = tmp_path / "halves" / "right" / "007.png"
     path.write_bytes(path.read_bytes()[:30])
     answer = call("train", halves, "--out", "out")
-    refused(answer, 1, f"1 of 40 pictures cannot be read: {path} (not a picture", "data.bad")
+    refused(answer, 1, f"1 of 40 images cannot be read: {path} (not an image", "data.on_error")
     assert not (tmp_path / "out").exists()
 
 
@@ -145,7 +145,7 @@ def test_no_class_folders(call: Call, halves: Path, tmp_path: Path) -> None:
     """What was expected, by example."""
     (tmp_path / "flat").mkdir()
     half(0, 1).save(tmp_path / "flat" / "a.png")
-    refused(call("train", halves, "data.train=flat"), 1, "flat", "one folder a class")
+    refused(call("train", halves, "data.train=flat"), 1, "flat", "one folder of images per class")
 
 
 # --- Models -------------------------------------------------------------------------------------
@@ -168,8 +168,8 @@ def test_unknown_model(call: Call, words: tuple[str, ...]) -> None:
 
 def test_a_model_of_the_other_kind(call: Call, translator: Path, classifier: Path) -> None:
     """Says which verb would be right."""
-    refused(call("translate", "--model", classifier, "x"), 2, "use `manyheads classify`")
-    refused(call("classify", "--model", translator, "x.png"), 2, "use `manyheads translate`")
+    refused(call("translate", "--model", classifier, "x"), 2, "so use `manyheads classify ")
+    refused(call("classify", "--model", translator, "x.png"), 2, "so use `manyheads translate ")
 
 
 def test_a_folder_that_is_no_model(call: Call, tmp_path: Path) -> None:
@@ -233,14 +233,14 @@ def test_a_file_in_the_way(call: Call, halves: Path, tmp_path: Path) -> None:
     refused(call("train", halves, "--out", "file/out"), 1, "file/out")
 
 
-def test_a_picture_that_cannot_be_written(call: Call, translator: Path, tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_written(call: Call, translator: Path, tmp_path: Path) -> None:
     """A folder stands where the file should go: said before anything is computed."""
     (tmp_path / "map.png").mkdir()
     refused(call("look", translator, "nine", "--out", "map.png"), 2, "map.png is a folder")
 
 
 def test_nothing_to_look_at(call: Call, translator: Path, classifier: Path) -> None:
-    """An empty sentence, a picture that is not there."""
+    """An empty sentence, an image that is not there."""
     refused(call("look", translator, "  "), 2, "text is empty")
     refused(call("look", classifier, "none.png"), 2, "no file none.png")
 
@@ -275,10 +275,10 @@ def test_an_option_of_another_kind_of_model(
     Image.new("L", (4, 4)).save(tmp_path / "nine.png")
     answer = call("look", translator, "nine", "--baseline", "blur")
     refused(answer, 2, "reads texts", "takes no baseline")
-    refused(call("look", translator, "nine.png"), 2, "nine.png is a picture", "give a sentence")
-    refused(call("look", translator, "nine.png", "--shapes"), 2, "nine.png is a picture")
-    refused(call("look", classifier, "nine"), 2, "There is no file nine", "looks at pictures")
-    refused(call("look", classifier, "."), 2, ". is a folder: name a picture in it")
+    refused(call("look", translator, "nine.png"), 2, "nine.png is an image", "give a sentence")
+    refused(call("look", translator, "nine.png", "--shapes"), 2, "nine.png is an image")
+    refused(call("look", classifier, "nine"), 2, "There is no file nine", "looks at images")
+    refused(call("look", classifier, "."), 2, ". is a folder: name an image in it")
     refused(call("look", translator, "nine", "--word", ""), 2, "word is empty")
 
 
@@ -287,7 +287,7 @@ def test_files_that_would_not_be_what_they_say(
 ) -> None:
     """Figures are a PNG; beside --shapes nothing is written, so nothing may be asked for."""
     answer = call("look", translator, "nine", "--figures", "figures.html")
-    refused(answer, 2, "'figures.html' does not say", "ends in .png (a picture).")
+    refused(answer, 2, "'figures.html' does not say", "ends in .png (an image).")
     answer = call("look", translator, "nine", "--shapes", "--out", "new/a.json", "--target", "x")
     refused(answer, 2, "leave --out and --target out")
     assert not (tmp_path / "new").exists()

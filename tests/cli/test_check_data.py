@@ -57,7 +57,7 @@ def test_findings_fit_a_terminal(
     assert all(len(line) <= 80 for line in table)
     words = " ".join(" ".join(table).split())
     assert "error 1 5 one side is empty (target) [empty-side]" in words
-    assert "warning 1 10 the pair occurs again [duplicate-pair]" in words
+    assert "warning 1 10 the pair is a duplicate [duplicate-pair]" in words
     assert "Read the original as UTF-8; --fix reverses it." in words
 
 
@@ -106,7 +106,7 @@ def test_a_recipe(call: Call, tmp_path: Path) -> None:
     assert valid["findings"][0]["lines"] == [9]
     assert test["findings"] == []
     assert call("check-data", "date-en-ko", "--source", "en").code == 2
-    assert call("check-data", "digits").code == 0  # pictures have checks of their own
+    assert call("check-data", "digits").code == 0  # images have checks of their own
 
 
 # --- --fix --------------------------------------------------------------------------------------
@@ -164,7 +164,11 @@ def test_fix_writes_nothing_over(call: Call, damaged: Path, tmp_path: Path) -> N
     assert not early.out  # before the corpus was read
     (tmp_path / "b.log.jsonl").write_text("mine")
     refused(call("check-data", damaged, *ENDE, "--fix", "b"), 2, "b.log.jsonl exists")
-    refused(call("check-data", damaged, *ENDE, "--fix", "b.parquet"), 2, ".parquet is not written")
+    refused(
+        call("check-data", damaged, *ENDE, "--fix", "b.parquet"),
+        2,
+        ".parquet files can be read, but not written",
+    )
     refused(call("check-data", damaged, damaged, *ENDE, "--fix", "c"), 2, "one corpus at a time")
     assert {path.name for path in tmp_path.iterdir()} == {"corpora", "b.log.jsonl"}
 
@@ -265,11 +269,11 @@ def test_fetch_lists_and_copies(call: Call, tmp_path: Path) -> None:
     answer = call("fetch", "multi30k", "--from", "from", "--root", "own")
     refused(answer, 1, "is not the multi30k/train.en of the recipes")
     assert "licence: " in answer.out
-    refused(call("fetch", "enko"), 2, "--from FOLDER")
+    refused(call("fetch", "enko"), 2, "name their folder: --from.")
     refused(call("fetch", "multi40k"), 2, "did you mean 'multi30k'")
 
 
-# --- Pictures -----------------------------------------------------------------------------------
+# --- Images -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -283,11 +287,11 @@ def photos(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_folder_of_pictures(call: Call, photos: Path) -> None:
+def test_a_folder_of_images(call: Call, photos: Path) -> None:
     """Names and remedies; exit code 1 for what training would stumble over."""
     code, out, err = call("check-data", photos)
     assert (code, err) == (1, "")
-    assert out.startswith(f"{photos}: 41 pictures, 2 classes, 2 errors, 2 warnings")
+    assert out.startswith(f"{photos}: 41 images, 2 classes, 2 errors, 2 warnings")
     words = " ".join(out.split())
     for part in (
         "[unreadable]",
@@ -299,62 +303,62 @@ def test_a_folder_of_pictures(call: Call, photos: Path) -> None:
         assert part in words
 
 
-def test_pictures_as_json(call: Call, photos: Path) -> None:
-    """The form of text, with pictures for pairs and examples for lines."""
+def test_images_as_json(call: Call, photos: Path) -> None:
+    """The form of text, with images for pairs and examples for lines."""
     code, out, _ = call("check-data", photos, "--test", photos, "--json")
     (found,) = json.loads(out)["corpora"]
-    assert (code, found["pictures"], found["classes"], found["errors"]) == (1, 41, 2, 3)
+    assert (code, found["images"], found["classes"], found["errors"]) == (1, 41, 2, 3)
     kinds = {finding["kind"]: finding for finding in found["findings"]}
     assert kinds["test-overlap"]["count"] == 40
     assert kinds["unreadable"]["examples"][0].startswith(str(photos))
 
 
-def test_a_table_of_pictures(call: Call, photos: Path) -> None:
+def test_a_table_of_images(call: Call, photos: Path) -> None:
     """A table could be text: --images says what it is."""
     rows = [f"{path.parent.name}/{path.name},{path.parent.name}" for path in photos.rglob("*.png")]
     (photos / "list.csv").write_text("\n".join(["file,kind", *rows]) + "\n")
     options = ("--images", "--image", "file", "--label", "kind")
     code, out, _ = call("check-data", photos / "list.csv", *options)
     assert code == 1
-    assert "41 pictures, 2 classes" in out
+    assert "41 images, 2 classes" in out
     assert call("check-data", photos, "--source", "en").code == 2
 
 
-def test_a_recipe_of_pictures(call: Call, photos: Path, tmp_path: Path) -> None:
+def test_a_recipe_of_images(call: Call, photos: Path, tmp_path: Path) -> None:
     """Training against what is held out of it."""
     recipe = write_recipe(tmp_path / "halves.toml", CLASSIFY, tmp_path)
     code, out, _ = call("check-data", recipe, "--json")
     train, valid = json.loads(out)["corpora"]
     assert code == 1
-    assert (train["pictures"], valid["pictures"]) == (33, 8)
+    assert (train["images"], valid["images"]) == (33, 8)
     assert valid["name"] == "8 held out of halves"
 
 
 def test_a_recipe_without_labels(call: Call, photos: Path, tmp_path: Path) -> None:
-    """Pictures are looked at; there are no classes to speak of."""
+    """Images are looked at; there are no classes to speak of."""
     text = CLASSIFY.replace('"classify"', '"reconstruct"')
     recipe = write_recipe(tmp_path / "masked.toml", text, tmp_path)
     code, out, err = call("check-data", recipe)
     assert (code, err) == (1, "")
-    assert out.startswith("halves: 33 pictures, 2 errors, ")
+    assert out.startswith("halves: 33 images, 2 errors, ")
     assert "[unreadable]" in out
     assert "[conflicting-labels]" not in out
 
 
-def test_a_recipe_of_text_is_none_of_pictures(call: Call, tmp_path: Path) -> None:
+def test_a_recipe_of_text_is_none_of_images(call: Call, tmp_path: Path) -> None:
     """Whatever --images says."""
     recipe = write_recipe(tmp_path / "text.toml", TRANSLATE, tmp_path)
-    refused(call("check-data", recipe, "--images"), 2, "does not train on pictures")
+    refused(call("check-data", recipe, "--images"), 2, "does not train on images")
 
 
-def test_an_array_that_is_no_picture(call: Call, photos: Path) -> None:
+def test_an_array_that_is_no_image(call: Call, photos: Path) -> None:
     """A line of numbers, in a folder and by itself."""
     np.save(photos / "left" / "line.npy", np.zeros(24, dtype=np.uint8))
     code, out, err = call("check-data", photos)
     assert (code, err) == (1, "")
     assert "line.npy (its shape is (24,), not (height, width, channel))" in " ".join(out.split())
     alone = call("check-data", photos / "left" / "line.npy")
-    refused(alone, 2, "line.npy' is one picture: name a folder or a table")
+    refused(alone, 2, "line.npy' is one image: name a folder or a table")
 
 
 def test_several_labels_of_which_there_are_none(call: Call, photos: Path) -> None:
@@ -362,7 +366,7 @@ def test_several_labels_of_which_there_are_none(call: Call, photos: Path) -> Non
     rows = [f"{path.parent.name}/{path.name}," for path in photos.rglob("*.png")]
     (photos / "list.csv").write_text("\n".join(["image,label", *rows]) + "\n")
     answer = call("check-data", photos / "list.csv", "--images", "--multi-label")
-    refused(answer, 1, "None of 41 pictures has a label")
+    refused(answer, 1, "None of 41 images has a label")
 
 
 def test_parquet_of_paths(call: Call, photos: Path) -> None:
@@ -374,7 +378,7 @@ def test_parquet_of_paths(call: Call, photos: Path) -> None:
     assert (code, err) == (1, "")
     (found,) = json.loads(out)["corpora"]
     kinds = {finding["kind"]: finding["count"] for finding in found["findings"]}
-    assert (found["pictures"], kinds["unreadable"], kinds["duplicate"]) == (41, 1, 1)
+    assert (found["images"], kinds["unreadable"], kinds["duplicate"]) == (41, 1, 1)
 
 
 def test_advice(call: Call, tmp_path: Path) -> None:
@@ -392,4 +396,4 @@ def test_advice(call: Call, tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("\n".join(["image,label", *rows]) + "\n")
     several = call("advise", "list.csv", "--multi-label")
     assert (several.code, several.err) == (0, "")
-    assert "Several labels a picture" in several.out
+    assert "Several labels an image" in several.out

@@ -48,7 +48,7 @@ def test_a_classifier(call: Call, tmp_path: Path) -> None:
     words = ("convert", "timm", "weights.safetensors", "ours", "--arch", "resnet18")
     code, out, err = call(*words, "--image-size", "24x16")
     assert code == 0
-    assert out.startswith("ours: 5 classes, pictures of 24 x 16, ")
+    assert out.startswith("ours: 5 classes, images of 24 x 16, ")
     assert "preprocessing.json has what is usual for resnet18" in err
     Image.new("RGB", (30, 20), "blue").save(tmp_path / "blue.png")
     code, out, err = call("classify", "--model", "ours", "blue.png")

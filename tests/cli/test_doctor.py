@@ -12,7 +12,7 @@ from tests.made import CLASSIFY, half, write_recipe
 
 @pytest.fixture
 def begun(tmp_path: Path) -> Path:
-    """A run with validation pictures that are also trained on."""
+    """A run with validation images that are also trained on."""
     for number in range(60):
         name = ("left", "right")[number % 2]
         path = tmp_path / "halves" / name / f"{number:03d}.png"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from manyheads import load
-from manyheads.app.predict import Translator
+from manyheads.app.predictors.translator import Translator
 from tests.cli.conftest import Call
 
 TEXT = "- Nine: {x}.\r\n\r\n\tthree four\thttps://a.example/b?c=3\n\n  two"
@@ -95,8 +95,8 @@ def test_notes_count_all_of_stdin(
     call: Call, translator: Path, terms: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not from the beginning again where texts are translated in several steps."""
-    monkeypatch.setattr("manyheads.app.predict.LINES", 2)
-    monkeypatch.setattr("manyheads.app.documents.survive", lambda *_, **__: False)
+    monkeypatch.setattr("manyheads.app.predictors.stream.AT_A_TIME", 2)
+    monkeypatch.setattr("manyheads.app.documents.documents.preserves", lambda *_, **__: False)
     words = ("translate", "--model", translator, "--glossary", terms)
     found = call(*words, stdin=b"two\n" * 5)
     lines = [line for line in found.err.splitlines() if "line " in line]
@@ -140,7 +140,7 @@ def test_long_lines_are_remarked_on(
     call: Call, translator: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Translated as ever, with a warning that tells of --file."""
-    monkeypatch.setattr("manyheads.app.documents.longest_source", lambda _: 8)
+    monkeypatch.setattr("manyheads.app.documents.documents.longest_source", lambda _: 8)
     long = "nine " * 12
     found = call("translate", "--model", translator, "--beam", "1", "three", long)
     assert found.code == 0

@@ -78,11 +78,11 @@ def test_a_model_for_something_else(
     """Says what the model is for."""
     code, out, err = call(verb, "--model", models[task], "eins")
     assert (code, out) == (2, "")
-    assert f"its task is '{task}', so use `manyheads {task}`" in err
+    assert f"its task is '{task}', so use `manyheads {task} " in err
 
 
 def test_look(call: Call, models: dict[str, Path], tmp_path: Path) -> None:
-    """A map in the terminal and a picture; of a recurrent tagger its gates and the shapes."""
+    """A map in the terminal and an image; of a recurrent tagger its gates and the shapes."""
     pytest.importorskip("matplotlib")
     code, out, _ = call("look", models["fill"], "eins <mask>", "--out", tmp_path / "a.png")
     assert code == 0

@@ -1,4 +1,4 @@
-"""manyheads look at a picture with every family of models that attends: PNG, JSON, reasons."""
+"""manyheads look at an image with every family of models that attends: PNG, JSON, reasons."""
 
 import json
 from functools import cache
@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manyheads.data.pictures import open_image
 from tests.cli.conftest import Call
-from tests.made import run, write_halves, write_recipe
+from tests.made import image_size, run, write_halves, write_recipe
 from tests.schema import errors
 
 RECIPE = """
@@ -36,7 +35,7 @@ warmup = 0
 threads = 1
 """
 
-SMALL = "dim = 8\nlayers = 1\nheads = 2\nhidden = 16\n"
+SMALL = "dim = 8\nlayers = 1\nheads = 2\nffn_dim = 16\n"
 STAGES = "dims = [4, 8]\nlayers = [1, 1]\n"
 MODELS = {
     "deit": f'preset = "deit-ti"\npatch = 8\n{SMALL}',
@@ -70,11 +69,11 @@ def folder(kind: str) -> Path:
 
 
 @pytest.fixture
-def picture(tmp_path: Path) -> Path:
-    """A colour picture, twice as wide as the models see it: a quarter is cut off on each side."""
+def image(tmp_path: Path) -> Path:
+    """A colour image, twice as wide as the models see it: a quarter is cut off on each side."""
     values = np.random.default_rng(0).integers(0, 256, (32, 64, 3), dtype=np.uint8)
-    Image.fromarray(values).save(tmp_path / "picture.png")
-    return tmp_path / "picture.png"
+    Image.fromarray(values).save(tmp_path / "image.png")
+    return tmp_path / "image.png"
 
 
 @pytest.mark.parametrize(
@@ -98,15 +97,15 @@ def picture(tmp_path: Path) -> Path:
     ],
 )
 def test_every_family(
-    call: Call, tmp_path: Path, picture: Path, kind: str, sites: list[str], note: str | None
+    call: Call, tmp_path: Path, image: Path, kind: str, sites: list[str], note: str | None
 ) -> None:
     """A PNG; the same numbers as JSON, boxes within what was seen; what one has to know."""
-    code, out, err = call("look", folder(kind), picture, "--out", "look.png")
+    code, out, err = call("look", folder(kind), image, "--out", "look.png")
     assert code == 0, err
     assert "%" in out
-    assert min(open_image(tmp_path / "look.png").size) > 200
+    assert min(image_size(tmp_path / "look.png")) > 200
     assert note is None or note in err
-    view = json.loads(call("look", folder(kind), picture, "--json").out)
+    view = json.loads(call("look", folder(kind), image, "--json").out)
     assert errors(view) == []
     assert [found["site"] for found in view["maps"]] == sites
     assert (view["width"], view["height"]) == (64, 32)
@@ -124,33 +123,31 @@ def test_every_family(
         assert len(found["weights"]) == grid["rows"] * grid["columns"]
 
 
-def test_what_does_not_attend(call: Call, tmp_path: Path, picture: Path) -> None:
+def test_what_does_not_attend(call: Call, tmp_path: Path, image: Path) -> None:
     """A ResNet has no maps, but what speaks for a class can be seen."""
-    code, _, err = call("look", folder("resnet"), picture, "--out", "look.png")
+    code, _, err = call("look", folder("resnet"), image, "--out", "look.png")
     assert code == 0, err
-    assert min(open_image(tmp_path / "look.png").size) > 200
-    view = json.loads(call("look", folder("resnet"), picture, "--json").out)
+    assert min(image_size(tmp_path / "look.png")) > 200
+    view = json.loads(call("look", folder("resnet"), image, "--json").out)
     assert view["maps"] == []
     assert [found["name"] for found in view["overlays"]] == ["grad-cam", "integrated gradients"]
-    assert call("look", folder("resnet"), picture, "--shapes").code == 0
+    assert call("look", folder("resnet"), image, "--shapes").code == 0
 
 
-def test_the_class_and_the_baseline_are_chosen(call: Call, picture: Path) -> None:
+def test_the_class_and_the_baseline_are_chosen(call: Call, image: Path) -> None:
     """The likeliest class is explained unless another is named; mistakes are named."""
     view = json.loads(
-        call(
-            "look", folder("deit"), picture, "--json", "--target", "right", "--baseline", "blur"
-        ).out
+        call("look", folder("deit"), image, "--json", "--target", "right", "--baseline", "blur").out
     )
     explained = view["overlays"][1:]
     assert {found["target"] for found in explained} == {"right"}
     assert "the logit of right" in explained[0]["legend"]
     assert "from its own blur" in explained[-1]["legend"]
-    code, _, err = call("look", folder("deit"), picture, "--target", "rigth")
+    code, _, err = call("look", folder("deit"), image, "--target", "rigth")
     assert (code, "did you mean 'right'?" in err) == (2, True)
-    code, _, err = call("look", folder("deit"), picture, "--baseline", "blak")
+    code, _, err = call("look", folder("deit"), image, "--baseline", "blak")
     assert (code, "did you mean 'black'?" in err) == (2, True)
-    left_out = json.loads(call("look", folder("deit"), picture, "--json", "--no-integrated").out)
+    left_out = json.loads(call("look", folder("deit"), image, "--json", "--no-integrated").out)
     assert "integrated gradients" not in [found["name"] for found in left_out["overlays"]]
 
 
@@ -190,15 +187,15 @@ def test_alignment_of_a_translation(call: Call, translator: Path) -> None:
     }
 
 
-def test_only_translations_have_steps(call: Call, picture: Path) -> None:
-    code, out, err = call("look", "digits", picture, "--steps")
+def test_only_translations_have_steps(call: Call, image: Path) -> None:
+    code, out, err = call("look", "digits", image, "--steps")
     assert (code, out) == (2, "")
     assert "digits does not search for a translation: leave --steps out" in err
 
 
 def test_one_file_cannot_hold_both(call: Call, tmp_path: Path) -> None:
-    picture = tmp_path / "look.png"
-    found = call("look", "date-en-ko", "Nov 20", "--out", picture, "--figures", picture)
+    image = tmp_path / "look.png"
+    found = call("look", "date-en-ko", "Nov 20", "--out", image, "--figures", image)
     assert found.code == 2
     assert "--out and --figures are both" in found.err
-    assert not picture.exists()
+    assert not image.exists()

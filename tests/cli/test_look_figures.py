@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from manyheads.data.pictures import open_image
 from tests.cli.conftest import Call
+from tests.made import image_size
 
 
 def test_figures_reference_and_word(call: Call, translator: Path, tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_figures_reference_and_word(call: Call, translator: Path, tmp_path: Path
     assert "What your translation costs" in out
     assert "-log p" in out
     assert "wrote deep/figures.png" in err
-    assert min(open_image(tmp_path / "deep" / "figures.png").size) > 600
+    assert min(image_size(tmp_path / "deep" / "figures.png")) > 600
     view = json.loads((tmp_path / "look.json").read_text(encoding="utf-8"))
     found = [each["group"] for each in view["figures"]]
     assert found[:4] == ["loss", "word", "word", "word"]

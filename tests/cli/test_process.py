@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.predict import LINES
+from manyheads.app.predictors.stream import AT_A_TIME
 from tests.made import CLASSIFY, write_halves, write_recipe
 
 COMMAND = [sys.executable, "-m", "manyheads"]
@@ -75,9 +75,9 @@ def test_ctrl_c_while_waiting_for_text(translator: Path, environment: dict[str, 
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write("nine\n" * LINES)  # as many as are answered together
+    process.stdin.write("nine\n" * AT_A_TIME)  # as many as are answered together
     process.stdin.flush()
-    answers = [process.stdout.readline() for _ in range(LINES)]
+    answers = [process.stdout.readline() for _ in range(AT_A_TIME)]
     assert set(answers) == {"neun\n"}
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

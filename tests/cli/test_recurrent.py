@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from manyheads.app.predict import Translator, load
-from manyheads.data.pictures import open_image
+from manyheads.app.load import load
+from manyheads.app.predictors.translator import Translator
 from tests.cli.conftest import Call
-from tests.made import TRANSLATE, numbers, run, write_numbers, write_recipe
+from tests.made import TRANSLATE, image_size, numbers, run, write_numbers, write_recipe
 
 HEAD, _, REST = TRANSLATE.partition("[model]")
 _, _, TRAIN = REST.partition("[train]")
@@ -27,7 +27,7 @@ def trained(preset: str) -> Path:
     """A folder with a small recurrent translator: look, don't touch."""
     root = Path(base().name) / preset
     write_numbers(root, train=120)
-    model = f'[model]\npreset = "{preset}"\ndim = 16\nhidden = 32\ndropout = 0.0\n\n'
+    model = f'[model]\npreset = "{preset}"\ndim = 16\nhidden_size = 32\ndropout = 0.0\n\n'
     recipe = write_recipe(root / "recipe.toml", f"{HEAD}{model}[train]{TRAIN}", root)
     run(recipe, root / "model", "train.steps=60", "train.validate_every=60")
     return root / "model"
@@ -61,13 +61,13 @@ def test_look_shows_the_alignment_map_and_the_gates(call: Call, tmp_path: Path) 
 
 
 def test_look_without_attention_draws_the_gates(call: Call, tmp_path: Path) -> None:
-    """T2, T3: one vector has no map, so the picture is that of the gates and of all measures."""
+    """T2, T3: one vector has no map, so the image is that of the gates and of all measures."""
     folder = trained("seq2seq-gru")
     code, out, err = call("look", folder, "three four", "--out", "gates.png")
     assert code == 0, err
     assert "attention from" not in out
     assert "decoder layer 1 forward, gates as each token is read" in out
-    assert min(open_image(tmp_path / "gates.png").size) > 600
+    assert min(image_size(tmp_path / "gates.png")) > 600
     found = json.loads(call("look", folder, "three four", "--json").out)
     assert found["maps"] == []
     gates = [each for each in found["figures"] if each["group"] == "gates"]

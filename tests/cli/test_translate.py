@@ -1,12 +1,14 @@
 """The options of `manyheads translate`: how it searches and draws, and what it tells."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from manyheads.app.predict import Translator, load
-from manyheads.data.tokenizer import Tokenizer
+from manyheads.app.load import load
+from manyheads.app.predictors.translator import Translator
+from manyheads.data.tokenizers.tokenizer import Tokenizer
 from tests.cli.conftest import Call
 
 SHORT = ["nine", "three four"]
@@ -24,7 +26,8 @@ def test_sampling(call: Call, translator: Path) -> None:
     found = call("translate", "--model", translator, *hot, *SHORT)
     assert found.code == 0
     ours = predictor(translator)
-    drawn = ours.translate(SHORT, options=ours.options(sample=True, temperature=3.0), seed=7)
+    hottest = replace(ours.decode, sample=True, temperature=3.0)
+    drawn = ours.translate(SHORT, options=hottest, seed=7)
     assert found.out.splitlines() == [best.text for (best,) in drawn]
     assert call("translate", "--model", translator, *hot, *SHORT) == found
     assert call("translate", "--model", translator, *hot[:2], "--seed", "8", *SHORT) != found
@@ -61,7 +64,7 @@ def test_a_prefix(call: Call, translator: Path) -> None:
 def test_search_options_reach_the_search(call: Call, translator: Path) -> None:
     """As the predictor does with the same options."""
     ours = predictor(translator)
-    options = ours.options(length_penalty=3.0, coverage_penalty=2.0, no_repeat_ngram=1)
+    options = replace(ours.decode, length_penalty=3.0, coverage_penalty=2.0, no_repeat_ngram=1)
     wanted = [best.text for (best,) in ours.translate(SHORT, options=options)]
     words = ("--length-penalty", "3", "--coverage", "2", "--no-repeat-ngram", "1")
     assert call("translate", "--model", translator, *words, *SHORT).out.splitlines() == wanted
@@ -93,14 +96,14 @@ def test_alignment(call: Call, translator: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--diverse", "0.5"], "add --n-best"),
+        (["--diverse", "0.5"], "set --n-best, to 4"),
         (["--align"], "add --json"),
         (["--probabilities"], "add --json"),
-        (["--temperature", "-1"], "temperature = -1.0: input should be greater than 0"),
-        (["--top-p", "1.5"], "top_p = 1.5: input should be less than or equal to 1"),
+        (["--temperature", "-1"], "--temperature = -1.0: input should be greater than 0"),
+        (["--top-p", "1.5"], "--top-p = 1.5: input should be less than or equal to 1"),
         (["--beam", "4", "--top-k", "5"], "leave out --beam"),
-        (["--sample", "--coverage", "0.2"], "parts of a beam search"),
-        (["--beam", "1", "--coverage", "0.2"], "one beam has nothing to rank"),
+        (["--sample", "--coverage", "0.2"], "options of beam search"),
+        (["--beam", "1", "--coverage", "0.2"], "it has no effect on one beam"),
     ],
 )
 def test_contradictions(call: Call, translator: Path, words: list[str], told: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manyheads.data.formats import Pair
+from manyheads.data.text.formats import Pair
 
 CLAUSES = [
     ("the dog sleeps in the garden", "der Hund schläft im Garten"),

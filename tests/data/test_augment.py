@@ -1,4 +1,4 @@
-"""Augmentation: each picture by itself, and a pure function of (seed, epoch, example)."""
+"""Augmentation: each image by itself, and a pure function of (seed, epoch, example)."""
 
 from dataclasses import replace
 from typing import Literal
@@ -8,9 +8,9 @@ import pytest
 import torch
 from pydantic import TypeAdapter, ValidationError
 
-from manyheads.data.augment import Augmentation, Augmenter
-from manyheads.data.policies import KINDS, Draws, space
-from manyheads.data.warp import operations
+from manyheads.data.augment.affine_ops import operation_maps
+from manyheads.data.augment.augment import Augmentation, Augmenter
+from manyheads.data.augment.policies import KINDS, Draws, space
 
 PICTURE = torch.tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]], dtype=torch.uint8)
 
@@ -22,8 +22,8 @@ def augmenter(
     return Augmenter(config, examples, seed=seed, epoch=epoch)
 
 
-def pictures(count: int) -> torch.Tensor:
-    """Pictures of two channels that all differ: (picture, channel, 3, 3)."""
+def some_images(count: int) -> torch.Tensor:
+    """Images of two channels that all differ: (image, channel, 3, 3)."""
     values = torch.arange(count * 18, dtype=torch.int32).remainder(251).add(1)
     return values.view(count, 2, 3, 3).to(torch.uint8)
 
@@ -55,13 +55,13 @@ def test_flip_by_hand() -> None:
 
 
 def test_nothing_asked_nothing_done() -> None:
-    """The default leaves pictures alone."""
-    assert torch.equal(augmenter()(pictures(4), np.arange(4)), pictures(4))
+    """The default leaves images alone."""
+    assert torch.equal(augmenter()(some_images(4), np.arange(4)), some_images(4))
 
 
-def test_a_picture_does_not_depend_on_its_batch() -> None:
+def test_an_image_does_not_depend_on_its_batch() -> None:
     """Alone, in another order, among others: an example gets its own draw."""
-    images = pictures(64)
+    images = some_images(64)
     augment = augmenter(shift=1, flip=True)
     together = augment(images, np.arange(64))
     order = np.random.default_rng(0).permutation(64)
@@ -71,7 +71,7 @@ def test_a_picture_does_not_depend_on_its_batch() -> None:
         assert torch.equal(alone[0], together[example])
 
 
-def test_each_picture_has_its_own_draw() -> None:
+def test_each_image_has_its_own_draw() -> None:
     """Not one draw for a batch: all nine shifts and both sides occur, about equally often."""
     augment = augmenter(shift=1, flip=True, examples=9000)
     _, counts = np.unique(augment.shifts, axis=0, return_counts=True)
@@ -82,15 +82,15 @@ def test_each_picture_has_its_own_draw() -> None:
 
 def test_channels_move_together() -> None:
     """A shift moves colours as one."""
-    images = pictures(64)
+    images = some_images(64)
     images[:, 1] = images[:, 0]
     moved = augmenter(shift=1, flip=True)(images, np.arange(64))
     assert torch.equal(moved[:, 0], moved[:, 1])
 
 
 def test_the_draw_is_a_pure_function_of_seed_and_epoch() -> None:
-    """Resuming needs no state; another epoch or seed sees other pictures."""
-    images, all_of_them = pictures(64), np.arange(64)
+    """Resuming needs no state; another epoch or seed sees other images."""
+    images, all_of_them = some_images(64), np.arange(64)
     first = augmenter(shift=1, flip=True)(images, all_of_them)
     torch.manual_seed(5)  # a stream of its own: nothing else moves it
     assert torch.equal(augmenter(shift=1, flip=True)(images, all_of_them), first)
@@ -111,7 +111,7 @@ def test_shifting_does_not_change_the_flips() -> None:
 
 
 def test_mixing_one_way_less_does_not_change_the_other() -> None:
-    """Pictures that CutMix cuts in any case are cut in the same place, to the same share."""
+    """Images that CutMix cuts in any case are cut in the same place, to the same share."""
     both, cutmix, mixup = (
         Augmenter(config, 200, seed=1, epoch=0).mixing
         for config in (
@@ -129,7 +129,7 @@ def test_mixing_one_way_less_does_not_change_the_other() -> None:
 
 
 def test_mixing_may_end_before_training_does() -> None:
-    """The last epochs see whole pictures; the classes stay shares."""
+    """The last epochs see whole images; the classes stay shares."""
     config = Augmentation(mixup=0.8, mix_epochs=2)
     pixels, targets = torch.rand(4, 3, 2, 2), torch.eye(4)
     for epoch, same in ((0, False), (1, False), (2, True), (9, True)):
@@ -146,13 +146,13 @@ def test_mixing_may_end_before_training_does() -> None:
         ("rand", (64, 128), 150 / 331 * 128, 150 / 331 * 64),  # a share of the side it goes along
     ],
 )
-def test_translations_of_pictures_that_are_not_square(
+def test_translations_of_images_that_are_not_square(
     policy: Literal["rand", "trivial"], size: tuple[int, int], across: float, down: float
 ) -> None:
-    """The strongest one, to the side and downwards, as pixels of a warped picture show it."""
+    """The strongest one, to the side and downwards, as pixels of a warped image show it."""
     for kind, pixels in (("translate_x", across), ("translate_y", down)):
         draws = Draws(np.array([[KINDS.index(kind)]]), np.array([[1.0]]))
-        (moved,) = operations(draws, space(policy, size))
+        (moved,) = operation_maps(draws, space(policy, size))
         expected = (-pixels, 0) if kind == "translate_x" else (0, -pixels)
         assert moved[:2, 2] == pytest.approx(expected)
 
@@ -211,7 +211,7 @@ def test_one_more_kind_leaves_the_others_draws_alone() -> None:
     assert (full.erase.areas == without.erase.areas).all()
 
 
-def test_randaugment_draws_for_each_picture() -> None:
+def test_randaugment_draws_for_each_image() -> None:
     """Not one list of operations for a batch: all fourteen occur in each layer."""
     draws = Augmenter(FULL, 4000, seed=1, epoch=0).draws
     assert draws.kinds.shape == (4000, 2)
@@ -224,7 +224,7 @@ def test_randaugment_draws_for_each_picture() -> None:
 
 
 def test_trivialaugment_draws_one_of_31_strengths() -> None:
-    """One operation a picture, any strength (Müller & Hutter 2021)."""
+    """One operation an image, any strength (Müller & Hutter 2021)."""
     draws = Augmenter(Augmentation(policy="trivial"), 4000, seed=1, epoch=0).draws
     assert draws.kinds.shape == (4000, 1)
     assert len(np.unique(np.abs(draws.levels).round(6))) == 31

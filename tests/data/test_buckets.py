@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.data.buckets import length_buckets, shuffled
+from manyheads.data.batching.buckets import length_buckets, rank_part, shuffled
 from manyheads.streams import generator
 
 PAIRS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=60)
@@ -133,3 +133,33 @@ def test_shuffled_differs_by_epoch() -> None:
         for seed, epoch in [(1, 0), (1, 1), (2, 0)]
     }
     assert len(orders) == 3
+
+
+@given(
+    pairs=PAIRS, max_tokens=st.integers(1, 200), world=st.integers(1, 5), seed=SEEDS, epoch=SEEDS
+)
+@settings(deadline=None)
+def test_ranks_share_every_batch(
+    pairs: list[tuple[int, int]], max_tokens: int, world: int, seed: int, epoch: int
+) -> None:
+    """Whatever their number, together they have each batch of the one plan; nobody gets it twice.
+
+    Each part is in the batch's order, and no larger than another by more than one.
+    """
+    source, target = sides(pairs)
+    plan = length_buckets(source, target, max_tokens, seed=seed, epoch=epoch)
+    parts = [rank_part(plan, rank, world) for rank in range(world)]
+    for batch, *of_ranks in zip(plan, *parts, strict=True):
+        order = batch.tolist()
+        shared = [part.tolist() for part in of_ranks]
+        assert sorted(np.concatenate(of_ranks)) == sorted(order)
+        assert all(part == sorted(part, key=order.index) for part in shared)
+        assert max(map(len, shared)) - min(map(len, shared)) <= 1
+
+
+def test_every_rank_gets_some_of_the_long_ones() -> None:
+    """A batch is sorted by length, so it is dealt out in turns; one rank alone has all of it."""
+    batches = [np.array([4, 2, 7, 1, 9]), np.array([3])]
+    assert [part.tolist() for part in rank_part(batches, 0, 2)] == [[4, 7, 9], [3]]
+    assert [part.tolist() for part in rank_part(batches, 1, 2)] == [[2, 1], []]
+    assert [part.tolist() for part in rank_part(batches, 0, 1)] == [[4, 2, 7, 1, 9], [3]]

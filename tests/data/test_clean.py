@@ -2,13 +2,13 @@
 
 import pytest
 
-from manyheads.data.checks import Checker, HeldOut
-from manyheads.data.clean import Cleaner
-from manyheads.data.damage import KINDS
-from manyheads.data.formats import Pair
-from manyheads.data.lines import Problem
+from manyheads.data.checks.clean import Cleaner
+from manyheads.data.checks.issue_types import ISSUE_TYPES
+from manyheads.data.checks.text_checks import Checker, HeldOut
+from manyheads.data.text.formats import Pair
+from manyheads.data.text.lines import Problem
 from tests.data.damaged import Texts, number, pairs
-from tests.data.test_checks import GOOD, IN_A_PAIR, LINE
+from tests.data.test_text_checks import GOOD, IN_A_PAIR, LINE
 
 
 def cleaned(texts: Texts, checker: Checker | None = None) -> tuple[Texts, Cleaner]:
@@ -34,7 +34,7 @@ def test_nothing_is_done_without_need() -> None:
 def test_each_kind_is_mended_dropped_or_left(kind: str, texts: Texts) -> None:
     """As its entry says; what was mended is without fault, and all other pairs are untouched."""
     kept, cleaner = cleaned(texts)
-    fix = KINDS[kind].fix
+    fix = ISSUE_TYPES[kind].fix
     logged = [(entry.line, entry.action, entry.reason) for entry in cleaner.log]
     if fix == "":
         assert (kept, logged) == (texts, [])

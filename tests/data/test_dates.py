@@ -13,7 +13,7 @@ from babel.dates import format_date, format_datetime, format_interval, format_sk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.data.dates import (
+from manyheads.data.synthetic.dates import (
     PHRASINGS,
     SPLITS,
     DateExample,
@@ -439,7 +439,7 @@ def test_what_a_phrasing_cannot_say(name: str, start: date, end: date | None) ->
 def test_importing_is_free_and_a_missing_babel_is_explained() -> None:
     program = """
 import sys
-import manyheads.data.dates as dates
+import manyheads.data.synthetic.dates as dates
 assert "babel" not in sys.modules and "numpy" not in sys.modules
 sys.modules["babel"] = None
 try:

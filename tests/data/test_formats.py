@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data.formats import Pair, corpus_files, read_pairs
-from manyheads.data.lines import Problem, content_hash
+from manyheads.data.text.formats import Pair, corpus_files, read_pairs
+from manyheads.data.text.lines import Problem, content_hash
 from manyheads.errors import DataError, MissingExtraError, NotFoundError, UsageError
 
 PAIRS = [('He said: "go", and went.', "Er sagte: „geh“ und ging."), ("null", "1e5"), ("나", "ich")]
@@ -254,7 +254,7 @@ EINS = b'{"en": "one", "de": "eins"}\n'
         ("a.jsonl", EINS + b'{"en": 2, "de": "b"}\n', "missing-column", 2, "'en'"),
         ("a.jsonl", b'["one", "eins"]\n', "missing-column", 1, "found: list"),
         ("a.jsonl", b'{"en": "one", "de": null}\n', "missing-column", 1, "no text under 'de'"),
-        ("a.jsonl", b'{"en": "one", "de": "\\ud83d"}\n', "invalid-utf8", 1, "half of a character"),
+        ("a.jsonl", b'{"en": "one", "de": "\\ud83d"}\n', "invalid-utf8", 1, "a lone surrogate"),
         ("a.jsonl", b"[" * 100_000 + b"\n", "invalid-record", 1, "not valid JSON"),
         ("a.parquet", ONE, "missing-column", 1, "there are en, fr"),
         ("a.parquet", NONE, "empty-side", 1, "target is empty"),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.data.glossary import Entry, Glossary, with_terms
-from manyheads.data.placeholders import find
+from manyheads.data.documents.glossary import Entry, Glossary, with_terms
+from manyheads.data.documents.placeholders import find
 from manyheads.errors import DataError
 
 

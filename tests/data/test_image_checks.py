@@ -1,4 +1,4 @@
-"""Damage in labelled pictures: each kind is made, and found where it is."""
+"""Damage in labelled images: each kind is made, and found where it is."""
 
 from pathlib import Path
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manyheads.data.fingerprints import digest, perceptual, similar
-from manyheads.data.image_checks import KINDS, PictureFinding, findings, look
-from manyheads.data.images import ImageSet, Preprocessing, read_folder, read_unlabelled
+from manyheads.data.checks.image_checks import ISSUE_TYPES, ImageFinding, findings, look
+from manyheads.data.checks.image_fingerprints import digest, perceptual, similar
+from manyheads.data.checks.issue_types import SEVERITIES
+from manyheads.data.images.image_set import ImageSet, Preprocessing, read_folder, read_unlabelled
 
 MODEL = Preprocessing(height=32, width=32)
 
@@ -22,12 +23,12 @@ def photo(seed: int, *, size: tuple[int, int] = (48, 40)) -> Image.Image:
     return Image.fromarray(np.clip(noisy, 0, 255).astype(np.uint8))
 
 
-def write(root: Path, **pictures: Image.Image) -> None:
-    """Write pictures by name: cat__1 is 1.png in the folder cat."""
-    for name, picture in pictures.items():
+def write(root: Path, **images: Image.Image) -> None:
+    """Write images by name: cat__1 is 1.png in the folder cat."""
+    for name, image in images.items():
         folder, _, stem = name.partition("__")
         (root / folder).mkdir(parents=True, exist_ok=True)
-        picture.save(root / folder / f"{stem}.png", save_all=False)
+        image.save(root / folder / f"{stem}.png", save_all=False)
 
 
 def fine(root: Path, count: int = 12, first: int = 0) -> None:
@@ -36,20 +37,20 @@ def fine(root: Path, count: int = 12, first: int = 0) -> None:
         write(root, **{f"dog__{number}": photo(first + 2 * number + 1)})
 
 
-def found(images: ImageSet, **held_out: ImageSet) -> dict[str, PictureFinding]:
+def found(images: ImageSet, **held_out: ImageSet) -> dict[str, ImageFinding]:
     others = {split: look(each) for split, each in held_out.items()}
     return {each.kind: each for each in findings(look(images, MODEL), others)}
 
 
 def test_nothing_to_complain_of(tmp_path: Path) -> None:
-    """Different pictures of two classes: not one finding."""
+    """Different images of two classes: not one finding."""
     fine(tmp_path / "train")
     fine(tmp_path / "test", 4, first=1000)
     assert found(read_folder(tmp_path / "train"), test=read_folder(tmp_path / "test")) == {}
 
 
 def test_unreadable_files_are_named_with_the_reason(tmp_path: Path) -> None:
-    """Empty, cut off, no picture; the others are still compared."""
+    """Empty, cut off, no image; the others are still compared."""
     fine(tmp_path)
     names = [tmp_path / "cat" / f"{number}.png" for number in range(3)]
     names[0].write_bytes(b"")
@@ -58,7 +59,7 @@ def test_unreadable_files_are_named_with_the_reason(tmp_path: Path) -> None:
     finding = found(read_folder(tmp_path))["unreadable"]
     assert (finding.severity, finding.count) == ("error", 3)
     assert finding.examples[0] == f"{names[0]} (it is empty (0 bytes))"
-    assert finding.examples[2] == f"{names[2]} (not a picture, or a damaged one)"
+    assert finding.examples[2] == f"{names[2]} (not an image, or damaged)"
 
 
 def test_duplicates(tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ def test_overlaps(tmp_path: Path) -> None:
     assert result["unknown-class"].examples == ("fox (test)",)
 
 
-def test_odd_pictures(tmp_path: Path) -> None:
+def test_odd_images(tmp_path: Path) -> None:
     """One pixel, thin, of one colour, moving, small for the model."""
     fine(tmp_path)
     write(
@@ -118,13 +119,13 @@ def test_what_the_model_cannot_read(tmp_path: Path) -> None:
 
 
 def test_without_labels(tmp_path: Path) -> None:
-    """Copies and odd pictures are found; of classes nothing is said."""
+    """Copies and odd images are found; of classes nothing is said."""
     fine(tmp_path)
     photo(0).save(tmp_path / "dog" / "copy.bmp")
     assert set(found(read_unlabelled(tmp_path))) == {"duplicate"}
 
 
-def test_a_class_without_pictures(tmp_path: Path) -> None:
+def test_a_class_without_images(tmp_path: Path) -> None:
     """Is the rarest of all."""
     fine(tmp_path)
     (tmp_path / "fox").mkdir()
@@ -132,13 +133,13 @@ def test_a_class_without_pictures(tmp_path: Path) -> None:
 
 
 def labelled(**counts: int) -> ImageSet:
-    """As many different pictures of each class."""
+    """As many different images of each class."""
     classes = sorted(counts)
     labels = np.repeat(np.arange(len(classes)), [counts[name] for name in classes])
     return ImageSet(
         labels=labels,
         classes=classes,
-        names=[f"picture {index}" for index in range(len(labels))],
+        names=[f"image {index}" for index in range(len(labels))],
         read=photo,
     )
 
@@ -159,7 +160,7 @@ def test_classes(tmp_path: Path) -> None:
 
 
 def test_several_labels() -> None:
-    """Counts go by class; a picture without any is worth a note."""
+    """Counts go by class; an image without any is worth a note."""
     images = labelled(a=12, b=12)
     several = ImageSet(
         labels=np.eye(3, dtype=np.float32)[[0] * 12 + [1] * 11 + [2]][:, :2],
@@ -169,13 +170,15 @@ def test_several_labels() -> None:
     )
     result = found(several)
     assert set(result) == {"no-label"}
-    assert result["no-label"].examples == ("picture 23",)
+    assert result["no-label"].examples == ("image 23",)
 
 
 def test_every_kind_has_a_remedy() -> None:
     """A finding without one would only be a complaint."""
-    for kind in KINDS.values():
+    for kind in ISSUE_TYPES.values():
         assert kind.remedy.endswith(".")
+        assert kind.severity in SEVERITIES
+        assert "{" not in kind.what
 
 
 # --- Fingerprints -------------------------------------------------------------------------------

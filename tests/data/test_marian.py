@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data.marian import MarianTokenizer, read_marian
+from manyheads.data.tokenizers.marian import MarianTokenizer, read_marian
 from manyheads.errors import FolderError, UsageError
 from tests.opus import CODES, ENGLISH, write_tokenizers
 
@@ -130,10 +130,14 @@ def test_vocabularies_of_their_own(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("source.spm", None, r"source\.spm cannot be read .*source\.spm, target\.spm and vocab"),
-        ("target.spm", b"not a model", "11 bytes of a .spm file are not a sentencepiece model"),
+        (
+            "target.spm",
+            b"not a model",
+            r"\.spm file \(11 bytes\) is not a valid sentencepiece model",
+        ),
         ("vocab.json", b"{", r"vocab\.json is not JSON"),
-        ("vocab.json", b"[]", r"vocab\.json is not a table"),
-        ("vocab.json", b'{"</s>": "0"}', "not a table of pieces and their numbers"),
+        ("vocab.json", b"[]", r"vocab\.json is not a JSON object"),
+        ("vocab.json", b'{"</s>": "0"}', "does not map pieces to ids"),
         ("vocab.json", b'{"</s>": 0}', "no <unk> and no <pad>"),
     ],
 )

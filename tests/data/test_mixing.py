@@ -1,10 +1,10 @@
-"""mixup, CutMix and erasing: what a picture and its classes become."""
+"""mixup, CutMix and erasing: what an image and its classes become."""
 
 import numpy as np
 import pytest
 import torch
 
-from manyheads.data.mixing import Erasing, Mixing
+from manyheads.data.augment.mixing import Erasing, Mixing
 from manyheads.streams import generator
 
 ONE_HOT = torch.eye(4)
@@ -19,12 +19,12 @@ def stream(kind: str) -> np.random.Generator:
 
 
 def plain(count: int = 4) -> torch.Tensor:
-    """Pictures of one value each: 10, 20, 30, ..."""
+    """Images of one value each: 10, 20, 30, ..."""
     return (10.0 * torch.arange(1, count + 1)).view(-1, 1, 1, 1).expand(-1, 2, 8, 10)
 
 
 def test_mixup_by_hand() -> None:
-    """A quarter of the next picture; the last one's next is the first."""
+    """A quarter of the next image; the last one's next is the first."""
     mixing = Mixing(stream, 4, mixup=0.8, cutmix=0, mix=1)
     mixing.own[:] = [1.0, 0.75, 0.5, 0.25]
     pixels, targets = mixing(plain(), ONE_HOT, np.arange(4))
@@ -34,7 +34,7 @@ def test_mixup_by_hand() -> None:
 
 
 def test_cutmix_by_hand() -> None:
-    """A box of the next picture, and classes by the pixels that it really covers."""
+    """A box of the next image, and classes by the pixels that it really covers."""
     mixing = Mixing(stream, 4, mixup=0, cutmix=1, mix=1)
     mixing.own[:] = 1 - 0.25
     mixing.places[:] = [0.0, 0.0]
@@ -49,7 +49,7 @@ def test_cutmix_by_hand() -> None:
 
 
 def test_shares_are_shares_and_pixels_say_the_same() -> None:
-    """The mean of a plain picture is its classes' mean: for mixup and CutMix alike."""
+    """The mean of a plain image is its classes' mean: for mixup and CutMix alike."""
     mixing = Mixing(stream, 64, mixup=0.8, cutmix=1.0, mix=0.8)
     pixels, targets = mixing(plain(64), torch.eye(64), np.arange(64))
     assert torch.allclose(targets.sum(1), torch.ones(64))
@@ -70,7 +70,7 @@ def test_one_of_them_alone(mixup: float, cutmix: float, cut: float) -> None:
 
 
 def test_erasing() -> None:
-    """A box of noise in some pictures, each by itself; the others stay as they are."""
+    """A box of noise in some images, each by itself; the others stay as they are."""
     erasing = Erasing(random(), 400, 0.25)
     images = torch.full((400, 3, 20, 30), -1.0)
     found = erasing(images, np.arange(400))

@@ -1,4 +1,4 @@
-"""What must survive a translation is found, and missed if it did not."""
+"""Items that a translation must preserve are found, and a missing one is noticed."""
 
 import re
 import time
@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data.placeholders import (
+from manyheads.data.documents.placeholders import (
     KINDS,
     as_word,
     cut,
     find,
     has_words,
+    preserves,
     put_together,
     same_number,
-    survive,
 )
 
 
@@ -67,7 +67,7 @@ def test_find(text: str, expected: str) -> None:
 
 
 def test_numbers_are_put_back_with_what_belongs_to_them() -> None:
-    """The number must survive, the ordinal goes back as a whole."""
+    """The number must be preserved, the ordinal goes back as a whole."""
     found = [(item.text, item.whole) for item in find("On the 20th, MP3s at $5 or 5% and 26°C.")]
     assert found == [("20", "20th"), ("3", "MP3s"), ("5", "$5"), ("5", "5%"), ("26", "26°C")]
 
@@ -88,10 +88,10 @@ def test_numbers_are_put_back_with_what_belongs_to_them() -> None:
         ("", False),
     ],
 )
-def test_survive(translation: str, expected: bool) -> None:
+def test_preserves(translation: str, expected: bool) -> None:
     """Each as often as in the source; only numbers may be more."""
     text = "{a} has <b>2</b> dogs on http://x.y"
-    assert survive(text, find(text), translation) is expected
+    assert preserves(text, find(text), translation) is expected
 
 
 @pytest.mark.parametrize(
@@ -121,21 +121,21 @@ def test_numbers_in_two_languages(
     source, target = languages.split()
     assert same_number(number, translated, source, target) is expected
     text, translation = f"It is {number} now", f"Es ist {translated} jetzt"
-    assert survive(text, find(text), translation, source=source, target=target) is expected
+    assert preserves(text, find(text), translation, source=source, target=target) is expected
 
 
 def test_each_number_counts_once() -> None:
     """One 3,5 cannot stand for both of two numbers."""
     text = "3.5 and 3.5"
-    assert survive(text, find(text), "3,5 und 3.5", source="en", target="de")
-    assert not survive(text, find(text), "3,5 und mehr", source="en", target="de")
+    assert preserves(text, find(text), "3,5 und 3.5", source="en", target="de")
+    assert not preserves(text, find(text), "3,5 und mehr", source="en", target="de")
 
 
 def test_kinds_that_need_not_survive() -> None:
     """Dates are translated by losing digits."""
     others = [kind for kind in KINDS if kind != "number"]
     assert find("on 11/20/26", others) == []
-    assert survive("on 11/20/26", [], "2026년", kinds=others)
+    assert preserves("on 11/20/26", [], "2026년", kinds=others)
 
 
 def test_words() -> None:
@@ -158,7 +158,7 @@ def test_cut_and_put_together(text: str, more: list[str]) -> None:
     items = find(text)
     together = put_together(cut(text, items))
     assert re.sub(r"\s", "", together) == re.sub(r"\s", "", text)
-    assert survive(text, items, text)
+    assert preserves(text, items, text)
     assert [item.begin for item in items] == sorted(item.begin for item in items)
     assert all(a.end <= b.begin for a, b in pairwise(items))
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data.placeholders import KINDS, find
-from manyheads.data.segments import join, split_document, split_line, split_long
+from manyheads.data.documents.placeholders import KINDS, find
+from manyheads.data.documents.segments import join, split_document, split_line, split_long
 from tests.pages import page
 
 

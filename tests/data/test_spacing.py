@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data.characters import PAD, UNKNOWN, Characters
-from manyheads.data.spacing import with_spaces, without_spaces
+from manyheads.data.tokenizers.characters import PAD, UNKNOWN, Characters
+from manyheads.data.tokenizers.spacing import with_spaces, without_spaces
 
 
 def test_by_hand() -> None:

@@ -5,9 +5,9 @@ from importlib.resources import files
 
 import pytest
 
-from manyheads.app.recipe import TranslateData
-from manyheads.app.sources import read_corpus
-from manyheads.data.splits import Split, refuse_test, registered
+from manyheads.app.data.sources import read_corpus
+from manyheads.app.data.tables import PairData
+from manyheads.data.splits import Split, find_registered_splits, reject_test_split
 from manyheads.errors import UsageError
 
 REGISTER = json.loads(files("manyheads.data").joinpath("splits.json").read_text(encoding="utf-8"))
@@ -34,14 +34,14 @@ def test_every_test_split_is_marked() -> None:
 
 def test_content_is_looked_up_by_its_hash() -> None:
     """Unknown content is nobody's split."""
-    assert registered([TEST["sha256"], "0" * 64]) == [Split(TEST["name"], test=True)]
-    assert registered(["0" * 64]) == []
+    assert find_registered_splits([TEST["sha256"], "0" * 64]) == [Split(TEST["name"], test=True)]
+    assert find_registered_splits(["0" * 64]) == []
 
 
 def test_a_test_split_is_refused_in_training() -> None:
     """Names the split and how it may be used."""
     with pytest.raises(UsageError) as caught:
-        refuse_test([TRAIN["sha256"], TEST["sha256"]], "data/copy-of-it.tsv")
+        reject_test_split([TRAIN["sha256"], TEST["sha256"]], "data/copy-of-it.tsv")
     assert f"data/copy-of-it.tsv is the test split {TEST['name']}" in str(caught.value)
     assert "--final" in str(caught.value)
     assert caught.value.exit_code == 2
@@ -49,12 +49,12 @@ def test_a_test_split_is_refused_in_training() -> None:
 
 def test_other_content_may_be_trained_on() -> None:
     """Registered training data, and files that nobody registered."""
-    refuse_test([TRAIN["sha256"], "0" * 64], "data/train.tsv")
+    reject_test_split([TRAIN["sha256"], "0" * 64], "data/train.tsv")
 
 
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
 def test_generated_dates_are_the_registered_ones(split: str) -> None:
     """Another CLDR, seed, size or phrasing would make other splits of the same name."""
-    data = TranslateData(train="dates:train", valid="dates:valid", source="en", target="ko")
-    (found,) = registered(read_corpus(f"dates:{split}", data).hashes)
+    data = PairData(train="dates:train", valid="dates:valid", source="en", target="ko")
+    (found,) = find_registered_splits(read_corpus(f"dates:{split}", data).hashes)
     assert (found.name, found.test) == (f"dates:{split}", split == "test")

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manyheads.data import token_store
-from manyheads.data.token_store import TokenStore, encode_in_memory, encode_on_disk
-from manyheads.data.tokenizer import Tokenizer, TokenizerConfig, Tokenizers
+from manyheads.data.tokenizers import token_store
+from manyheads.data.tokenizers.token_store import TokenStore, encode_in_memory, encode_on_disk
+from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, Tokenizers
 from tests.made import numbers
 
 PAIRS = [("one two", "zwei eins"), ("three 🙂", "drei 🙂"), ("four", "vier")]

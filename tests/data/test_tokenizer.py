@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.data.tokenizer import END, PAD, START, UNKNOWN, Tokenizer, TokenizerConfig
+from manyheads.data.tokenizers.tokenizer import END, PAD, START, UNKNOWN, Tokenizer, TokenizerConfig
 from manyheads.errors import DataError, FolderError
 
 LINES = [

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.data.formats import Pair, read_pairs
-from manyheads.data.write import outputs, writing
+from manyheads.data.text.formats import Pair, read_pairs
+from manyheads.data.text.write import outputs, writing
 from manyheads.errors import DataError, UsageError
 
 PAIRS = [Pair(1, 'say "one", please', "eins\u2028zwei"), Pair(2, " null ", "한국어")]
@@ -49,5 +49,5 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     ):
         pass
     assert (tmp_path / "a.de").read_text() == "mine"
-    with pytest.raises(UsageError, match=r"\.tmx is not written"):
+    with pytest.raises(UsageError, match=r"\.tmx files can be read, but not written"):
         outputs(tmp_path / "a.tmx", "en", "de")

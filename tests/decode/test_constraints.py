@@ -12,16 +12,16 @@ from torch import Tensor
 
 from manyheads.decode.beam import beam_search
 from manyheads.decode.constraints import (
-    Banned,
     ForcedEnd,
     ForcedPrefix,
     MinLength,
     NoRepeatNgram,
     Renormalise,
     Rule,
+    SuppressTokens,
 )
 from manyheads.decode.greedy import greedy_search
-from manyheads.decode.sample import sample
+from manyheads.decode.sampling import sample
 from manyheads.decode.step import Hypothesis
 from tests.decode.tree import END, START, Prefix, Tree, changed, from_table, random_tree
 
@@ -54,14 +54,14 @@ def allowed(rule: Rule, prefix: list[int], sentence: int = 0) -> set[int]:
 
 def test_banned() -> None:
     """At any place, in any beam."""
-    assert allowed(Banned([A, START]), []) == {END, B, C}
-    assert Banned([B])(even(2, 3), nothing(2, 3), [0, 1])[..., B].eq(-INF).all()
+    assert allowed(SuppressTokens([A, START]), []) == {END, B, C}
+    assert SuppressTokens([B])(even(2, 3), nothing(2, 3), [0, 1])[..., B].eq(-INF).all()
 
 
 def test_renormalise() -> None:
     """After a third of the probability was banned, 1/3 and 1/3 become 1/2 and 1/2."""
     thirds = torch.tensor([[[1 / 3, 1 / 3, 1 / 3]]]).log()
-    scores = Renormalise()(Banned([0])(thirds, nothing(), [0]), nothing(), [0])
+    scores = Renormalise()(SuppressTokens([0])(thirds, nothing(), [0]), nothing(), [0])
     torch.testing.assert_close(scores.exp(), torch.tensor([[[0.0, 0.5, 0.5]]]))
 
 
@@ -111,7 +111,7 @@ def test_forced_prefix() -> None:
 
 def test_a_forced_prefix_goes_before_other_rules() -> None:
     """What is asked for is said, banned or repeated; its probability is the model's own."""
-    rule = ForcedPrefix([[A, A]], [Banned([A]), NoRepeatNgram(1)])
+    rule = ForcedPrefix([[A, A]], [SuppressTokens([A]), NoRepeatNgram(1)])
     assert allowed(rule, [A]) == {A}
     assert allowed(rule, [A, A]) == set(range(5)) - {A}
     scores = rule(torch.full((1, 1, 5), -1.25), nothing(), [0])
@@ -168,7 +168,7 @@ def begins_with(given: list[int]) -> Change:
 
 
 EQUAL: list[tuple[Rule, Change]] = [
-    (Banned([START, A]), lambda prefix, scores: without({START, A}, scores)),
+    (SuppressTokens([START, A]), lambda prefix, scores: without({START, A}, scores)),
     (
         MinLength(2, end=END),
         lambda prefix, scores: without({END} if len(prefix) < 2 else set(), scores),
@@ -235,7 +235,10 @@ def test_rules_apply_in_order() -> None:
     """Normalised before banning, half of the probability is gone; after, none is."""
     halves = from_table({(): {A: 0.5, END: 0.5}}, vocabulary=3)
     totals = []
-    orders: list[list[Rule]] = [[Renormalise(), Banned([A])], [Banned([A]), Renormalise()]]
+    orders: list[list[Rule]] = [
+        [Renormalise(), SuppressTokens([A])],
+        [SuppressTokens([A]), Renormalise()],
+    ]
     for rules in orders:
         (found,) = greedy_search(
             Tree(halves), torch.tensor([[0]]), [2], start=START, end=END, rules=rules
@@ -248,7 +251,9 @@ def test_rules_apply_in_order() -> None:
 def test_where_every_token_is_banned_the_output_ends(size: int, said: list[int]) -> None:
     """In every search, behind a forced prefix: no word is made up, and nothing is nan."""
     rules: list[Rule] = [
-        ForcedPrefix([[A, B, A]], [NoRepeatNgram(size), Banned([START, C, END]), Renormalise()])
+        ForcedPrefix(
+            [[A, B, A]], [NoRepeatNgram(size), SuppressTokens([START, C, END]), Renormalise()]
+        )
     ]
     tree, source = Tree(lambda source, prefix: [math.log(0.2)] * 5), torch.zeros(1, 1).long()
     given: dict[str, Any] = {"start": START, "end": END, "rules": rules}

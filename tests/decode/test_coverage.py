@@ -1,4 +1,4 @@
-"""The coverage penalty: by hand, against brute force, and read from a recorder."""
+"""The coverage penalty: by hand, against brute force, and of the attention that models return."""
 
 import math
 from dataclasses import replace
@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from manyheads.decode.beam import beam_search
-from manyheads.decode.coverage import Coverage, read_from_source
+from manyheads.decode.coverage import Coverage
 from manyheads.decode.step import Hypothesis
 from manyheads.errors import UsageError
-from manyheads.nn.alignment import ScoreRecord
-from manyheads.nn.trace import Site, Trace, active, record
+from manyheads.lens.measures.alignment_head import fallback, layers, read
+from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from manyheads.models.transformer import Transformer
+from manyheads.nn.recording.attention_record import AttentionRecord
+from manyheads.nn.recording.trace import active, record
 from tests import reverser
 from tests.decode.tree import (
     END,
@@ -28,6 +31,7 @@ from tests.decode.tree import (
     exhaustive,
     random_tree,
 )
+from tests.small import SEQ2SEQS, TRANSFORMERS, inputs, randomise
 
 A, B = 2, 3
 SOURCE = 3  # tokens of every source in a tree; the second sentence has one less
@@ -36,19 +40,17 @@ thorough = settings(deadline=None, derandomize=True, max_examples=30)
 
 
 class ReadingTree(Tree):
-    """A tree that looks at its source, and shows it to a recorder."""
+    """A tree that attends to its source, and returns the weights when asked."""
 
-    def step(self, tokens: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
-        log_probabilities, state = super().step(tokens, state)
-        trace = active()
-        if trace is not None:
-            rows = [
-                [attention(source, prefix[1:]) for prefix in prefixes]
-                for source, prefixes in zip(state.sources, state.fed, strict=True)
-            ]
-            site = Site("decoder", 0, "cross")
-            trace.records.append(ScoreRecord(site, torch.tensor(rows)[:, None].log(), None))
-        return log_probabilities, state
+    def step_with_attention(
+        self, tokens: Tensor, state: Prefixes
+    ) -> tuple[Tensor, Prefixes, Tensor]:
+        log_probabilities, state = self.step(tokens, state)
+        rows = [
+            [attention(source, prefix[1:]) for prefix in prefixes]
+            for source, prefixes in zip(state.sources, state.fed, strict=True)
+        ]
+        return log_probabilities, state, torch.tensor(rows)
 
 
 def attention(source: int, prefix: Prefix) -> list[float]:
@@ -98,7 +100,7 @@ def test_the_bonus_by_hand() -> None:
     """Read .5, .25 and 2 of three tokens: log .5 + log .25 + log 1 = -2.079; times .2."""
     read = torch.tensor([[[0.5, 0.25, 2.0, 0.0], [1.0, 1.0, 1.0, 0.0]]])
     real = torch.tensor([[True, True, True, False]])  # the fourth is padding
-    model = Coverage(Tree(random_tree(0, 3)), real, 0.2)
+    model = Coverage(ReadingTree(random_tree(0, 3)), real, 0.2)
     state = model.start(torch.tensor([[0, 0, 0, 0]]), 2, 3)
     bonus = model.bonus(replace(state, read=read))
     torch.testing.assert_close(bonus, torch.tensor([[0.2 * math.log(0.125), 0.0]]))
@@ -145,39 +147,74 @@ def test_a_beams_reading_goes_with_it(seed: int, limits: list[int], beams: int) 
             assert each.score == pytest.approx(score, abs=1e-4)
 
 
-def test_the_layer_before_the_last() -> None:
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_the_layer_before_the_last(layers: int) -> None:
     """Of several layers the last but one, of one layer that one; heads are averaged."""
-
-    def trace(layers: int) -> Trace:
-        heads = torch.tensor([[1.0, 0.0], [0.5, 0.5]]).log()[None, :, None]
-        return Trace(
-            [
-                ScoreRecord(Site("decoder", n, kind), heads.roll(n, dims=-1), None)
-                for n in range(layers)
-                for kind in ("self", "cross")
+    config = replace(TRANSFORMERS["transformer-base"], decoder_layers=layers)
+    model = randomise(Transformer(config)).eval()
+    source, target = inputs(config)
+    with torch.inference_mode():
+        state = model.start(source, 1, 4)
+        for token in target.T:
+            with record() as trace:
+                plain, _ = model.step(token[:, None], state)
+            log_probabilities, state, weights = model.step_with_attention(token[:, None], state)
+            assert torch.equal(log_probabilities, plain)
+            maps = [
+                each.weights().mean(dim=1)
+                for each in trace
+                if isinstance(each, AttentionRecord) and each.layer_id.kind == "cross"
             ]
-        )
-
-    first, second = torch.tensor([[[0.75, 0.25]]]), torch.tensor([[[0.25, 0.75]]])
-    torch.testing.assert_close(read_from_source(trace(1)), first)
-    torch.testing.assert_close(read_from_source(trace(2)), first)
-    torch.testing.assert_close(read_from_source(trace(3)), second)
+            assert len(maps) == layers
+            assert torch.equal(weights, maps[max(layers - 2, 0)])
 
 
-def test_a_decoder_that_reads_token_by_token() -> None:
-    """Its records are put together, one query each."""
-    scores = torch.randn(2, 1, 5, 3)
-    records = [ScoreRecord(Site("decoder", 0, "cross"), each, None) for each in scores.split(1, 2)]
-    torch.testing.assert_close(read_from_source(Trace(list(records))), scores[:, 0].softmax(-1))
+@pytest.mark.parametrize("name", ["seq2seq-gru-attention", "dot, fed"])
+def test_steps_of_an_rnn_return_what_they_record(name: str) -> None:
+    """Token by token; the weights of padding are 0, and those of a step sum to 1."""
+    config = SEQ2SEQS[name]
+    model = randomise(Seq2Seq(config)).eval()
+    source, target = inputs(config)
+    with torch.inference_mode():
+        state = model.start(source, 1, 4)
+        for token in target.T:
+            with record() as trace:
+                _, state, weights = model.step_with_attention(token[:, None], state)
+            (kept,) = [each for each in trace if isinstance(each, AttentionRecord)]
+            assert weights is not None
+            torch.testing.assert_close(weights, kept.weights()[:, 0])
+            torch.testing.assert_close(weights.sum(-1), torch.ones(len(source), 1))
+            assert weights[(source == config.pad)[:, None]].eq(0).all()
 
 
 def test_without_attention_there_is_no_coverage() -> None:
-    """A model that reads its source only once says so."""
+    """A model that reads its source only once says so: by its kind, or by its configuration."""
     with pytest.raises(UsageError, match="no attention over the source"):
-        read_from_source(Trace())
-    model = Coverage(Tree(random_tree(0, 3)), real(1), 0.2)
+        Coverage(Tree(random_tree(0, 3)), real(1), 0.2)
+    config = Seq2SeqConfig(vocabulary=9, dim=8, hidden_size=8, attention="none")
+    source = torch.tensor([[4, 5, 6]])
+    model = Coverage(Seq2Seq(config).eval(), source != config.pad, 0.2)
     with pytest.raises(UsageError, match="no attention over the source"):
-        beam_search(model, torch.zeros(1, 3).long(), [3], beams=2, start=START, end=END)
+        beam_search(model, source, [3], beams=2, start=START, end=END)
+
+
+def test_coverage_needs_no_recorder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attention is a result of the step: nothing opens a recorder during the search."""
+    model, config = reverser.trained(), reverser.CONFIG
+    source = reverser.padded(reverser.words(3, seed=4))
+    wrapped = Coverage(model, source != config.pad, 0.4)
+    plain = model.step_with_attention
+    seen: list[object] = []
+
+    def spy(*given: Any) -> Any:
+        seen.append(active())
+        return plain(*given)
+
+    monkeypatch.setattr(model, "step_with_attention", spy)
+    ends: dict[str, Any] = {"start": config.start, "end": config.end, "bonus": wrapped.bonus}
+    beam_search(wrapped, source, [5] * 3, beams=3, **ends)
+    assert seen
+    assert not any(seen)
 
 
 def test_a_real_model() -> None:
@@ -200,6 +237,8 @@ def test_a_real_model() -> None:
             target = [config.start, *ours.tokens][:steps]
             with record() as trace, torch.inference_mode():
                 model(torch.tensor([row]), torch.tensor([target]))
-            read = read_from_source(trace)[0].sum(0).clamp(max=1.0).log().sum().item()
-            score = ours.log_probability / steps + 0.4 * read
+            maps = layers(trace)
+            weights = read(maps, fallback(maps))[0]
+            got = weights.sum(0).clamp(max=1.0).log().sum().item()
+            score = ours.log_probability / steps + 0.4 * got
             assert ours.score == pytest.approx(score, abs=1e-3)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
@@ -152,3 +153,14 @@ def textbook_beam(
         if len(done) == beams and (early_stopping or living[0][0] / rank <= done[-1].score):
             break  # enough, or no living beam, at its present length, would get in
     return done
+
+
+def alike(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    """The same outputs in the same order; scores may be rounded otherwise in another company."""
+    assert [(each.tokens, each.finished) for each in found] == [
+        (each.tokens, each.finished) for each in expected
+    ]
+    for one, other in zip(found, expected, strict=True):
+        assert one.score == pytest.approx(other.score, abs=1e-6)
+        assert one.log_probability == pytest.approx(other.log_probability, abs=1e-6)
+        assert one.token_log_probabilities == pytest.approx(other.token_log_probabilities, abs=1e-6)

@@ -12,20 +12,20 @@ import torch
 from safetensors.torch import load_file
 
 from manyheads import load
-from manyheads.app.language import Filler, Generator
-from manyheads.app.paths import shipped
-from manyheads.app.predict import Classifier, Reconstruction, Translator
-from manyheads.app.recipe import (
-    ClassifyRecipe,
-    FillRecipe,
-    GenerateRecipe,
-    Recipe,
-    ReconstructRecipe,
-    TagRecipe,
-    TranslateRecipe,
-    read_recipe,
-)
-from manyheads.app.tagging import Spacer
+from manyheads.app.data.tables import ImageRecipe
+from manyheads.app.pipelines.classify import ClassifyRecipe
+from manyheads.app.pipelines.fill import FillRecipe
+from manyheads.app.pipelines.generate import GenerateRecipe
+from manyheads.app.pipelines.reconstruct import ReconstructRecipe
+from manyheads.app.pipelines.tag import TagRecipe
+from manyheads.app.pipelines.translate import TranslateRecipe
+from manyheads.app.predictors.classifier import Classifier
+from manyheads.app.predictors.language_models import Generator, MaskFiller
+from manyheads.app.predictors.reconstructor import Reconstruction
+from manyheads.app.predictors.translator import Translator
+from manyheads.app.predictors.word_spacer import WordSpacer
+from manyheads.app.project.paths import shipped
+from manyheads.app.project.recipe import Recipe, read_recipe
 from tests.made import CLASSES, half, numbers, png, run, write_lines
 
 RECIPES = shipped("recipes")
@@ -49,9 +49,9 @@ def make_data(recipe: Recipe, root: Path) -> list[str]:
                 continue
             write_lines(root / f"{name}.{recipe.data.source}", source)
             write_lines(root / f"{name}.{recipe.data.target}", target)
-        else:
-            write_pictures(recipe, root / name)
-    if isinstance(recipe, ClassifyRecipe | ReconstructRecipe) and recipe.data.train != "digits":
+        elif isinstance(recipe, ImageRecipe):
+            write_images(recipe, root / name)
+    if isinstance(recipe, ImageRecipe) and recipe.data.train != "digits":
         return ["data.hold_out=6"]
     return []
 
@@ -63,14 +63,14 @@ def make_start(recipe: Recipe, changes: list[str]) -> None:
         run(RECIPES[out.name], out, "train.steps=2", "train.warmup=1", *changes)
 
 
-def write_pictures(recipe: ClassifyRecipe | ReconstructRecipe, pattern: Path) -> None:
-    """Parquet files as the recipe's pattern has them, a few pictures in each."""
+def write_images(recipe: ImageRecipe, pattern: Path) -> None:
+    """Parquet files as the recipe's pattern has them, a few images in each."""
     for part in range(2):
         path = pattern.with_name(pattern.name.replace("*", str(part)))
         path.parent.mkdir(parents=True, exist_ok=True)
-        pictures = [half(index % 2, index, height=32, width=32) for index in range(20)]
+        images = [half(index % 2, index, height=32, width=32) for index in range(20)]
         labels = [CLASSES[index % 2] for index in range(20)]
-        columns = {recipe.data.image: list(map(png, pictures)), recipe.data.label: labels}
+        columns = {recipe.data.image: list(map(png, images)), recipe.data.label: labels}
         pq.write_table(pa.table(columns), path)
 
 
@@ -89,7 +89,7 @@ def test_two_steps(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert 0 <= line["value"] <= (10_000 if line["metric"] == "perplexity" else 100)
     stored = load_file(tmp_path / "out" / "model.safetensors").values()
     kinds = {tensor.dtype for tensor in stored if tensor.is_floating_point()}
-    assert kinds == {getattr(torch, recipe.train.store)}
+    assert kinds == {getattr(torch, recipe.train.save_dtype)}
     predictor = load(tmp_path / "out")
     if isinstance(recipe, TranslateRecipe):
         assert isinstance(predictor, Translator)
@@ -98,10 +98,10 @@ def test_two_steps(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert isinstance(predictor, Generator)
         assert predictor("eins").startswith("eins")
     elif isinstance(recipe, FillRecipe):
-        assert isinstance(predictor, Filler)
+        assert isinstance(predictor, MaskFiller)
         assert predictor("eins <mask>").startswith("eins")
     elif isinstance(recipe, TagRecipe):
-        assert isinstance(predictor, Spacer)
+        assert isinstance(predictor, WordSpacer)
         assert predictor("einszwei").replace(" ", "") == "einszwei"
     elif isinstance(recipe, ReconstructRecipe):
         assert isinstance(predictor, Reconstruction)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from manyheads.models.build import build
+from manyheads.models.presets import build
 from tests.attributions import CONFIGS, difference, explained
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "captum"

@@ -8,23 +8,23 @@ import pytest
 import torch
 from torch import nn
 
-from manyheads.data.batches import pad
+from manyheads.data.batching.batches import pad
 from manyheads.decode.beam import beam_search
 from manyheads.decode.coverage import Coverage
 from manyheads.decode.greedy import greedy_search
-from manyheads.decode.sample import sample
+from manyheads.decode.sampling import sample
 from manyheads.decode.step import Hypothesis
 from manyheads.errors import UsageError
-from manyheads.lens.decoding import decoded
-from manyheads.lens.gates import gate_maps
-from manyheads.lens.maps import attention_maps
-from manyheads.models.build import build
+from manyheads.lens.trace.attention_reader import attentions
+from manyheads.lens.trace.decoding import decoded
+from manyheads.lens.trace.gates import gate_maps
 from manyheads.models.causal_lm import CausalConfig
+from manyheads.models.presets import build
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.transformer import TransformerConfig
-from manyheads.nn.attention import AttentionRecord
-from manyheads.nn.moments import CachedRecord, CandidateRecord
-from manyheads.nn.trace import Site, Trace, record
+from manyheads.nn.attention.softmax import CachedRecord, SoftmaxRecord
+from manyheads.nn.recording.candidates import CandidateRecord
+from manyheads.nn.recording.trace import LayerId, Trace, record
 from tests import reverser
 from tests.small import SEQ2SEQS, TRANSFORMERS, randomise
 
@@ -71,17 +71,17 @@ def in_one_pass(model: nn.Module, *tokens: list[int]) -> Trace:
     return trace
 
 
-def sites(trace: Trace) -> list[Site]:
-    return sorted({each.site for each in trace}, key=str)
+def layer_ids(trace: Trace) -> list[LayerId]:
+    return sorted({each.layer_id for each in trace}, key=str)
 
 
 def assert_alike(found: Trace, expected: Trace) -> None:
     # An RNN that is fed what it saw writes a record a token of its states, in one pass too.
-    assert sites(found) == sites(expected)
-    for left, right in zip(attention_maps(found), attention_maps(expected), strict=True):
-        torch.testing.assert_close(left.weights, right.weights, atol=1e-5, rtol=0)
+    assert layer_ids(found) == layer_ids(expected)
+    for left, right in zip(attentions(found), attentions(expected), strict=True):
+        torch.testing.assert_close(left.whole(), right.whole(), atol=1e-5, rtol=0)
     for one, other in zip(gate_maps(found), gate_maps(expected), strict=True):
-        assert one.site == other.site
+        assert one.layer_id == other.layer_id
         for name, gate in one.gates.items():
             torch.testing.assert_close(gate, other.gates[name], atol=1e-5, rtol=0)
 
@@ -107,7 +107,7 @@ def test_rows_of_steps_are_the_map_of_one_pass(name: str, kind: str) -> None:
 def test_a_language_model_behind_its_prompt(kind: str) -> None:
     """T20: the prompt was read at once, what follows step by step."""
     config = CausalConfig(
-        vocabulary=11, dim=8, layers=2, heads=2, hidden=16, max_length=16, dropout=0.0
+        vocabulary=11, dim=8, layers=2, heads=2, ffn_dim=16, max_length=16, dropout=0.0
     )
     model: Any = randomise(build(config)).eval()
     prompts = [[config.start, 4, 5], [config.start, 9, 9]]
@@ -141,21 +141,21 @@ def test_every_record_knows_its_step_and_whose_it_is() -> None:
     model: Any = randomise(build(config)).eval()
     with record() as trace:
         search(model, config, "beam")
-    steps = [entry.moment for entry in trace if isinstance(entry, CachedRecord)]
-    assert {moment.step for moment in steps} == set(range(1, max(LIMITS) + 1))
+    steps = [entry.decode_step for entry in trace if isinstance(entry, CachedRecord)]
+    assert {each.step for each in steps} == set(range(1, max(LIMITS) + 1))
     assert len(steps[0].sentences) == 4
     last = steps[-1]
     assert last.sentences.tolist() == [0]
     assert last.read.shape == (1, 3, 7)
     assert (last.read[..., 0] == config.start).all()
-    first = next(entry for entry in trace if isinstance(entry, AttentionRecord))
-    assert first.moment is not None
-    assert first.moment.step == 0
+    first = next(entry for entry in trace if isinstance(entry, SoftmaxRecord))
+    assert first.decode_step is not None
+    assert first.decode_step.step == 0
 
 
 def test_only_what_is_new_is_kept() -> None:
     """A step keeps one key a beam, not a copy of the cache that beams were sorted into."""
-    config = replace(TRANSFORMERS["transformer-base"], vocabulary=50, dim=32, hidden=8)
+    config = replace(TRANSFORMERS["transformer-base"], vocabulary=50, dim=32, ffn_dim=8)
     model: Any = build(config).eval()
     with record() as trace:
         search(model, config, "beam", [SOURCES[0]] * 4)
@@ -201,10 +201,10 @@ def test_what_was_not_recorded_is_refused() -> None:
 
 def test_a_search_that_nobody_records_is_not_followed() -> None:
     """No cost when off: the model itself is searched."""
-    from manyheads.decode.follow import follow
+    from manyheads.decode.traced_decoder import traced_step
 
     model: Any = build(MODELS["transformer-base"])
-    assert follow(model) is model
+    assert traced_step(model) is model
     with record() as trace:
-        assert follow(model) is not model
+        assert traced_step(model) is not model
     assert not any(isinstance(entry, CandidateRecord) for entry in trace)

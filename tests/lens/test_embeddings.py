@@ -5,8 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.lens.embeddings import changed, embeddings
-from manyheads.models.build import build
+from manyheads.lens.trace.embeddings import changed, embeddings
+from manyheads.models.presets import build
 from tests.small import OTHERS, READERS, SEQ2SEQS, TRANSFORMERS, inputs, randomise
 
 TEXTS = {**TRANSFORMERS, **SEQ2SEQS, **READERS}

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.lens.gates import gate_maps
-from manyheads.lens.maps import attention_maps
-from manyheads.lens.view import TextView, text_view
+from manyheads.lens.trace.attention_reader import attentions
+from manyheads.lens.trace.gates import gate_maps
+from manyheads.lens.view.text_view import TextView, text_view
 from manyheads.models.seq2seq import Seq2Seq
-from manyheads.nn.recurrent import RecurrentRecord
-from manyheads.nn.trace import Trace, record
+from manyheads.nn.recording.trace import Trace, record
+from manyheads.nn.rnn import RecurrentRecord
 from tests.small import SEQ2SEQS, randomise
 
 LSTM = SEQ2SEQS["seq2seq-lstm-attention"]
@@ -37,7 +37,7 @@ def view_of(name: str) -> TextView:
 def test_every_direction_of_every_layer_has_its_gates() -> None:
     """T2: a vector of gates a token, between shut and open."""
     found = gate_maps(trace_of("deep decoder, additive"))
-    assert [str(each.site) for each in found] == [
+    assert [str(each.layer_id) for each in found] == [
         "encoder layer 1 forward",
         "encoder layer 1 backward",
         "decoder layer 1 forward",
@@ -80,7 +80,7 @@ def test_steps_of_a_fed_decoder_become_one() -> None:
     steps = [
         entry
         for entry in trace
-        if isinstance(entry, RecurrentRecord) and str(entry.site) == "decoder layer 2 forward"
+        if isinstance(entry, RecurrentRecord) and str(entry.layer_id) == "decoder layer 2 forward"
     ]
     assert len(steps) == 3
     expected = [step.gates["forget"].mean().item() for step in steps]
@@ -116,7 +116,7 @@ def test_the_alignment_map_is_shown_as_any_other() -> None:
 
 def test_without_attention_there_is_no_map() -> None:
     """T3: one vector is no map."""
-    assert attention_maps(trace_of("seq2seq-lstm")) == []
+    assert attentions(trace_of("seq2seq-lstm")) == []
 
 
 def test_several_examples_are_refused() -> None:
@@ -130,7 +130,7 @@ def test_several_examples_are_refused() -> None:
 
 
 def test_tokens_that_do_not_fit_are_refused() -> None:
-    """With the site and both counts."""
+    """With the layer and both counts."""
     with pytest.raises(UsageError, match=r"encoder layer 1 forward have 4 tokens, but 3 labels"):
         text_view(
             trace_of("seq2seq-lstm"),

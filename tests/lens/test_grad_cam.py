@@ -2,12 +2,11 @@
 
 import torch
 
-from manyheads.lens.grad_cam import grad_cam, last_features
-from manyheads.models.build import build
-from manyheads.models.presets import PRESETS
-from manyheads.nn.features import FeatureRecord
-from manyheads.nn.places import Axis, Places
-from manyheads.nn.trace import Site, record
+from manyheads.lens.attribution.grad_cam import grad_cam, last_features
+from manyheads.models.presets import PRESETS, build
+from manyheads.nn.recording.features import FeatureRecord
+from manyheads.nn.recording.token_grid import Axis, TokenGrid
+from manyheads.nn.recording.trace import LayerId, record
 from tests.small import ALL, inputs, randomise
 
 
@@ -15,8 +14,10 @@ def test_two_channels_by_hand() -> None:
     """Channels [[1, 2]] and [[3, 1]], score 2 a1 + 4 a2 - 6 b1: means 3 and -3; ReLU of the sum."""
     x = torch.tensor([[[[1.0, 2.0]], [[3.0, 1.0]]]], requires_grad=True)
     score = 2 * x[0, 0, 0, 0] + 4 * x[0, 0, 0, 1] - 6 * x[0, 1, 0, 0]
-    places = Places((2, 4), Axis(1, step=2, field=2), Axis(2, step=2, field=2))
-    found = grad_cam(FeatureRecord(Site("features", 0, "map"), x, places), score)
+    grid = TokenGrid(
+        (2, 4), Axis(1, stride=2, receptive_field=2), Axis(2, stride=2, receptive_field=2)
+    )
+    found = grad_cam(FeatureRecord(LayerId("features", 0, "map"), x, grid), score)
     assert found.tolist() == [[0.0, 3.0]]  # 3 * 1 - 3 * 3 < 0, 3 * 2 - 3 * 1
 
 
@@ -24,8 +25,13 @@ def test_extra_tokens_take_no_part() -> None:
     """The same numbers as tokens, behind a class token that has gradients of its own."""
     x = torch.tensor([[[9.0, 9.0], [1.0, 3.0], [2.0, 1.0]]], requires_grad=True)
     score = 2 * x[0, 1, 0] + 4 * x[0, 2, 0] - 6 * x[0, 1, 1] + 50 * x[0, 0].sum()
-    places = Places((2, 4), Axis(1, step=2, field=2), Axis(2, step=2, field=2), ("class token",))
-    found = grad_cam(FeatureRecord(Site("features", 0, "tokens"), x, places), score)
+    grid = TokenGrid(
+        (2, 4),
+        Axis(1, stride=2, receptive_field=2),
+        Axis(2, stride=2, receptive_field=2),
+        ("class token",),
+    )
+    found = grad_cam(FeatureRecord(LayerId("features", 0, "tokens"), x, grid), score)
     assert found.tolist() == [[0.0, 3.0]]
 
 
@@ -37,9 +43,9 @@ def test_where_features_stand() -> None:
         with record(gradients=True) as trace:
             model(*inputs(ALL[name]))
         for kept in last_features(trace):
-            rows, columns = kept.places.grid
-            assert kept.laid(kept.x).shape[2:] == (rows, columns)
-        return {kept.site.kind: kept.places.grid for kept in last_features(trace)}
+            rows, columns = kept.grid.shape
+            assert kept.to_map(kept.x).shape[2:] == (rows, columns)
+        return {kept.layer_id.kind: kept.grid.shape for kept in last_features(trace)}
 
     assert grids("resnet-18") == {"map": (2, 3)}  # 16 x 24 by 8
     assert grids("resnet-20") == {"map": (8, 12)}  # no pool in the stem

@@ -2,20 +2,20 @@
 
 import torch
 
-from manyheads.lens.head_figures import SHOWN, head_figures
-from manyheads.lens.idle_heads import Head, HeadWatch
+from manyheads.lens.measures.head_figures import SHOWN, head_figures
+from manyheads.lens.measures.idle_heads import Head, HeadStatistics
 from manyheads.lens.panels import Heat, Table
-from manyheads.nn.trace import Site, Trace
+from manyheads.nn.recording.trace import LayerId, Trace
 from tests.lens.examples import record_of
 
 EVEN = [[0.25] * 4] * 4
 SHARP = torch.eye(4).clamp_min(1e-9).tolist()
 
 
-def watched(*layers: list[list[list[float]]]) -> HeadWatch:
-    watch = HeadWatch()
+def watched(*layers: list[list[list[float]]]) -> HeadStatistics:
+    watch = HeadStatistics()
     records = [
-        record_of(Site("encoder", number), torch.tensor(heads))
+        record_of(LayerId("encoder", number), torch.tensor(heads))
         for number, heads in enumerate(layers)
     ]
     watch.add(Trace([*records]))
@@ -60,4 +60,4 @@ def test_nothing_to_complain_of_and_too_much() -> None:
     assert isinstance(table.panel, Table)
     assert len(table.panel.rows) == SHOWN
     assert "5 more are left out" in table.legend
-    assert head_figures([], HeadWatch(), judge, 0.02) == []
+    assert head_figures([], HeadStatistics(), judge, 0.02) == []

@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from manyheads.lens.idle_heads import HeadWatch, write_shares
-from manyheads.nn.attention import AttentionRecord, MultiHeadAttention
-from manyheads.nn.masks import causal_mask
-from manyheads.nn.trace import record
+from manyheads.lens.measures.idle_heads import HeadStatistics, write_shares
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.layers.masks import causal_mask
+from manyheads.nn.recording.attention_record import AttentionRecord
+from manyheads.nn.recording.trace import record
 from tests.lens import examples
 from tests.small import IMAGES
 
@@ -25,8 +26,8 @@ def rows(head: int, part: int) -> slice:
     return slice(part * DIM + head * SIZE, part * DIM + (head + 1) * SIZE)
 
 
-def watched(made: MultiHeadAttention, *, causal: bool = False) -> HeadWatch:
-    watch = HeadWatch()
+def watched(made: MultiHeadAttention, *, causal: bool = False) -> HeadStatistics:
+    watch = HeadStatistics()
     for length in (5, 7, 4):
         x = torch.randn(1, length, DIM)
         with record() as trace, torch.inference_mode():
@@ -49,7 +50,7 @@ def test_a_uniform_head() -> None:
 
 def test_a_head_that_rests_on_the_first_token() -> None:
     """And one that rests on the last of texts of different lengths."""
-    made, watch = attention(), HeadWatch()
+    made, watch = attention(), HeadStatistics()
     with torch.no_grad():
         made.qkv.weight[:16] = 0
         made.qkv.bias[:8] = 50.0  # all queries equal
@@ -76,7 +77,7 @@ def test_copied_heads() -> None:
         for part in (0, 1):
             made.qkv.weight[rows(3, part)] = made.qkv.weight[rows(1, part)]
             made.qkv.bias[rows(3, part)] = made.qkv.bias[rows(1, part)]
-    found = {each.numbers: each.distance for each in watched(made).twins()}
+    found = {each.numbers: each.distance for each in watched(made).duplicates()}
     assert found.pop((2, 4)) == pytest.approx(0.0, abs=1e-6)
     assert len(found) == 5
     assert min(found.values()) > 0.2
@@ -84,7 +85,7 @@ def test_copied_heads() -> None:
 
 def test_total_variation_by_hand() -> None:
     """One head reads only itself, another all of four tokens: 3/4 is elsewhere."""
-    made, watch = attention(), HeadWatch()
+    made, watch = attention(), HeadStatistics()
     with torch.no_grad():
         made.qkv.weight[:16] = 0
         made.qkv.bias[:16] = 0
@@ -95,7 +96,7 @@ def test_total_variation_by_hand() -> None:
     with record() as trace, torch.inference_mode():
         made(x)
     watch.add(trace)
-    found = {each.numbers: each.distance for each in watch.twins()}
+    found = {each.numbers: each.distance for each in watch.duplicates()}
     assert found[1, 2] == pytest.approx(0.75)
 
 
@@ -115,26 +116,28 @@ def test_a_large_map_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     made = attention()
     whole = watched(made, causal=True)
-    monkeypatch.setattr("manyheads.lens.idle_heads.PIECE", 30)
+    monkeypatch.setattr("manyheads.lens.measures.idle_heads.PIECE", 30)
     torch.manual_seed(0)
     made = attention()
     pieces = watched(made, causal=True)
     for one, other in zip(whole.heads(made), pieces.heads(made), strict=True):
         assert one.entropy == pytest.approx(other.entropy, abs=1e-5)
         assert (one.number, one.place) == (other.number, other.place)
-    for a, b in zip(whole.twins(), pieces.twins(), strict=True):
+    for a, b in zip(whole.duplicates(), pieces.duplicates(), strict=True):
         assert a.distance == pytest.approx(b.distance, abs=1e-5)
 
 
 @pytest.mark.parametrize("name", ["swin-t", "swin as timm pads"])
 def test_padding_asks_for_nothing(name: str) -> None:
-    """Every token of the picture is one query of each attention; the padding of windows is none."""
+    """Every token of the image is one query of each attention; the padding of windows is none."""
     trace = examples.recorded(IMAGES[name])
-    watch = HeadWatch()
+    watch = HeadStatistics()
     watch.add(trace)
-    records = {each.site: each for each in trace if isinstance(each, AttentionRecord)}
-    assert any(each.windows is not None and any(each.windows.rest) for each in records.values())
-    for site, sums in watch._sums.items():
-        windows = records[site].windows
-        assert windows is not None
-        assert sums.queries == windows.grid[0] * windows.grid[1]
+    partitions = {
+        each.layer_id: each.partition for each in trace if isinstance(each, AttentionRecord)
+    }
+    assert any(each is not None and (each.token_index() < 0).any() for each in partitions.values())
+    for layer_id, sums in watch._sums.items():
+        partition = partitions[layer_id]
+        assert partition is not None
+        assert sums.queries == partition.grid[0] * partition.grid[1]

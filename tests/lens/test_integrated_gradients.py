@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from manyheads.lens.integrated_gradients import integrated_gradients, until_complete
+from manyheads.lens.attribution.integrated_gradients import integrated_gradients, until_complete
 
 X, BASELINE = torch.tensor([2.0, 3.0]), torch.tensor([0.0, 1.0])
 

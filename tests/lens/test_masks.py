@@ -2,11 +2,11 @@
 
 import torch
 
-from manyheads.lens.masks import MOST, mask_figures, window_mask_figures
+from manyheads.lens.measures.masks import MOST, mask_figures, window_mask_figures
 from manyheads.lens.panels import Heat
-from manyheads.nn.masks import causal_mask
-from manyheads.nn.trace import Site, Trace
-from manyheads.nn.windows import Windows
+from manyheads.nn.attention.window import Windows
+from manyheads.nn.layers.masks import causal_mask
+from manyheads.nn.recording.trace import LayerId, Trace
 from tests.lens.examples import record_of, recorded, text_trace
 from tests.small import ALL
 
@@ -28,8 +28,8 @@ def test_the_decoder_sees_no_future() -> None:
 
 def test_a_long_text_is_cut() -> None:
     long = MOST + 10
-    record = record_of(Site("decoder"), torch.full((1, long, long), 1 / long))
-    masked = type(record)(record.site, record.q, record.k, causal_mask(long), None)
+    record = record_of(LayerId("decoder"), torch.full((1, long, long), 1 / long))
+    masked = type(record)(record.layer_id, record.q, record.k, causal_mask(long), None)
     names = ["a"] * long
     (figure,) = mask_figures(Trace([masked]), {"decoder self": (names, names)})
     assert isinstance(figure.panel, Heat)

@@ -10,15 +10,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.lens.packing import LEVELS, Packed, pack
-from manyheads.lens.view import MapView, map_view
-from manyheads.nn.trace import Site
+from manyheads.lens.view.packing import LEVELS, Packed, pack
+from manyheads.lens.view.text_view import MapView, map_view
+from manyheads.nn.recording.trace import LayerId
 
 
 def map_of(weights: torch.Tensor) -> MapView:
     _, rows, columns = weights.shape
     return map_view(
-        Site(), weights, rows=["r"] * rows, columns=["c"] * columns, what="to something"
+        LayerId(), weights, rows=["r"] * rows, columns=["c"] * columns, what="to something"
     )
 
 

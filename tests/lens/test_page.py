@@ -15,16 +15,16 @@ import torch
 from PIL import Image
 
 from manyheads.lens.panels import Bars, Curve, Figure, Heat, Interval, Lines, Panel, Table
-from manyheads.lens.picture import ClassView, ImageView
-from manyheads.lens.report import report
-from manyheads.lens.view import TextOverlay, TextView
+from manyheads.lens.view.image_view import ClassView, ImageView
+from manyheads.lens.view.report import report
+from manyheads.lens.view.text_view import TextOverlay, TextView
 from tests import browser
 from tests.browser import Page
 from tests.lens import examples, views
 from tests.schema import errors
 
 pytestmark = pytest.mark.skipif(
-    browser.found() is None, reason="no Chromium or Chrome here; MANYHEADS_BROWSER may name one"
+    browser.found() is None, reason=f"{browser.MISSING}. {browser.REMEDY}"
 )
 View = TextView | ImageView
 Show = Callable[..., Page]
@@ -56,7 +56,7 @@ def show(tab: Page, tmp_path: Path) -> Show:
         page = report(
             view,
             title="x",
-            told=told(view.to_json()["kind"]),
+            metadata=told(view.to_json()["kind"]),
             pixels=pixels if isinstance(view, ImageView) else None,
         )
         path.write_bytes(page.encode())
@@ -75,7 +75,7 @@ VIEWS: dict[str, Callable[[], View]] = {
     "lstm": views.recurrent,
     "no attention": lambda: views.recurrent("seq2seq-lstm"),
     "tags": views.tags,
-    "vit": views.picture,
+    "vit": views.image,
     "swin": views.windowed,
     "pool": lambda: examples.small_image_view("attention"),
 }
@@ -95,7 +95,7 @@ def test_it_opens_from_a_disk(show: Show, name: str, scheme: str) -> None:
 
 
 def test_the_model_is_named(show: Show) -> None:
-    """Above the figure, and in a saved picture of it."""
+    """Above the figure, and in a saved image of it."""
     page = show(views.translation())
     assert page.evaluate("document.querySelector('.figure > h1').innerText") == "small <b>"
 
@@ -320,8 +320,8 @@ def test_the_strongest_partner_may_speak_against(show: Show) -> None:
 
 
 def test_hover_a_patch(show: Show) -> None:
-    """Both pictures outline it, every head shows its row, the tooltip has exact weights."""
-    view = views.picture()
+    """Both images outline it, every head shows its row, the tooltip has exact weights."""
+    view = views.image()
     page = show(view)
     legend = "document.querySelector('.legend').textContent"
     assert page.evaluate(legend).startswith("Row of class token: encoder layer 2, mean of 2 heads")
@@ -351,7 +351,7 @@ TIP = "[...document.querySelectorAll('.tip.shown span')].map(e => e.textContent)
 
 def test_the_tooltip_of_an_overlay_has_the_number_pointed_at(show: Show) -> None:
     """Then the largest; cells that are not the model's patches are not called so, here or there."""
-    view = views.picture()
+    view = views.image()
     overlay = view.overlays[-1]
     weights = [round(0.01 * i, 2) for i in range(24)]
     fine = replace(
@@ -400,7 +400,7 @@ def test_a_pool_has_its_patches_lit(show: Show) -> None:
 
 def test_walk_over_patches(show: Show) -> None:
     """Arrows walk over the grid and stop at its edge; the class token is a button."""
-    page = show(views.picture())
+    page = show(views.image())
     for key, row in (
         ("ArrowRight", 2),
         ("ArrowRight", 3),
@@ -416,9 +416,9 @@ def test_walk_over_patches(show: Show) -> None:
     assert "row=1" in page.evaluate("location.hash")
 
 
-def test_overlays_of_a_picture(show: Show) -> None:
+def test_overlays_of_an_image(show: Show) -> None:
     """Signed numbers have two hues and a scale to both sides; the legend is the overlay's own."""
-    page = show(views.picture(), "#head=integrated+gradients")
+    page = show(views.image(), "#head=integrated+gradients")
     assert page.evaluate("document.querySelector('.legend').textContent") == "what speaks for three"
     assert page.evaluate("document.querySelector('.asked .scale').textContent") == "-11"
     blue, orange = (
@@ -434,7 +434,7 @@ def test_overlays_of_a_picture(show: Show) -> None:
 
 def test_the_explained_class_is_said(show: Show) -> None:
     """It stands among the classes with its probability, and is marked, likely or not."""
-    view = views.picture()
+    view = views.image()
     page = show(replace(view, classes=[*view.classes, ClassView("one", 0.001, explained=True)]))
     assert page.evaluate(
         "[...document.querySelectorAll('.classes > *')].map(e => e.innerText)"
@@ -567,7 +567,7 @@ def saved(page: Page, button: int) -> bytes:
     return base64.b64decode(text.partition(",")[2])
 
 
-@pytest.mark.parametrize("make", [views.translation, views.windowed], ids=["text", "picture"])
+@pytest.mark.parametrize("make", [views.translation, views.windowed], ids=["text", "image"])
 def test_saved_json_is_the_view(show: Show, make: Callable[[], View]) -> None:
     """All decimals survived the packing, and what comes out is what the command prints."""
     page = show(make())
@@ -577,9 +577,9 @@ def test_saved_json_is_the_view(show: Show, make: Callable[[], View]) -> None:
     assert errors(found) == []
 
 
-@pytest.mark.parametrize("make", [views.translation, views.picture], ids=["text", "picture"])
+@pytest.mark.parametrize("make", [views.translation, views.image], ids=["text", "image"])
 def test_saved_png_shows_the_figure(show: Show, make: Callable[[], View]) -> None:
-    """A picture of the page's ground with ink, and with the hue of magnitude, on it."""
+    """An image of the page's ground with ink, and with the hue of magnitude, on it."""
     page = show(make())
     image = Image.open(io.BytesIO(saved(page, 0))).convert("RGB")
     assert min(image.size) > 400

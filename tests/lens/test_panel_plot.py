@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.data.pictures import open_image
-from manyheads.lens.panel_plot import draw, draw_figures
 from manyheads.lens.panels import (
     Bars,
     Cell,
@@ -19,6 +17,8 @@ from manyheads.lens.panels import (
     Scatter,
     Table,
 )
+from manyheads.lens.plot.panel_plot import draw, draw_figures
+from tests.made import image_size
 
 WORDS = ["고양이", "$x$ and $", "▁a\ufffd"]
 LINES = Lines("t", "layer", "y", [Curve("고양이 $", [1, 2], [0.5, None]), Curve("b", [1], [2])])
@@ -36,7 +36,7 @@ def test_each_kind_is_drawn_and_survives_json(panel: Panel | Table, tmp_path: Pa
     """Hangul, dollar signs that are no formula, gaps, a letter that no font has."""
     figure = Figure("heads", "what it shows, in a sentence about 고양이 that is long", panel)
     draw_figures([figure], tmp_path / "a" / "f.png", title="제목")
-    assert min(open_image(tmp_path / "a" / "f.png").size) > 300
+    assert min(image_size(tmp_path / "a" / "f.png")) > 300
     plain = figure.to_json()
     assert list(plain)[:3] == ["kind", "group", "legend"]
     assert json.loads(json.dumps(plain)) == plain
@@ -46,6 +46,6 @@ def test_several_panels_stand_in_rows(tmp_path: Path) -> None:
     """Five: three in the first row, two in the second; without captions, as the lab draws them."""
     draw([LINES, BARS, HEAT, SCATTER, LINES], tmp_path / "five.png", title="five")
     draw([LINES], tmp_path / "one.png", title="one")
-    five, one = (open_image(tmp_path / f"{name}.png").size for name in ("five", "one"))
+    five, one = (image_size(tmp_path / f"{name}.png") for name in ("five", "one"))
     assert five[0] == pytest.approx(3 * one[0], abs=4)
     assert five[1] > 1.8 * one[1]

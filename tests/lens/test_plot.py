@@ -1,4 +1,4 @@
-"""Pictures are looked at by people; here: they exist, they are not empty, no glyph is missing."""
+"""Images are looked at by people; here: they exist, they are not empty, no glyph is missing."""
 
 import sys
 from dataclasses import replace
@@ -12,13 +12,13 @@ import torch
 from PIL import Image
 
 from manyheads.errors import MissingExtraError, UsageError
-from manyheads.lens import fonts
-from manyheads.lens.canvas import Canvas
-from manyheads.lens.picture import ClassView, image_view
-from manyheads.lens.picture_plot import plot_image
-from manyheads.lens.text_plot import plot_text
-from manyheads.lens.view import TextView
-from manyheads.models.vit import Pool
+from manyheads.lens.plot import fonts
+from manyheads.lens.plot.canvas import Canvas
+from manyheads.lens.plot.image_plot import plot_image
+from manyheads.lens.plot.text_plot import plot_text
+from manyheads.lens.view.image_view import ClassView, image_view
+from manyheads.lens.view.text_view import TextView
+from manyheads.models.image_encoder import Pool
 from tests.lens import examples
 from tests.small import IMAGES
 
@@ -86,11 +86,11 @@ def test_no_token_is_read_as_mathematics_and_no_glyph_is_missing(tmp_path: Path)
 
 @pytest.mark.parametrize("pool", ["class", "mean"])
 @pytest.mark.parametrize("shape", [(4, 6), (4, 6, 1), (40, 60, 3)])
-def test_a_picture(tmp_path: Path, pool: Pool, shape: tuple[int, ...]) -> None:
+def test_an_image(tmp_path: Path, pool: Pool, shape: tuple[int, ...]) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
     pixels.flags.writeable = False  # as from a file
-    plot_image(examples.small_image_view(pool), pixels, tmp_path / "picture.png", title="삼")
-    opened(tmp_path / "picture.png")
+    plot_image(examples.small_image_view(pool), pixels, tmp_path / "image.png", title="삼")
+    opened(tmp_path / "image.png")
 
 
 def test_the_explained_class_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ def test_the_explained_class_is_marked(tmp_path: Path, monkeypatch: pytest.Monke
     )
     write = Mock(wraps=Canvas.write)
     monkeypatch.setattr(Canvas, "write", lambda *args, **layout: write(*args, **layout))
-    plot_image(view, torch.zeros(4, 6, dtype=torch.uint8), tmp_path / "picture.png")
+    plot_image(view, torch.zeros(4, 6, dtype=torch.uint8), tmp_path / "image.png")
     written = [call.args[3] for call in write.call_args_list]
     assert "three" in written
     assert "one (explained)" in written
@@ -125,20 +125,20 @@ def test_every_kind_of_model(tmp_path: Path, name: str) -> None:
     plot_image(view, np.zeros((20, 30, 3), dtype=np.uint8), tmp_path / "all.png", title=name)
     assert darkest_blue(opened(tmp_path / "all.png")) > 100
     plot_image(view, np.zeros((20, 30, 3), dtype=np.uint8), tmp_path / "first.png", layer=1)
-    with pytest.raises(UsageError, match=r"There is no layer 0\. Layers of this picture: 1 \("):
+    with pytest.raises(UsageError, match=r"There is no layer 0\. Layers of this image: 1 \("):
         plot_image(view, np.zeros((20, 30, 3), dtype=np.uint8), tmp_path / "x.png", layer=0)
 
 
-def test_tiny_pictures_are_enlarged_without_blur(tmp_path: Path) -> None:
+def test_tiny_images_are_enlarged_without_blur(tmp_path: Path) -> None:
     pixels = torch.zeros(4, 6, 3, dtype=torch.uint8)
     pixels[1, 2] = torch.tensor([0, 255, 0])
-    plot_image(examples.small_image_view("class"), pixels, tmp_path / "picture.png")
-    green = (opened(tmp_path / "picture.png") == (0, 255, 0)).all(axis=-1)
+    plot_image(examples.small_image_view("class"), pixels, tmp_path / "image.png")
+    green = (opened(tmp_path / "image.png") == (0, 255, 0)).all(axis=-1)
     assert green.sum() > 50 * 50  # one pixel became a square with sharp edges
     assert green.any(axis=0).sum() == pytest.approx(green.any(axis=1).sum(), abs=12)
 
 
-def test_a_picture_must_be_a_picture(tmp_path: Path) -> None:
+def test_an_image_must_be_an_image(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"uint8 of shape \(3, 4, 6\)"):
         plot_image(
             examples.small_image_view("class"), np.zeros((3, 4, 6), dtype=np.uint8), tmp_path / "x"

@@ -6,23 +6,23 @@ import pytest
 import torch
 from torch import nn
 
-from manyheads.lens.panels import Curve, Figure, Heat, Lines
-from manyheads.lens.position_figures import (
-    PLACES,
+from manyheads.lens.measures.position_figures import (
+    PATCHES,
     along,
     by_distance,
     cosines,
     mosaic,
     position_figures,
 )
-from manyheads.models.build import build
-from manyheads.nn.positions import (
+from manyheads.lens.panels import Curve, Figure, Heat, Lines
+from manyheads.models.presets import build
+from manyheads.nn.attention.relative import RelativeBias
+from manyheads.nn.layers.positions import (
     GridPositions,
     LearnedPositions,
     SinusoidalGridPositions,
     SinusoidalPositions,
 )
-from manyheads.nn.relative import RelativeBias
 from tests.small import ALL
 
 
@@ -113,7 +113,7 @@ def test_a_large_grid_is_thinned() -> None:
     """24 x 24 patches would be 331,776 numbers."""
     figure, _ = position_figures(GridPositions((24, 24), 0, 4, std=1.0))
     assert heat(figure).tile == [12, 12]
-    assert PLACES >= 12 * 12
+    assert PATCHES >= 12 * 12
     assert "every second row and column" in figure.legend
 
 

@@ -7,25 +7,27 @@ import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.lens.gradients import Weighed, weighed
-from manyheads.lens.picture import POOL
-from manyheads.lens.relevance import (
+from manyheads.lens.attribution.gradients import GradientWeightedAttention, weighed
+from manyheads.lens.attribution.relevance import (
     read_from,
     relevance,
     relevance_for_pool,
     relevance_of_source,
     spread,
 )
-from manyheads.models.build import build
-from manyheads.models.presets import Config
-from manyheads.nn.attention import AttentionRecord
-from manyheads.nn.places import Axis, Places
-from manyheads.nn.trace import Site, Trace, record
+from manyheads.lens.view.image_view import POOL
+from manyheads.models.config import ModelConfig
+from manyheads.models.presets import build
+from manyheads.nn.attention.softmax import SoftmaxRecord
+from manyheads.nn.recording.attention_record import AttentionContext
+from manyheads.nn.recording.token_grid import Axis, TokenGrid
+from manyheads.nn.recording.trace import LayerId, Trace, record
 from tests.lens import examples
+from tests.lens.examples import spread_windows
 from tests.small import ALL, IMAGES, VITS, inputs, randomise
 
 
-def explained(config: Config) -> tuple[Trace, Tensor]:
+def explained(config: ModelConfig) -> tuple[Trace, Tensor]:
     """One example through a small model with random weights, and one of its logits."""
     model = randomise(build(config)).eval()
     with record(gradients=True) as trace:
@@ -33,19 +35,19 @@ def explained(config: Config) -> tuple[Trace, Tensor]:
     return trace, answer.flatten()[-2]
 
 
-def by_equation_5(trace: Trace, score: Tensor) -> list[tuple[Site, Tensor]]:
+def by_equation_5(trace: Trace, score: Tensor) -> list[tuple[LayerId, Tensor]]:
     """A_bar of every attention, from whole maps."""
     found = []
     for entry in trace:
-        if isinstance(entry, AttentionRecord):
-            assert entry.flow is not None
-            (out,) = entry.flow.outputs
+        if isinstance(entry, SoftmaxRecord):
+            assert entry.values is not None
+            (out,) = entry.values.outputs
             (gradient,) = torch.autograd.grad(score, out, retain_graph=True, allow_unused=True)
             asked = torch.zeros_like(out) if gradient is None else gradient
-            weighed_map = (asked @ entry.flow.values.mT * entry.weights).clamp_min(0)
-            if entry.windows is not None:
-                weighed_map = entry.windows.spread(weighed_map)
-            found.append((entry.site, weighed_map[0].mean(dim=0)))
+            weighed_map = (asked @ entry.values.v.mT * entry.weights()).clamp_min(0)
+            if entry.partition is not None:
+                weighed_map = spread_windows(entry.partition, weighed_map)
+            found.append((entry.layer_id, weighed_map[0].mean(dim=0)))
     return found
 
 
@@ -55,8 +57,8 @@ def normalised(r: Tensor) -> Tensor:
     return (hat / hat.sum(dim=-1, keepdim=True)).nan_to_num(0.0) + torch.eye(len(r))
 
 
-def alone(trace: Trace, score: Tensor) -> list[Weighed]:
-    return [each for each in weighed(trace, score) if each.site.stack != POOL]
+def alone(trace: Trace, score: Tensor) -> list[GradientWeightedAttention]:
+    return [each for each in weighed(trace, score) if each.layer_id.stack != POOL]
 
 
 @pytest.mark.parametrize("name", ["vit-b", "deit-b", "compact-vit-7", "bert-tiny", "gpt-tiny"])
@@ -79,8 +81,8 @@ def test_the_windows_of_a_stage_are_one_map() -> None:
     trace, score = explained(config)
     maps = by_equation_5(trace, score)
     layers = alone(trace, score)
-    assert [each.site for each in layers] == [site for site, _ in maps]
-    last = [weights for site, weights in maps if site.stack == "stage 2"]
+    assert [each.layer_id for each in layers] == [layer_id for layer_id, _ in maps]
+    last = [weights for layer_id, weights in maps if layer_id.stack == "stage 2"]
     r = torch.eye(len(last[0]))
     for weights in last:
         r = r + weights @ r
@@ -90,14 +92,14 @@ def test_the_windows_of_a_stage_are_one_map() -> None:
     torch.testing.assert_close(top, start @ r - start)
     # Down to the 6 x 7 tokens of stage 1: row r of 3 holds rows 2r and 2r + 1, the last column one.
     below = torch.eye(42)
-    for site, weights in maps:
-        if site.stack == "stage 1":
+    for layer_id, weights in maps:
+        if layer_id.stack == "stage 1":
             below = below + weights @ below
-    shared = spread(top + start, *(each.places for each in (layers[2], layers[0])))  # type: ignore[arg-type]
+    shared = spread(top + start, *(each.query_grid for each in (layers[2], layers[0])))  # type: ignore[arg-type]
     grid = (top + start).view(3, 4)
     assert float(shared.view(6, 7)[3, 5]) == pytest.approx(float(grid[1, 2]) / 4)
     assert float(shared.view(6, 7)[3, 6]) == pytest.approx(float(grid[1, 3]) / 2)
-    own = spread(start, *(each.places for each in (layers[2], layers[0])))  # type: ignore[arg-type]
+    own = spread(start, *(each.query_grid for each in (layers[2], layers[0])))  # type: ignore[arg-type]
     torch.testing.assert_close(relevance(layers, start), shared @ below - own)
 
 
@@ -105,8 +107,8 @@ def test_a_learned_query_is_equation_10() -> None:
     """V2: a pool asks the tokens as a decoder asks an encoder, with a query of its own."""
     for config in (ALL["cct-7/3x1"], VITS["2-D sinusoids, attention pool"]):
         trace, score = explained(config)
-        *maps, (site, asked) = by_equation_5(trace, score)
-        assert site.stack == POOL
+        *maps, (layer_id, asked) = by_equation_5(trace, score)
+        assert layer_id.stack == POOL
         r = torch.eye(asked.shape[1])
         for _, weights in maps:
             r = r + weights @ r
@@ -120,13 +122,13 @@ def test_an_encoder_decoder_is_equations_6_to_10(name: str) -> None:
     """T14: the paper's own order, with R of the source, of the target and between them."""
     trace, score = explained(ALL[name])
     maps = by_equation_5(trace, score)
-    (sources,) = {len(weights) for site, weights in maps if site.stack == "encoder"}
-    (targets,) = {len(weights) for site, weights in maps if site.kind == "cross"}
+    (sources,) = {len(weights) for layer_id, weights in maps if layer_id.stack == "encoder"}
+    (targets,) = {len(weights) for layer_id, weights in maps if layer_id.kind == "cross"}
     ii, tt, ti = torch.eye(sources), torch.eye(targets), torch.zeros(targets, sources)
-    for site, weights in maps:
-        if site.stack == "encoder":
+    for layer_id, weights in maps:
+        if layer_id.stack == "encoder":
             ii = ii + torch.matmul(weights, ii)
-        elif site.kind == "self":
+        elif layer_id.kind == "self":
             ti = ti + torch.matmul(weights, ti)
             tt = tt + torch.matmul(weights, tt)
         else:
@@ -153,12 +155,12 @@ def test_two_tokens_by_hand() -> None:
     So A_bar = [[3/4, 0], [0, 0]], the second token speaks against; R - I is the same.
     """
     weights = torch.tensor([[[0.75, 0.25], [0.5, 0.5]]])
-    from manyheads.nn.attention import attend
+    from manyheads.nn.attention.attention import attend
 
-    kept = examples.record_of(Site("encoder", 0, "self"), weights)
+    kept = examples.record_of(LayerId("encoder", 0, "self"), weights)
     v = torch.tensor([[[[1.0], [-5.0]]]], requires_grad=True)
     with record(gradients=True) as trace:
-        out = attend(kept.q, kept.k, v, site=kept.site)
+        out = attend(kept.q, kept.k, v, context=AttentionContext(kept.layer_id))
     (layer,) = weighed(trace, out[0, 0, 0, 0])
     torch.testing.assert_close(layer.whole(), torch.tensor([[0.75, 0.0], [0.0, 0.0]]))
     torch.testing.assert_close(relevance([layer], torch.tensor([1.0, 0.0])), layer.whole()[0])
@@ -184,8 +186,10 @@ def test_what_the_answer_is_read_from_is_found(name: str, read: Sequence[int]) -
 def test_spreading_keeps_the_sum() -> None:
     """Where a class token is not there yet its share ends; each token is somebody's."""
     image = (12, 12)
-    fine = Places(image, Axis(4, step=3, field=3), Axis(4, step=3, field=3))
-    coarse = Places(image, Axis(2, -3, 6, 9), Axis(2, -3, 6, 9), ("class token",))
+    fine = TokenGrid(
+        image, Axis(4, stride=3, receptive_field=3), Axis(4, stride=3, receptive_field=3)
+    )
+    coarse = TokenGrid(image, Axis(2, -3, 6, 9), Axis(2, -3, 6, 9), ("class token",))
     x = torch.tensor([5.0, 1.0, 2.0, 3.0, 4.0])
     found = spread(x, coarse, fine)
     assert found.sum() == 10

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from manyheads.lens import report as module
-from manyheads.lens.report import LIBRARIES, STATIC, modules, report
+from manyheads.lens.view import report as module
+from manyheads.lens.view.report import LIBRARIES, STATIC, modules, report
 from tests.lens import examples, views
 from tests.schema import errors
 
@@ -67,7 +67,7 @@ def data_of(parts: Parts) -> dict[str, Any]:
 
 def test_nothing_is_asked_of_a_network() -> None:
     """Everything is inside; the policy allows what is written in the page and nothing else."""
-    parts = parsed(report(views.picture(), title="x", pixels=torch.zeros(4, 6, dtype=torch.uint8)))
+    parts = parsed(report(views.image(), title="x", pixels=torch.zeros(4, 6, dtype=torch.uint8)))
     assert parts.addresses == ["data:,"]  # the icon that a browser would look for
     (policy,) = [
         meta["content"] or ""
@@ -89,7 +89,7 @@ def test_no_text_breaks_out_of_the_page() -> None:
     """A token, a title, a file's name that would close the script: all of them come back whole."""
     view = views.transformer()
     told = {"text": TEXT, "translation": TEXT}
-    page = report(view, title=TEXT, told=told, name=TEXT)
+    page = report(view, title=TEXT, metadata=told, name=TEXT)
     parts = parsed(page)
     assert len(parts.scripts) == len(LIBRARIES) + 3
     data = data_of(parts)
@@ -123,7 +123,7 @@ def test_weights_are_taken_out_of_the_data() -> None:
         views.recurrent(),
         views.recurrent("seq2seq-lstm"),
         views.tags(),
-        views.picture(),
+        views.image(),
         views.windowed(),
         examples.small_image_view("attention"),
     ],
@@ -148,14 +148,14 @@ def test_the_schema_refuses(change: dict[str, Any], reason: str) -> None:
     assert any(reason in each for each in found), found
 
 
-def test_pictures_are_small_and_small_ones_exact() -> None:
+def test_images_are_small_and_small_ones_exact() -> None:
     """The digits of 8 x 8 pixels stay what they are; a photo becomes a JPEG of 1024 pixels."""
     digit = torch.arange(64, dtype=torch.uint8).view(8, 8)
-    assert module._picture(digit).startswith("data:image/png;base64,")
+    assert module._image(digit).startswith("data:image/png;base64,")
     generator = torch.Generator().manual_seed(0)
     coarse = torch.randint(0, 256, (30, 20, 3), generator=generator, dtype=torch.uint8)
     photo = coarse.repeat_interleave(100, 0).repeat_interleave(100, 1)
-    address = module._picture(photo)
+    address = module._image(photo)
     assert address.startswith("data:image/jpeg;base64,")
     assert len(address) < 500_000
 
@@ -202,9 +202,9 @@ def test_d3_has_its_licence() -> None:
 def test_damaged_weights_are_refused() -> None:
     """A model that diverged has no map; `nan` would be no JSON either."""
     from manyheads.errors import UsageError
-    from manyheads.lens.view import map_view
-    from manyheads.nn.trace import Site
+    from manyheads.lens.view.text_view import map_view
+    from manyheads.nn.recording.trace import LayerId
 
     weights = torch.full((1, 1, 2), float("nan"))
-    with pytest.raises(UsageError, match="encoder layer 1 self holds what is not a number"):
-        map_view(Site("encoder"), weights, rows=["a"], columns=["a", "b"], what="")
+    with pytest.raises(UsageError, match="encoder layer 1 self contains NaN"):
+        map_view(LayerId("encoder"), weights, rows=["a"], columns=["a", "b"], what="")

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.decode.greedy import greedy_search
-from manyheads.lens.shapes import ShapeLine, render_shapes, walk
+from manyheads.lens.trace.shapes import ShapeLine, render_shapes, walk
 from manyheads.models.vit import Vit
 from tests.lens import examples
 
@@ -39,8 +39,16 @@ def test_cross_attention_is_shown_although_it_is_no_call_of_a_module() -> None:
     assert attention.parameters == sum(
         p.numel() for p in model.decoder.blocks[0].cross.parameters()
     )
-    assert names[at - 1] == "decoder.blocks.0.around_cross"
-    assert names[at + 1] == "decoder.blocks.0.cross.out"
+    # What post-norm does around it, in order; all of it directly inside the block.
+    assert names[at - 1 : at + 4] == [
+        "decoder.blocks.0.around_attention.norm",
+        "decoder layer 1 cross",
+        "decoder.blocks.0.cross.out",
+        "decoder.blocks.0.around_cross.dropout",
+        "decoder.blocks.0.around_cross.norm",
+    ]
+    block = lines[names.index("decoder.blocks.0")]
+    assert {line.depth for line in lines[at - 1 : at + 4]} == {block.depth + 1}
 
 
 def test_self_attention_stands_inside_its_module_between_its_projections() -> None:
@@ -60,11 +68,12 @@ def test_parameters_of_a_decoder_block_are_those_of_the_lines_in_it() -> None:
     lines = walk(model, lambda: model(source, target))
     names = [line.name for line in lines]
     at = names.index("decoder.blocks.0")
-    # A residual runs its sub-layer without owning it, so the two counts are side by side.
+    # The parts that the block calls; those of the cross-attention, whose methods it calls, stand
+    # in the line of the attention, which its output projection follows.
     inside = [
         line.parameters
         for line in lines[at + 1 : names.index("decoder.blocks.1")]
-        if line.name.count(".") == 3 or line.name == "decoder layer 1 cross"
+        if line.depth == lines[at].depth + 1 and line.name != "decoder.blocks.0.cross.out"
     ]
     assert sum(inside) == lines[at].parameters
 

@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from manyheads.lens.states import outputs, pooled, record_states
-from manyheads.models.build import build
+from manyheads.lens.trace.states import outputs, pooled, record_states
+from manyheads.models.config import ModelConfig
+from manyheads.models.presets import build
 from tests.small import ALL, HYBRIDS, SEQ2SEQS, STAGED, TRANSFORMERS, inputs, randomise
 
 
@@ -26,10 +27,10 @@ def test_looking_never_changes_the_answer(name: str) -> None:
         assert not part._forward_pre_hooks
 
 
-def names(config: object) -> list[str]:
-    model = randomise(build(config)).eval()  # type: ignore[arg-type]
+def names(config: ModelConfig) -> list[str]:
+    model = randomise(build(config)).eval()
     with record_states(model) as found, torch.no_grad():
-        model(*inputs(config))  # type: ignore[arg-type]
+        model(*inputs(config))
     return [f"{each.stack}: {each.name}" for each in found.layers]
 
 
@@ -84,10 +85,10 @@ def test_tokens_and_their_table() -> None:
 def test_what_is_kept_is_what_the_layer_answered() -> None:
     """A convolution without blocks is a layer; the mean over places or tokens is its vector."""
     model = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU())
-    pictures = torch.randn(5, 1, 4, 4)
-    given, state = outputs(model, pictures)
-    torch.testing.assert_close(given.x, pictures)
-    torch.testing.assert_close(state.x, model[0](pictures))
+    images = torch.randn(5, 1, 4, 4)
+    given, state = outputs(model, images)
+    torch.testing.assert_close(given.x, images)
+    torch.testing.assert_close(state.x, model[0](images))
     assert state.name == "convolution 1"
     assert state.is_map
     tokens = torch.arange(6.0).view(1, 3, 2)

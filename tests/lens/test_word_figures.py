@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from manyheads.lens.measures.word_figures import Occurrence, similarity, tokens_of, word_figures
 from manyheads.lens.panels import Heat, Lines
-from manyheads.lens.word_figures import Occurrence, similarity, tokens_of, word_figures
 
 
 def occurrence(text: str, vectors: list[list[list[float]]], own: list[int]) -> Occurrence:
@@ -48,7 +48,7 @@ def test_one_sentence_and_many() -> None:
     """Alone it only looks; of five sentences the ten pairs share a curve; no others, no line."""
     alone = occurrence("cat", [[[1, 0]]], [0])
     assert [each.panel.title for each in word_figures("cat", [alone])] == [
-        "Where cat looks, sentence 1"
+        "Attention of cat, sentence 1"
     ]
     (first, *rest) = word_figures("cat", [alone] * 5)
     assert isinstance(first.panel, Lines)

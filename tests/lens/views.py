@@ -15,11 +15,11 @@ from manyheads.lens.panels import (
     Scatter,
     Table,
 )
-from manyheads.lens.picture import ImageView, OverlayView, image_view
-from manyheads.lens.view import TextOverlay, TextView, text_view
+from manyheads.lens.view.image_view import ImageView, OverlayView, image_view
+from manyheads.lens.view.text_view import TextOverlay, TextView, text_view
 from manyheads.models.seq2seq import Seq2Seq
 from manyheads.models.transformer import Transformer
-from manyheads.nn.trace import record
+from manyheads.nn.recording.trace import record
 from tests.lens import examples
 from tests.small import SEQ2SEQS, STAGED, randomise
 
@@ -84,7 +84,7 @@ def tags() -> TextView:
     )
 
 
-def picture() -> ImageView:
+def image() -> ImageView:
     """A ViT's, with an overlay on a grid of its own."""
     view = examples.small_image_view("class")
     overlay = OverlayView(

@@ -68,7 +68,7 @@ def test_every_parameter_learns(config: CctConfig) -> None:
 def test_one_batch_can_be_learned_by_heart() -> None:
     """With stochastic depth, too."""
     torch.manual_seed(0)
-    config = replace(CCTS["cct-2/3x2"], dim=32, heads=4, hidden=64, drop_path=0.1)
+    config = replace(CCTS["cct-2/3x2"], dim=32, heads=4, ffn_dim=64, drop_path=0.1)
     model = Cct(config)
     images, labels = torch.randn(10, 3, 8, 8), torch.arange(10) % 5
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)

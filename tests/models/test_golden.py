@@ -14,10 +14,10 @@ from safetensors import safe_open
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.build import build
 from manyheads.models.convert import hf
 from manyheads.models.convert.families import CONVERTERS
 from manyheads.models.convert.names import Converter
+from manyheads.models.presets import build
 from manyheads.models.vit import VitConfig
 
 FOLDER = Path(__file__).parents[1] / "golden"
@@ -75,10 +75,10 @@ def test_converted_models_answer_the_same(name: str) -> None:
 
 
 def test_every_recorded_file_is_tested() -> None:
-    """Those of Marian in test_marian.py, those in folders in test_golden_images.py."""
-    files = [path for path in FOLDER.iterdir() if path.is_file()]
-    pictures = {path.stem for path in files if not path.stem.startswith("hf-marian")}
-    assert pictures == set(NAMES + STAGED)
+    """Marian's in test_marian.py, folders' in test_golden_images.py, answers' in tests/app."""
+    files = {path.name for path in FOLDER.iterdir() if path.is_file()}
+    elsewhere = {name for name in files if name.startswith("hf-marian")} | {"shipped.json"}
+    assert files - elsewhere == {f"{name}.safetensors" for name in NAMES + STAGED}
 
 
 def test_a_config_object_serves_as_well_as_json() -> None:
@@ -101,7 +101,7 @@ def test_the_whole_configuration_is_read() -> None:
         dim=8,
         layers=2,
         heads=2,
-        hidden=16,
+        ffn_dim=16,
         classes=5,
         norm_eps=1e-12,
     )
@@ -138,19 +138,23 @@ def test_what_ours_has_not_is_refused(name: str) -> None:
         ("timm-deit", {"norm_layer": "rmsnorm"}, "its own norm_layer"),
         ("timm-deit", {"img_size": 16}, r"8 positions.* 16 patches \(4 x 4\) and 2 tokens"),
         ("hf-deit", {"hidden_act": "quick_gelu"}, "hidden_act 'quick_gelu'"),
-        ("timm-swin-padded", {"global_pool": "max"}, "global_pool 'max'"),
+        ("timm-swin-padded", {"global_pool": "max"}, "global_pool = 'max'"),
         ("timm-swin-padded", {"window_size": 5}, r"49 distances, but windows of 5 x 5 have 81"),
         ("timm-swin-small", {"img_size": 64}, r"35 distances, but windows of 4 x 4 have 49"),
         ("timm-swin-padded", {"window_size": [4, 4, 7]}, r"window_size \(4, 4, 7\)"),
         ("hf-swin-padded", {"use_absolute_embeddings": True}, "use_absolute_embeddings"),
-        ("hf-swin-padded", {"layer_norm_eps": 1e-12}, "layer_norm_eps 1e-12"),
+        ("hf-swin-padded", {"layer_norm_eps": 1e-12}, "layer_norm_eps = 1e-12"),
         ("torchvision-swin-padded", {"norm_layer": "x"}, "norm_layer"),
         ("hf-cvt-odd", {"cls_token": [False, False]}, r"cls_token \(False, False\)"),
-        ("hf-cvt-odd", {"stride_q": [2, 2]}, "stride_q 2"),
-        ("hf-cvt-odd", {"qkv_projection_method": ["avg", "avg"]}, "qkv_projection_method 'avg'"),
+        ("hf-cvt-odd", {"stride_q": [2, 2]}, "stride_q = 2"),
+        ("hf-cvt-odd", {"qkv_projection_method": ["avg", "avg"]}, "qkv_projection_method = 'avg'"),
         ("timm-coatnet_0-wide", {"block_type": ["C", "T", "C", "T"]}, "block_type"),
-        ("timm-coatnet_0-wide", {"transformer_rel_pos_type": "mlp"}, "rel_pos_type 'mlp'"),
-        ("timm-coatnet_0-wide", {"conv_pool_type": "max"}, "one for both"),
+        ("timm-coatnet_0-wide", {"transformer_rel_pos_type": "mlp"}, "rel_pos_type = 'mlp'"),
+        (
+            "timm-coatnet_0-wide",
+            {"conv_pool_type": "max"},
+            "they must be equal",
+        ),
     ],
 )
 def test_what_cannot_be_mapped_is_refused(name: str, change: dict[str, Any], message: str) -> None:

@@ -14,9 +14,9 @@ from safetensors import safe_open
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.build import build
 from manyheads.models.convert import timm, torchvision
 from manyheads.models.convert.families import CONVERTERS
+from manyheads.models.presets import build
 from manyheads.models.resize import resize
 
 FOLDER = Path(__file__).parents[1] / "golden" / "images"
@@ -106,9 +106,17 @@ def test_a_renamed_model_of_another_width_is_refused() -> None:
     ("name", "change", "message"),
     [
         ("hf-resnet-basic", {"downsample_in_bottleneck": True}, "downsample_in_bottleneck = True"),
-        ("hf-resnet-basic", {"hidden_act": "gelu"}, "hidden_act = 'gelu'; ours has 'relu' only"),
+        (
+            "hf-resnet-basic",
+            {"hidden_act": "gelu"},
+            "'gelu'; only 'relu' is supported",
+        ),
         ("hf-bit", {"global_padding": "SAME"}, "global_padding = 'SAME'"),
-        ("timm-resnet-basic", {"global_pool": "max"}, "global_pool = 'max'; ours has 'avg' only"),
+        (
+            "timm-resnet-basic",
+            {"global_pool": "max"},
+            "'max'; only 'avg' is supported",
+        ),
         ("timm-bit-odd", {"global_pool": "catavgmax"}, "global_pool = 'catavgmax'"),
         ("timm-vgg-batch-norm-large", {"global_pool": "max"}, "global_pool = 'max'"),
         ("hf-bit", {"layer_type": "bottleneck"}, "layer_type = 'bottleneck'"),

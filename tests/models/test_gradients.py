@@ -7,13 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from manyheads.models.build import build
-from manyheads.models.presets import PRESETS
-from manyheads.nn.alignment import ScoreRecord
-from manyheads.nn.attention import AttentionRecord
-from manyheads.nn.features import FeatureRecord
-from manyheads.nn.linear_attention import ImpliedRecord
-from manyheads.nn.trace import record
+from manyheads.models.presets import PRESETS, build
+from manyheads.nn.attention.softmax import SoftmaxRecord
+from manyheads.nn.recording.attention_record import AttentionRecord
+from manyheads.nn.recording.features import FeatureRecord
+from manyheads.nn.recording.trace import record
 from tests.small import ALL, IMAGES, SEQ2SEQS, TRANSFORMERS, VITS, Images, inputs, randomise
 
 
@@ -30,7 +28,7 @@ def test_recorded_with_gradients_is_unrecorded(name: str) -> None:
     assert torch.equal(recorded, plain)
     features = any(isinstance(entry, FeatureRecord) for entry in trace)
     assert features == (isinstance(config, Images) and name != "mlp")
-    assert all(getattr(entry, "flow", None) is None for entry in cheap)
+    assert all(getattr(entry, "values", None) is None for entry in cheap)
     assert not any(isinstance(entry, FeatureRecord) for entry in cheap)
 
 
@@ -67,14 +65,14 @@ def test_the_gradient_of_a_map_is_that_of_the_formula(
 
     with record(gradients=True) as trace:
         score = model(*given)[0].square().sum()
-    kept = [e for e in trace if isinstance(e, AttentionRecord | ImpliedRecord | ScoreRecord)]
-    flows = [entry.flow for entry in kept]
-    assert all(flow is not None for flow in flows)
+    kept = [e for e in trace if isinstance(e, AttentionRecord)]
+    flows = [entry.values for entry in kept]
+    assert all(values is not None for values in flows)
     found = []
-    for flow in flows:
-        assert flow is not None
-        gradients = torch.autograd.grad(score, flow.outputs, retain_graph=True)
-        found.append(flow.of_outputs(gradients) @ flow.values.mT)
+    for values in flows:
+        assert values is not None
+        gradients = torch.autograd.grad(score, values.outputs, retain_graph=True)
+        found.append(values.join_gradients(gradients) @ values.v.mT)
 
     maps = explicit_maps(monkeypatch)
     again = model(*given)[0].square().sum()
@@ -93,9 +91,10 @@ def test_the_gradient_of_a_map_is_that_of_the_formula(
 
 def explicit_maps(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     """Replace every attention by the formula, and collect its maps."""
-    from manyheads.nn import alignment, attention, linear_attention
-    from manyheads.nn.attention import attention_weights, normalise
-    from manyheads.nn.linear_attention import implied_weights
+    from manyheads.nn.attention import attention, linear_attention
+    from manyheads.nn.attention import recurrent_attention as alignment
+    from manyheads.nn.attention.linear_attention import implied_weights
+    from manyheads.nn.attention.softmax import attention_weights, normalise
 
     maps: list[Tensor] = []
 
@@ -110,18 +109,18 @@ def explicit_maps(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     def linear(q: Tensor, k: Tensor, v: Tensor, present: Any = None) -> Tensor:
         return keep(implied_weights(q, k, present)) @ v
 
-    def context(self: Any, scores: Tensor, source: Any) -> Tensor:
-        return keep(normalise(scores, source.mask))[:, 0] @ source.values
+    def weights(self: Any, scores: Tensor, source: Any) -> Tensor:
+        return keep(normalise(scores, source.mask))
 
     monkeypatch.setattr(attention, "_mix", mix)
     monkeypatch.setattr(linear_attention, "linear_attend", linear)
-    monkeypatch.setattr(alignment.GlobalAttention, "context", context)
+    monkeypatch.setattr(alignment.GlobalAttention, "weights", weights)
     return maps
 
 
 def test_two_tokens_by_hand() -> None:
     """T5: q k^T / sqrt(1) = [[ln 3, 0], [0, 0]], so A = [[3/4, 1/4], [1/2, 1/2]]; V = [1, 5]."""
-    from manyheads.nn.attention import attend
+    from manyheads.nn.attention.attention import attend
 
     q, k = torch.tensor([[[[1.0], [0.0]]]]), torch.tensor([[[[math.log(3)], [0.0]]]])
     v = torch.tensor([[[[1.0], [5.0]]]])
@@ -129,13 +128,13 @@ def test_two_tokens_by_hand() -> None:
         out = attend(q.requires_grad_(), k, v)
     torch.testing.assert_close(out.flatten(), torch.tensor([2.0, 3.0]))
     (kept,) = trace
-    assert isinstance(kept, AttentionRecord)
-    assert kept.flow is not None
+    assert isinstance(kept, SoftmaxRecord)
+    assert kept.values is not None
     score = 10 * out[0, 0, 0, 0] + out[0, 0, 1, 0]
-    (gradient,) = torch.autograd.grad(score, kept.flow.outputs)
+    (gradient,) = torch.autograd.grad(score, kept.values.outputs)
     by_hand = torch.tensor([[10.0, 50.0], [1.0, 5.0]])
     torch.testing.assert_close(
-        (kept.flow.of_outputs([gradient]) @ kept.flow.values.mT)[0, 0], by_hand
+        (kept.values.join_gradients([gradient]) @ kept.values.v.mT)[0, 0], by_hand
     )
 
 
@@ -158,10 +157,10 @@ def test_features_lie_on_their_grid() -> None:
     with record(gradients=True) as trace:
         model(*inputs(config))
     kept = [entry for entry in trace if isinstance(entry, FeatureRecord)]
-    assert [str(entry.site) for entry in kept] == [
+    assert [str(entry.layer_id) for entry in kept] == [
         "features layer 1 tokens",
         "features layer 2 tokens",
     ]
-    laid = kept[-1].laid(kept[-1].x)
+    laid = kept[-1].to_map(kept[-1].x)
     assert laid.shape == (2, 8, 2, 3)
     assert torch.equal(laid[:, :, 1, 2], entered[0][:, -1])

@@ -9,19 +9,18 @@ from torch import Tensor
 
 from manyheads.decode.beam import beam_search
 from manyheads.decode.greedy import greedy_search
-from manyheads.decode.sample import Sampling, sample
+from manyheads.decode.sampling import Sampling, sample
 from manyheads.decode.step import Step
 from manyheads.errors import UsageError
-from manyheads.models.build import build
 from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
 from manyheads.models.masked_lm import MaskedConfig, MaskedLanguageModel
-from manyheads.models.presets import preset
+from manyheads.models.presets import build, preset
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.nn.trace import record
+from manyheads.nn.recording.trace import record
 from manyheads.train.checkpoint import tensors
 from tests.small import randomise
 
-SMALL = {"vocabulary": 11, "dim": 8, "layers": 2, "heads": 2, "hidden": 16, "max_length": 16}
+SMALL = {"vocabulary": 11, "dim": 8, "layers": 2, "heads": 2, "ffn_dim": 16, "max_length": 16}
 PARTS = {
     "learned": {},
     "sinusoidal": {"positions": "sinusoidal"},
@@ -154,11 +153,11 @@ def test_looking_never_changes_the_answer() -> None:
         with record() as trace:
             recorded = model(TEXTS)
         assert torch.equal(plain, recorded)
-        assert [str(entry.site) for entry in trace] == [
+        assert [str(entry.layer_id) for entry in trace] == [
             "encoder layer 1 self",
             "encoder layer 2 self",
         ]
-        ahead = [entry.weights.triu(1).abs().max() > 0 for entry in trace]  # type: ignore[attr-defined]
+        ahead = [entry.weights().triu(1).abs().max() > 0 for entry in trace]  # type: ignore[attr-defined]
         assert ahead == [isinstance(model, MaskedLanguageModel)] * 2
 
 

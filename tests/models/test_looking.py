@@ -1,4 +1,4 @@
-"""Every preset can be looked into: nothing changes, the maps are the formula, places are known."""
+"""Every preset can be looked into: nothing changes, maps are the formula, positions are known."""
 
 import math
 from dataclasses import replace
@@ -7,18 +7,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from manyheads.lens.gates import gate_maps
-from manyheads.lens.grids import Crop
-from manyheads.lens.maps import attention_maps
-from manyheads.lens.picture import image_view
-from manyheads.lens.reading import is_attention
-from manyheads.models.build import build
-from manyheads.models.presets import PRESETS, Config
-from manyheads.nn.alignment import ScoreRecord
-from manyheads.nn.attention import AttentionRecord
-from manyheads.nn.linear_attention import ImpliedRecord
-from manyheads.nn.recurrent import RecurrentRecord
-from manyheads.nn.trace import Trace, record
+from manyheads.lens.trace.attention_reader import Attention, attentions, examples
+from manyheads.lens.trace.gates import gate_maps
+from manyheads.lens.trace.grids import Crop
+from manyheads.lens.view.image_view import image_view
+from manyheads.models.config import ModelConfig
+from manyheads.models.presets import PRESETS, build
+from manyheads.nn.attention.linear_attention import ImpliedRecord
+from manyheads.nn.attention.recurrent_attention import ScoreRecord
+from manyheads.nn.attention.softmax import SoftmaxRecord
+from manyheads.nn.recording.attention_record import AttentionRecord
+from manyheads.nn.recording.trace import Trace, record
+from manyheads.nn.rnn import RecurrentRecord
 from tests.small import (
     ALL,
     IMAGES,
@@ -26,7 +26,6 @@ from tests.small import (
     TRANSFORMERS,
     VITS,
     Images,
-    Pictures,
     inputs,
     randomise,
 )
@@ -34,7 +33,7 @@ from tests.small import (
 SILENT = ("mlp", "vgg-", "resnet-", "bit-")  # presets that neither attend nor have cells
 
 
-def traced(config: Config, examples: int = 2) -> tuple[Tensor, Trace]:
+def traced(config: ModelConfig, examples: int = 2) -> tuple[Tensor, Trace]:
     model = randomise(build(config)).eval()
     with record() as trace, torch.no_grad():
         answer = model(*(x[:examples] for x in inputs(config)))
@@ -54,7 +53,7 @@ def test_recorded_is_unrecorded(name: str) -> None:
 
 
 # Beside the presets: what only recipes select, such as windows that are padded.
-FORMULAS: dict[str, Config] = {
+FORMULAS: dict[str, ModelConfig] = {
     **ALL,
     **{f"seq2seq: {name}": config for name, config in SEQ2SEQS.items()},
     **{f"transformer: {name}": config for name, config in TRANSFORMERS.items()},
@@ -72,7 +71,7 @@ def test_maps_are_the_formula_in_double_precision(name: str) -> None:
     """
     _, trace = traced(FORMULAS[name])
     for entry in trace:
-        if not is_attention(entry):
+        if not isinstance(entry, AttentionRecord):
             continue
         mask = torch.tensor(True) if entry.mask is None else entry.mask
         if isinstance(entry, ImpliedRecord):
@@ -83,40 +82,42 @@ def test_maps_are_the_formula_in_double_precision(name: str) -> None:
             if isinstance(entry, ScoreRecord):
                 scores = entry.scores.double()
             else:
+                assert isinstance(entry, SoftmaxRecord)
                 scores = entry.q.double() @ entry.k.double().mT / math.sqrt(entry.q.shape[-1])
                 scores = scores + (0.0 if entry.bias is None else entry.bias.double())
             hidden = scores.masked_fill(~mask, -math.inf)
             expected = nn.functional.softmax(hidden, dim=-1).nan_to_num(0.0)
-        torch.testing.assert_close(entry.weights.double(), expected, atol=1e-6, rtol=0)
-        if isinstance(entry, AttentionRecord) and entry.windows is not None:
+        torch.testing.assert_close(entry.weights().double(), expected, atol=1e-6, rtol=0)
+        if isinstance(entry, SoftmaxRecord) and entry.partition is not None:
             assert_spread(entry, expected)
 
 
-def assert_spread(entry: AttentionRecord, expected: Tensor) -> None:
+def assert_spread(entry: SoftmaxRecord, expected: Tensor) -> None:
     """The whole map has each window's weights where its tokens stand, and nothing elsewhere."""
-    assert entry.windows is not None
-    places = entry.windows.places()
-    whole = torch.zeros(entry.whole.shape, dtype=torch.float64)
+    assert entry.partition is not None
+    index = entry.partition.token_index()
+    found = torch.stack([Attention(entry, n).whole() for n in range(examples(entry))])
+    whole = torch.zeros(found.shape, dtype=torch.float64)
     for row, weights in enumerate(expected):
-        window = places[row % len(places)].tolist()
+        window = index[row % len(index)].tolist()
         for query, one in enumerate(window):
             for key, other in enumerate(window):
                 if one >= 0 and other >= 0:
-                    whole[row // len(places), :, one, other] = weights[:, query, key]
-    torch.testing.assert_close(entry.whole.double(), whole, atol=1e-6, rtol=0)
+                    whole[row // len(index), :, one, other] = weights[:, query, key]
+    torch.testing.assert_close(found.double(), whole, atol=1e-6, rtol=0)
 
 
 def test_all_kinds_of_maps_are_compared() -> None:
     """The test above has something to compare of each kind: masks, biases, windows, scores."""
     entries = [entry for name in FORMULAS for entry in traced(FORMULAS[name])[1]]
-    found = [entry for entry in entries if is_attention(entry)]
-    softmax = [entry for entry in found if isinstance(entry, AttentionRecord)]
+    found = [entry for entry in entries if isinstance(entry, AttentionRecord)]
+    softmax = [entry for entry in found if isinstance(entry, SoftmaxRecord)]
     assert any(isinstance(entry, ImpliedRecord) for entry in found)
     scores = [entry for entry in found if isinstance(entry, ScoreRecord)]
     assert any(entry.mask is not None and not entry.mask.all() for entry in scores)
-    cross = [entry for entry in softmax if entry.site.kind == "cross"]
+    cross = [entry for entry in softmax if entry.layer_id.kind == "cross"]
     assert any(entry.mask is not None and not entry.mask.all() for entry in cross)
-    windowed = [entry for entry in softmax if entry.windows is not None]
+    windowed = [entry for entry in softmax if entry.partition is not None]
     assert any(entry.bias is not None for entry in windowed)
     assert any(entry.mask is not None and not entry.mask.all() for entry in windowed)
 
@@ -129,12 +130,12 @@ def test_every_model_of_images_that_attends_is_described(name: str) -> None:
     _, trace = traced(config, examples=1)
     crop = Crop(3, 5, 3 + 2 * config.width, 5 + 3 * config.height)
     view = image_view(trace, width=99, height=99, crop=crop, classes=[("a", 1.0)])
-    whole = attention_maps(trace)
-    assert [found.site for found in view.maps] == [str(found.site) for found in whole]
+    whole = attentions(trace)
+    assert [found.site for found in view.maps] == [str(found.layer_id) for found in whole]
     for found, expected in zip(view.maps, whole, strict=True):
-        torch.testing.assert_close(torch.tensor(found.weights), expected.weights, atol=6e-5, rtol=0)
-        assert len(found.rows) == expected.weights.shape[1]
-        assert len(found.columns) == expected.weights.shape[2]
+        torch.testing.assert_close(torch.tensor(found.weights), expected.whole(), atol=6e-5, rtol=0)
+        assert len(found.rows) == expected.whole().shape[1]
+        assert len(found.columns) == expected.whole().shape[2]
     for grid in view.grids:
         assert len(grid.boxes) == grid.rows * grid.columns
         area = sum(high * wide for _, _, high, wide in grid.boxes)
@@ -151,7 +152,7 @@ def test_every_model_of_images_that_attends_is_described(name: str) -> None:
 def test_rollout_is_defined_where_tokens_stay() -> None:
     """One grid from first to last; where it changes, or keys are fewer, the reason is said."""
 
-    def reason(config: Pictures) -> str | None:
+    def reason(config: Images) -> str | None:
         view = image_view(traced(config, 1)[1], width=8, height=8, classes=[])
         return None if view.overlays else view.notes[-1]
 
@@ -168,13 +169,13 @@ def test_recurrent_translators_show_alignment_and_gates(name: str) -> None:
     """T2, T4: a map of target x source where there is attention, gates of every layer."""
     config = SEQ2SEQS[name]
     _, trace = traced(config, examples=1)
-    sites = [str(found.site) for found in attention_maps(trace) if found.site.kind == "cross"]
+    found = [each.layer_id for each in attentions(trace) if each.layer_id.kind == "cross"]
     expected = (
         [] if config.attention == "none" else [f"decoder layer {config.decoder_layers} cross"]
     )
-    assert sites == expected
-    kept = {str(entry.site) for entry in trace if isinstance(entry, RecurrentRecord)}
+    assert list(map(str, found)) == expected
+    kept = {str(entry.layer_id) for entry in trace if isinstance(entry, RecurrentRecord)}
     directions = 1 + config.bidirectional
     assert len(kept) == directions * config.encoder_layers + config.decoder_layers
-    gates = {str(found.site) for found in gate_maps(trace)}
+    gates = {str(each.layer_id) for each in gate_maps(trace)}
     assert gates == (set() if config.cell == "rnn" else kept)  # a plain RNN has no gates

@@ -17,7 +17,7 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.models.convert import marian
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.nn.positions import sinusoid_halves
+from manyheads.nn.layers.positions import sinusoid_halves
 from manyheads.train.checkpoint import restore, tensors
 from tests.marian_search import LIMIT, SETTINGS, Setting, search
 from tests.small import TRANSFORMERS, inputs, randomise

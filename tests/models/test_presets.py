@@ -1,14 +1,24 @@
 """Preset sizes, counted exactly, with the papers' own figures beside."""
 
-from dataclasses import replace
+import inspect
+import sys
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from manyheads.app.project import recipe as recipe_module
+from manyheads.app.project.recipe import read_recipe
 from manyheads.errors import UsageError
-from manyheads.models.build import build
-from manyheads.models.presets import PRESETS, preset
+from manyheads.models import presets
+from manyheads.models.config import ModelConfig
+from manyheads.models.mlp import MlpConfig
+from manyheads.models.presets import PRESETS, build, preset, register_preset
 from manyheads.models.seq2seq import Seq2SeqConfig
+from manyheads.models.swin import SwinConfig
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vit import Vit, VitConfig
 
@@ -133,7 +143,7 @@ def test_one_budget_from_the_rnn_to_the_transformer() -> None:
     for name in (*(name for name in PRESETS if name.startswith("seq2seq-")), "transformer-tiny"):
         config = PRESETS[name]
         if isinstance(config, TransformerConfig):
-            config = replace(config, hidden=512)
+            config = replace(config, ffn_dim=512)
         assert isinstance(config, TransformerConfig | Seq2SeqConfig)
         with torch.device("meta"):
             model = build(replace(config, vocabulary=8000))
@@ -172,7 +182,7 @@ def test_widths_of_the_papers() -> None:
     for name, config in PRESETS.items():
         if isinstance(config, VitConfig):
             ratio = 2 if config.height == 32 else 4  # V4: MLP ratio 4; Hassani et al. take 2
-            assert config.hidden == ratio * config.dim, name
+            assert config.ffn_dim == ratio * config.dim, name
 
 
 def test_any_patch_size() -> None:
@@ -205,8 +215,173 @@ def test_a_patch_that_does_not_divide_is_refused() -> None:
         preset("vit-b/15")
 
 
-def test_build_knows_both_models() -> None:
-    """A Config decides the model."""
+def test_a_config_or_the_name_of_a_preset_is_built() -> None:
+    """The Config decides the class of the model; a name may choose a variant."""
     with torch.device("meta"):
         assert isinstance(build(PRESETS["transformer-tiny"]), Transformer)
         assert isinstance(build(PRESETS["vit-ti"]), Vit)
+        model = build("vit-b/32")
+    assert isinstance(model, Vit)
+    assert model.config == PRESETS["vit-b"].variant("32")
+    with pytest.raises(UsageError, match="no preset 'vit-b/large'"):
+        build("vit-b/large")
+
+
+# --- What a Config says of its model ------------------------------------------------------------
+
+
+def test_tasks_of_every_preset() -> None:
+    """The first word of a preset's name decides, but for ViTs under other names."""
+    tasks = {
+        "transformer": ("translate",),
+        "seq2seq": ("translate",),
+        "gpt": ("generate",),
+        "gpt2": ("generate",),
+        "bert": ("fill",),
+        "tagger": ("tag",),
+        "vit": ("classify", "reconstruct"),
+        "compact": ("classify", "reconstruct"),
+    }
+    for name, config in PRESETS.items():
+        assert config.tasks == tasks.get(name.partition("-")[0], ("classify",)), name
+
+
+def test_only_learned_positions_limit_a_text() -> None:
+    """GPT-2 has learned 1,024 positions and BERT 512; formulas and recurrence have no end."""
+    limits = {
+        name: config.token_limit
+        for name, config in PRESETS.items()
+        if config.token_limit < sys.maxsize
+    }
+    assert limits == {"gpt2-small": 1024, "bert-base": 512}
+    assert TransformerConfig(positions="learned", max_length=7).token_limit == 7
+    assert TransformerConfig(positions="rotary", max_length=7).token_limit == sys.maxsize
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_sized_tables_are_those_whose_shape_changes(name: str) -> None:
+    """Every parameter whose shape depends on the image size is listed, and no other."""
+    config = PRESETS[name]
+    if not hasattr(config, "height") or isinstance(config, MlpConfig):  # which has one size only
+        assert config.sized_tables == {}
+        return
+    with torch.device("meta"):
+        small = config.build().state_dict()
+        large = replace(config, height=2 * config.height, width=3 * config.width).build()  # type: ignore[attr-defined]
+    patterns = config.sized_tables
+    listed = {n for n in small if any(fnmatchcase(n, pattern) for pattern in patterns)}
+    changed = {n for n, tensor in large.state_dict().items() if tensor.shape != small[n].shape}
+    assert changed <= listed
+    assert changed == listed or isinstance(config, SwinConfig)  # windows that fit do not change
+
+
+def test_only_a_transformer_starts_from_language_models() -> None:
+    """Its layers and its embedding are theirs (Rothe et al. 2020); recurrent layers are not."""
+    starting = {name for name, config in PRESETS.items() if config.starts_from}
+    assert starting == {name for name in PRESETS if name.startswith("transformer-")}
+    assert PRESETS["transformer-tiny"].starts_from == ("generate", "fill")
+
+
+# --- Presets from outside -----------------------------------------------------------------------
+
+
+class Mean(torch.nn.Module):
+    """The smallest classifier: a linear map of the mean colour."""
+
+    def __init__(self, config: "MeanConfig") -> None:
+        super().__init__()
+        self.config = config
+        self.head = torch.nn.Linear(config.channels, config.classes)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.head(images.mean(dim=(2, 3)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanConfig(ModelConfig):
+    """Its Config."""
+
+    tasks = ("classify",)
+
+    height: int = 8
+    width: int = 8
+    channels: int = 3
+    classes: int = 10
+
+    def build(self) -> Mean:
+        """Build it."""
+        return Mean(self)
+
+
+@dataclass(kw_only=True)
+class Unfrozen(ModelConfig):
+    """A Config that could change after its model was built."""
+
+    tasks = ("classify",)
+
+    def build(self) -> torch.nn.Module:
+        """Build nothing."""
+        return torch.nn.Identity()
+
+
+@pytest.fixture
+def mean(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A preset that is registered for one test only."""
+    monkeypatch.setattr(presets, "PRESETS", dict(PRESETS))
+    for module in (recipe_module,):
+        monkeypatch.setattr(module, "PRESETS", presets.PRESETS)
+    register_preset("mean/rgb", MeanConfig())
+    return "mean/rgb"
+
+
+def test_a_registered_preset_is_looked_up_and_built(mean: str) -> None:
+    assert preset(mean) == MeanConfig()
+    assert isinstance(build(mean), Mean)
+    with pytest.raises(UsageError, match="no preset 'mean/cmyk'"):
+        preset("mean/cmyk")
+
+
+@pytest.mark.usefixtures("mean")
+@pytest.mark.parametrize("name", ["mean/rgb", "vit-b", "vit-b/32"])
+def test_a_preset_is_registered_once(name: str) -> None:
+    """Neither a preset nor a variant of one can be replaced."""
+    before = preset(name)
+    with pytest.raises(UsageError, match=f"The preset '{name}' exists"):
+        register_preset(name, MeanConfig(classes=3))
+    assert preset(name) == before
+
+
+def test_a_preset_needs_a_name() -> None:
+    with pytest.raises(UsageError, match="name of a preset is empty"):
+        register_preset("", MeanConfig())
+
+
+@pytest.mark.parametrize(
+    ("config", "lacks"),
+    [
+        (Unfrozen(), "it lacks being an instance of a frozen dataclass"),
+        (MeanConfig, "it lacks being an instance of a frozen dataclass"),
+        (
+            {"dim": 4},
+            "it lacks being an instance of a frozen dataclass, build, exports, sized_tables",
+        ),
+    ],
+)
+def test_a_preset_is_a_model_config(config: Any, lacks: str) -> None:
+    """Without the check of argument types, which only tests switch on."""
+    with pytest.raises(UsageError, match=lacks):
+        inspect.unwrap(register_preset)("wrong", config)
+    assert "wrong" not in PRESETS
+
+
+def test_a_registered_preset_works_in_a_recipe(mean: str, tmp_path: Path) -> None:
+    """The recipe's own keys change it, and the image table fixes its size."""
+    path = tmp_path / "recipe.toml"
+    path.write_text(
+        'task = "classify"\n'
+        f'[model]\npreset = "{mean}"\n'
+        '[data]\ntrain = "digits"\nvalid = "digits"\n'
+        "[image]\nheight = 4\nwidth = 6\n"
+    )
+    config = read_recipe(path).config(classes=5)
+    assert config == MeanConfig(height=4, width=6, classes=5)

@@ -11,17 +11,19 @@ from torch import Tensor
 
 from manyheads.decode.beam import beam_search
 from manyheads.decode.greedy import greedy_search
-from manyheads.models.build import build
 from manyheads.models.cct import CctConfig
 from manyheads.models.coatnet import CoatnetConfig
 from manyheads.models.cvt import CvtConfig
+from manyheads.models.presets import build
 from manyheads.models.swin import SwinConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
-from manyheads.nn import attention, pool
-from manyheads.nn.attention import AttentionRecord
-from manyheads.nn.trace import Trace, record
+from manyheads.nn.attention import attention
+from manyheads.nn.attention.softmax import SoftmaxRecord
+from manyheads.nn.blocks import pool
+from manyheads.nn.recording.trace import Trace, record
 from tests import reverser
+from tests.lens.examples import whole_maps
 from tests.small import EVERY, TRANSFORMERS, VITS, Stacked, inputs, randomise
 
 presets = pytest.mark.parametrize("config", EVERY.values(), ids=EVERY)
@@ -115,11 +117,11 @@ def test_recorded_weights_are_those_that_were_used(
         model(*inputs(config))
     assert len(seen) == len(trace) == attentions(config)
     for entry, (v, out) in zip(trace, seen, strict=True):
-        assert isinstance(entry, AttentionRecord)
-        torch.testing.assert_close(entry.weights @ v, out, atol=1e-5, rtol=0)
+        assert isinstance(entry, SoftmaxRecord)
+        torch.testing.assert_close(entry.weights() @ v, out, atol=1e-5, rtol=0)
         # Where padding is hidden, its own rows are empty; where it is seen, it takes a share.
-        hidden = entry.windows is None or not entry.windows.padding_seen
-        sums = (entry.whole if hidden else entry.weights).sum(-1)
+        hidden = entry.partition is None or not entry.partition.padding_attended
+        sums = (whole_maps(entry) if hidden else entry.weights()).sum(-1)
         torch.testing.assert_close(sums, torch.ones_like(sums))  # no empty row here
 
 
@@ -131,14 +133,17 @@ def test_sites_of_a_transformer(config: TransformerConfig) -> None:
     expected = [f"encoder layer {n + 1} self" for n in range(config.encoder_layers)]
     for n in range(config.decoder_layers):
         expected += [f"decoder layer {n + 1} self", f"decoder layer {n + 1} cross"]
-    assert [str(entry.site) for entry in trace] == expected
+    assert [str(entry.layer_id) for entry in trace] == expected
 
 
 def test_sites_of_a_vit() -> None:
-    """M1: images go through the same encoder, so the sites have the same names."""
+    """M1: images go through the same encoder, so the layer_ids have the same names."""
     with record() as trace:
         build(VITS["vit-b"])(*inputs(VITS["vit-b"]))
-    assert [str(entry.site) for entry in trace] == ["encoder layer 1 self", "encoder layer 2 self"]
+    assert [str(entry.layer_id) for entry in trace] == [
+        "encoder layer 1 self",
+        "encoder layer 2 self",
+    ]
 
 
 def test_maps_of_a_padded_batch() -> None:
@@ -147,7 +152,9 @@ def test_maps_of_a_padded_batch() -> None:
     source, target = inputs(config)  # 5 source tokens, of which the second sentence has 3; 4 target
     with record() as trace:
         build(config)(source, target)
-    maps = {str(entry.site): entry.weights for entry in trace if isinstance(entry, AttentionRecord)}
+    maps = {
+        str(entry.layer_id): entry.weights() for entry in trace if isinstance(entry, SoftmaxRecord)
+    }
     assert maps["encoder layer 1 self"].shape == (2, 2, 5, 5)
     assert maps["encoder layer 1 self"][1, ..., 3:].eq(0).all()
     assert maps["decoder layer 1 self"].shape == (2, 2, 4, 4)
@@ -171,9 +178,9 @@ def test_recording_a_search() -> None:
         plain = search()
         with record() as trace:
             assert search() == plain
-        encoder = [entry for entry in trace if entry.site.stack == "encoder"]
+        encoder = [entry for entry in trace if entry.layer_id.stack == "encoder"]
         assert len(encoder) == config.encoder_layers
-        decoder = [entry for entry in trace if entry.site.stack == "decoder"]
+        decoder = [entry for entry in trace if entry.layer_id.stack == "decoder"]
         steps = len(decoder) / (2 * config.decoder_layers)
         assert steps == int(steps) >= 5  # four letters and the end
         assert len(trace) == len(encoder) + len(decoder) + steps  # and a record of candidates each

@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.models.build import build
+from manyheads.models.presets import build
 from manyheads.models.resize import resize
-from manyheads.nn.positions import resize_grid
-from tests.small import IMAGES, VITS, Pictures, randomise
+from manyheads.nn.layers.positions import resize_grid
+from tests.small import IMAGES, VITS, Images, randomise
 
 every = pytest.mark.parametrize("config", IMAGES.values(), ids=IMAGES)
 
 
 @every
-def test_the_same_size_is_the_same_model(config: Pictures) -> None:
+def test_the_same_size_is_the_same_model(config: Images) -> None:
     state = randomise(build(config)).state_dict()
     same, again = resize(config, state, (config.height, config.width))
     assert same == config
@@ -25,7 +25,7 @@ def test_the_same_size_is_the_same_model(config: Pictures) -> None:
 
 @every
 @pytest.mark.parametrize(("height", "width"), [(12, 8), (6, 20)])
-def test_another_size_loads_and_runs(config: Pictures, height: int, width: int) -> None:
+def test_another_size_loads_and_runs(config: Images, height: int, width: int) -> None:
     """V9: the state fits a model that is built for that size, and leaves the old one alone."""
     state = randomise(build(config)).state_dict()
     before = {name: tensor.clone() for name, tensor in state.items()}

@@ -12,12 +12,11 @@ from manyheads.decode.beam import beam_search
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import UsageError
-from manyheads.models.build import build
-from manyheads.models.presets import PRESETS
+from manyheads.models.presets import PRESETS, build
 from manyheads.models.seq2seq import Memory, Seq2Seq, Seq2SeqConfig
-from manyheads.nn.alignment import ScoreRecord
-from manyheads.nn.recurrent import RecurrentRecord
-from manyheads.nn.trace import record
+from manyheads.nn.attention.recurrent_attention import ScoreRecord
+from manyheads.nn.recording.trace import record
+from manyheads.nn.rnn import RecurrentRecord
 from manyheads.train.losses import projected_cross_entropy, smoothed_cross_entropy
 from tests import reverser
 from tests.small import SEQ2SEQS, inputs, randomise
@@ -264,13 +263,13 @@ def test_sites(config: Seq2SeqConfig) -> None:
     ]
     decoder = [f"decoder layer {layer + 1} forward" for layer in range(config.decoder_layers)]
     steps = target.shape[1] if config.input_feeding else 1  # fed, it reads one token at a time
-    seen = [str(entry.site) for entry in trace if isinstance(entry, RecurrentRecord)]
+    seen = [str(entry.layer_id) for entry in trace if isinstance(entry, RecurrentRecord)]
     assert seen == encoder + decoder * steps
     maps = [entry for entry in trace if isinstance(entry, ScoreRecord)]
     assert len(maps) == (config.attention != "none")
     for entry in maps:
-        assert str(entry.site) == f"decoder layer {config.decoder_layers} cross"
-        weights = entry.weights
+        assert str(entry.layer_id) == f"decoder layer {config.decoder_layers} cross"
+        weights = entry.weights()
         assert weights.shape == (2, 1, 4, 5)
         close(weights.sum(-1), torch.ones(2, 1, 4))
         assert weights[1, ..., 3:].eq(0).all()  # the second sentence has 3 tokens
@@ -289,9 +288,9 @@ def test_the_map_grows_one_row_a_step(name: str) -> None:
     with record() as steps:
         for t in range(4):
             _, state = model.step(target[:, t : t + 1], state)
-    rows = [entry.weights for entry in steps if isinstance(entry, ScoreRecord)]
+    rows = [entry.weights() for entry in steps if isinstance(entry, ScoreRecord)]
     assert len(rows) == 4
-    close(torch.cat(rows, dim=2), at_once.weights)
+    close(torch.cat(rows, dim=2), at_once.weights())
 
 
 # --- The output layer, learning -----------------------------------------------------------------
@@ -343,7 +342,7 @@ def test_every_parameter_learns(config: Seq2SeqConfig) -> None:
 def test_one_batch_can_be_learned_by_heart(name: str) -> None:
     """The cheapest test of a training step: overfit 8 words to be spelled backwards."""
     torch.manual_seed(0)
-    config = replace(SEQ2SEQS[name], vocabulary=10, dim=24, hidden=32, dropout=0.0)
+    config = replace(SEQ2SEQS[name], vocabulary=10, dim=24, hidden_size=32, dropout=0.0)
     model, sources = Seq2Seq(config), reverser.words(8, seed=1)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     source, shifted, target = reverser.batch(sources)
@@ -372,7 +371,7 @@ def test_build_knows_it() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (lambda: replace(LSTM, hidden=9), r"hidden is 9.*choose an even number"),
+        (lambda: replace(LSTM, hidden_size=9), r"hidden_size is 9.*choose an even number"),
         (
             lambda: replace(LSTM, attention="none", input_feeding=True),
             r'attention is "none": choose "additive", "dot" or "general"',
@@ -386,7 +385,7 @@ def test_what_cannot_be_built_is_refused(
     """With the value, the reason and the remedy."""
     with pytest.raises(UsageError, match=message):
         changed()
-    assert replace(LSTM, hidden=9, bidirectional=False).hidden == 9
+    assert replace(LSTM, hidden_size=9, bidirectional=False).hidden_size == 9
 
 
 def test_tokens_enter_with_unit_variance() -> None:

@@ -7,12 +7,12 @@ import torch
 import torch.nn.functional as F
 
 from manyheads.errors import UsageError
-from manyheads.lens.maps import attention_maps
-from manyheads.models.build import build
+from manyheads.lens.trace.attention_reader import attentions
 from manyheads.models.coatnet import CoatnetConfig
 from manyheads.models.cvt import CvtConfig
+from manyheads.models.presets import build
 from manyheads.models.swin import Swin, SwinConfig
-from manyheads.nn.trace import record
+from manyheads.nn.recording.trace import record
 from tests.small import STAGED, Staged, inputs, randomise
 
 every = pytest.mark.parametrize("config", STAGED.values(), ids=STAGED)
@@ -77,7 +77,7 @@ def test_sites() -> None:
     """Stages count from 1, and windows say whether they are shifted."""
     with record() as trace:
         build(STAGED["swin-t"])(*inputs(STAGED["swin-t"]))
-    assert [str(entry.site) for entry in trace] == [
+    assert [str(entry.layer_id) for entry in trace] == [
         "stage 1 layer 1 window",
         "stage 1 layer 2 shifted window",
         "stage 2 layer 1 window",
@@ -85,8 +85,8 @@ def test_sites() -> None:
     ]
     with record() as trace:
         build(STAGED["coatnet-0"])(*inputs(STAGED["coatnet-0"]))
-    sites = [str(entry.site) for entry in trace]
-    assert sites == ["stage 2 layer 1 self", "stage 2 layer 2 self"]
+    layer_ids = [str(entry.layer_id) for entry in trace]
+    assert layer_ids == ["stage 2 layer 1 self", "stage 2 layer 2 self"]
 
 
 def test_maps_of_windows_cover_the_grid() -> None:
@@ -95,10 +95,10 @@ def test_maps_of_windows_cover_the_grid() -> None:
     model, (images,) = randomise(build(config)).eval(), inputs(config)
     with record() as trace:
         model(images[:1])
-    first, *_, last = attention_maps(trace)
-    assert first.weights.shape == (2, 6 * 7, 6 * 7)  # 11 x 14 pixels in patches of 2 x 2
-    assert last.weights.shape == (4, 3 * 4, 3 * 4)
-    torch.testing.assert_close(first.weights.sum(-1), torch.ones(2, 42))
+    first, *_, last = (found.whole() for found in attentions(trace))
+    assert first.shape == (2, 6 * 7, 6 * 7)  # 11 x 14 pixels in patches of 2 x 2
+    assert last.shape == (4, 3 * 4, 3 * 4)
+    torch.testing.assert_close(first.sum(-1), torch.ones(2, 42))
 
 
 def test_the_papers_grids() -> None:
@@ -125,9 +125,12 @@ def test_a_shifted_window_carries_what_a_plain_one_cannot() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SwinConfig(layers=(2, 2)), r"2 stages, heads .* 4"),
+        (lambda: SwinConfig(layers=(2, 2)), "layers has 2 numbers, heads 4"),
         (lambda: SwinConfig(window=(0, 7)), r"\(0, 7\)"),
-        (lambda: CvtConfig(dims=(8, 16)), "2, 3, 3, 3, 3, 3"),
+        (
+            lambda: CvtConfig(dims=(8, 16)),
+            "dims has 2 numbers, layers 3, heads 3, kernels 3, strides 3, paddings 3",
+        ),
         (lambda: CoatnetConfig(dims=(8, 16)), "2 stages, layers 4"),
         (lambda: CoatnetConfig(dims=(96, 192, 384, 700)), "700 wide, .* 32 "),
     ],

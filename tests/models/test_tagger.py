@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.build import build
-from manyheads.models.presets import preset
+from manyheads.models.presets import build, preset
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig, Tagger
 from tests.small import randomise
 
@@ -17,12 +16,12 @@ TOKENS = torch.tensor([[4, 7, 5, 9, 3], [6, 3, 8, 0, 0]])
 
 
 def recurrent(cell: str, **changes: object) -> Tagger:
-    config = RecurrentTaggerConfig(vocabulary=11, classes=3, dim=6, hidden=8, cell=cell)  # type: ignore[arg-type]
+    config = RecurrentTaggerConfig(vocabulary=11, classes=3, dim=6, hidden_size=8, cell=cell)  # type: ignore[arg-type]
     return randomise(Tagger(replace(config, **changes))).eval()  # type: ignore[arg-type]
 
 
 def encoder() -> Tagger:
-    config = EncoderTaggerConfig(vocabulary=11, classes=3, dim=8, heads=2, hidden=16)
+    config = EncoderTaggerConfig(vocabulary=11, classes=3, dim=8, heads=2, ffn_dim=16)
     return randomise(Tagger(config)).eval()
 
 
@@ -74,8 +73,8 @@ def test_scored_positions_are_a_selection() -> None:
 
 def test_an_odd_width_cannot_be_shared() -> None:
     """Says what to do."""
-    with pytest.raises(UsageError, match=r"hidden is 7.*even number.*bidirectional = false"):
-        RecurrentTaggerConfig(hidden=7)
+    with pytest.raises(UsageError, match=r"hidden_size is 7.*even number.*bidirectional = false"):
+        RecurrentTaggerConfig(hidden_size=7)
 
 
 def test_equal_budgets() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.nn.positions import sinusoids
+from manyheads.nn.layers.positions import sinusoids
 from tests import reverser, torch_reference
 from tests.small import TRANSFORMERS, inputs, randomise
 
@@ -112,7 +112,7 @@ def test_tied_embeddings_are_one_matrix() -> None:
 
 def test_fresh_weights() -> None:
     """Xavier projections, N(0, 1/d) embeddings with a zero pad, zero biases; the seed decides."""
-    config = replace(BASE, vocabulary=1000, dim=64, hidden=128)
+    config = replace(BASE, vocabulary=1000, dim=64, ffn_dim=128)
     torch.manual_seed(0)
     model = Transformer(config)
     assert model.embedding.weight[config.pad].eq(0).all()
@@ -292,7 +292,7 @@ def test_cached_decoding_in_bf16(weights: torch.dtype) -> None:
 def test_one_batch_can_be_learned_by_heart(name: str) -> None:
     """The cheapest test of a training step: overfit 8 sentences."""
     torch.manual_seed(0)
-    config = replace(TRANSFORMERS[name], vocabulary=10, dim=32, heads=4, hidden=64, dropout=0.0)
+    config = replace(TRANSFORMERS[name], vocabulary=10, dim=32, heads=4, ffn_dim=64, dropout=0.0)
     model, sources = Transformer(config), reverser.words(8, seed=1)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(200):

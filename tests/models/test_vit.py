@@ -10,13 +10,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.vit import Pool, Positions, Vit, VitConfig
-from manyheads.nn.block import EncoderBlock
-from manyheads.nn.depth import StochasticDepth
-from manyheads.nn.feedforward import FeedForward
-from manyheads.nn.patch import patchify
-from manyheads.nn.positions import resize_grid
-from manyheads.nn.trace import record
+from manyheads.models.image_encoder import Pool, Positions
+from manyheads.models.vit import Vit, VitConfig
+from manyheads.nn.blocks.block import EncoderBlock
+from manyheads.nn.layers.feedforward import FeedForward
+from manyheads.nn.layers.positions import resize_grid
+from manyheads.nn.layers.stochastic_depth import StochasticDepth
+from manyheads.nn.recording.trace import record
+from manyheads.nn.vision.patch import patchify
 from tests import torch_reference
 from tests.small import VITS, inputs, randomise
 
@@ -268,8 +269,8 @@ def test_linear_attention_is_another_part_with_the_same_parameters() -> None:
     with record() as trace:
         assert torch.equal(linear(images), plain)
     assert (plain - softmax(images)).abs().max() > 1e-3
-    sites = [str(entry.site) for entry in trace]
-    assert sites == ["encoder layer 1 self (implied)", "encoder layer 2 self (implied)"]
+    layer_ids = [str(entry.layer_id) for entry in trace]
+    assert layer_ids == ["encoder layer 1 self (implied)", "encoder layer 2 self (implied)"]
 
 
 def test_dropout_of_a_map_that_is_not_formed_is_refused() -> None:
@@ -298,7 +299,7 @@ def test_stochastic_depth_rises_with_depth() -> None:
 def test_one_batch_can_be_learned_by_heart(name: str) -> None:
     """The cheapest test of a training step: overfit 10 random images."""
     torch.manual_seed(0)
-    model = Vit(replace(VITS[name], dim=32, heads=4, hidden=64))
+    model = Vit(replace(VITS[name], dim=32, heads=4, ffn_dim=64))
     images, labels = torch.randn(10, 3, 4, 6), torch.arange(10) % 5
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(200):

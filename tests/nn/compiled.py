@@ -10,8 +10,8 @@ import torch
 import torch._dynamo
 
 from manyheads.errors import UsageError
-from manyheads.models.build import build
-from manyheads.nn.trace import record
+from manyheads.models.presets import build
+from manyheads.nn.recording.trace import record
 from tests.small import TRANSFORMERS, VITS, inputs, randomise
 
 

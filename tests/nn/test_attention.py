@@ -10,16 +10,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.nn.attention import (
-    AttentionRecord,
-    MultiHeadAttention,
-    attend,
-    attention_weights,
-    normalise,
-)
-from manyheads.nn.masks import causal_mask, padding_mask
-from manyheads.nn.per_head import PerHeadAttention
-from manyheads.nn.trace import Site
+from manyheads.nn.attention.attention import MultiHeadAttention, attend
+from manyheads.nn.attention.per_head import PerHeadAttention
+from manyheads.nn.attention.softmax import SoftmaxRecord, attention_weights, normalise
+from manyheads.nn.layers.masks import causal_mask, padding_mask
+from manyheads.nn.recording.trace import LayerId
 from tests.small import randomise
 
 LN2, LN3 = math.log(2), math.log(3)
@@ -312,14 +307,16 @@ def test_cross_attention_with_another_length(queries: int, masked: bool) -> None
     keys = packed.project(source)
     assert keys.k.shape == keys.v.shape == (2, 2, 5, 4)
     expected = PerHeadAttention.of(packed)(x, source, mask)
-    close(packed.over(x, keys, None if mask is None else mask[:, None]), expected, atol=1e-5)
+    close(
+        packed.cross_attend(x, keys, None if mask is None else mask[:, None]), expected, atol=1e-5
+    )
 
 
 def test_self_attention_is_attention_over_oneself() -> None:
     """T6, T14: the same parameters, read in two ways."""
     packed = randomise(MultiHeadAttention(8, 2))
     x = torch.randn(2, 5, 8)
-    close(packed.over(x, packed.project(x)), packed(x), atol=1e-6)
+    close(packed.cross_attend(x, packed.project(x)), packed(x), atol=1e-6)
 
 
 def test_output_projection_takes_all_heads() -> None:
@@ -357,7 +354,9 @@ def test_masks_reach_the_heads() -> None:
     mask = causal_mask(4) & padding_mask(tokens, pad=0)
     out = attention(x, mask)
     close(out[:, :2], attention(x[:, :2], causal_mask(2)), atol=1e-6)
-    close(out[1, 3], attention.over(x[1:, 3:], attention.project(x[1:, :2]))[0, 0], atol=1e-6)
+    close(
+        out[1, 3], attention.cross_attend(x[1:, 3:], attention.project(x[1:, :2]))[0, 0], atol=1e-6
+    )
 
 
 def test_heads_must_divide_the_width() -> None:
@@ -375,6 +374,6 @@ def test_record_computes_the_map_in_fp32() -> None:
     q = torch.randn(1, 2, 3, 4, dtype=torch.bfloat16)
     k = torch.randn(1, 2, 5, 4, dtype=torch.bfloat16)
     mask, bias = torch.rand(1, 1, 3, 5) < 0.7, torch.randn(1, 2, 3, 5, dtype=torch.bfloat16)
-    weights = AttentionRecord(Site("encoder"), q, k, mask, bias).weights
+    weights = SoftmaxRecord(LayerId("encoder"), q, k, mask, bias=bias).weights()
     assert weights.dtype == torch.float32
     close(weights, attention_weights(q.float(), k.float(), mask, bias.float()))

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from manyheads.nn.masks import causal_mask
-from manyheads.nn.stack import Decoder, Encoder
+from manyheads.nn.blocks.stack import Decoder, Encoder
+from manyheads.nn.layers.masks import causal_mask
 from tests import lecture, torch_reference
 from tests.small import randomise
 
@@ -31,7 +31,7 @@ def test_lecture_decoder_layer() -> None:
     theirs = randomise(lecture.DecoderLayer(WIDTH, HEADS, expand=4))
     ours = lecture.decoder_block(theirs)
     x, memory = torch.randn(BATCH, TARGET, WIDTH), torch.randn(BATCH, SOURCE, WIDTH)
-    out = ours(x, ours.cross.project(memory), causal_mask(TARGET), None)
+    out = ours(x, memory, causal_mask(TARGET), None)
     close(out, theirs(x, memory))
 
 
@@ -41,8 +41,9 @@ def test_lecture_attention_alone(heads: int) -> None:
     theirs = randomise(lecture.EncoderLayer(WIDTH, heads, expand=2))
     ours = lecture.encoder_block(theirs)
     x = torch.randn(BATCH, SOURCE, WIDTH)
-    close(ours.around_attention(x, ours.attention), theirs.attention(x))
-    close(ours.around_feedforward(x, ours.feedforward), theirs.feedforward(x))
+    around, then = ours.around_attention, ours.around_feedforward
+    close(around.add(x, ours.attention(around.enter(x))), theirs.attention(x))
+    close(then.add(x, ours.feedforward(then.enter(x))), theirs.feedforward(x))
 
 
 def test_lecture_stacks() -> None:
@@ -82,7 +83,7 @@ def test_torch_multihead_attention() -> None:
     ours = torch_reference.attention(theirs)
     x, source = torch.randn(BATCH, TARGET, WIDTH), torch.randn(BATCH, SOURCE, WIDTH)
     close(ours(x), theirs(x, x, x)[0])
-    close(ours.over(x, ours.project(source)), theirs(x, source, source)[0])
+    close(ours.cross_attend(x, ours.project(source)), theirs(x, source, source)[0])
 
 
 @kinds
@@ -126,5 +127,4 @@ def test_torch_decoder_layer(norm_first: bool, activation: str) -> None:
     expected = theirs(
         x, memory, tgt_mask=~causal_mask(TARGET)[0, 0], memory_key_padding_mask=~visible
     )
-    mask = causal_mask(TARGET)
-    close(ours(x, ours.cross.project(memory), mask, visible[:, None, None]), expected)
+    close(ours(x, memory, causal_mask(TARGET), visible[:, None, None]), expected)

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from manyheads.nn.attention import MultiHeadAttention
-from manyheads.nn.cache import KeyValueCache
-from manyheads.nn.masks import causal_mask
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.layers.cache import KeyValueCache
+from manyheads.nn.layers.masks import causal_mask
 from tests.small import randomise
 
 

@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from manyheads.nn.convolution import Convolution, SamePadding, StandardisedConvolution, StemPool
+from manyheads.nn.vision.convolution import (
+    Convolution,
+    SamePadding,
+    StandardisedConvolution,
+    StemPool,
+)
 
 
 def close(actual: Tensor, expected: Tensor) -> None:

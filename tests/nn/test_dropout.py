@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from manyheads.nn.dropout import Dropout
+from manyheads.nn.layers.dropout import Dropout
 
 COUNT = 100_000
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from manyheads.nn.feedforward import FeedForward, GatedFeedForward
+from manyheads.nn.layers.feedforward import FeedForward, GatedFeedForward
 from tests.small import randomise
 
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from manyheads.nn import linear
-from manyheads.nn.linear import Linear, pack
+from manyheads.nn.layers import linear
+from manyheads.nn.layers.linear import Linear, pack
 from manyheads.train.optim import optimizer
 from tests.train.toy import config
 
@@ -49,7 +49,7 @@ def test_equals_torch(
     wanted = F.linear(x, mine.weight, mine.bias)
     with patch.object(linear, "WORTHWHILE", threshold), torch.inference_mode():
         torch.testing.assert_close(mine(x), wanted)
-        torch.testing.assert_close(mine.part(x, first, last), wanted[..., first:last])
+        torch.testing.assert_close(mine.forward_slice(x, first, last), wanted[..., first:last])
 
 
 def test_begins_as_torchs() -> None:
@@ -102,7 +102,7 @@ def test_new_weights_are_packed_anew(
         before = mine(x)
     change(mine)
     with torch.inference_mode():
-        after, part = mine(x), mine.part(x, 2, 9)
+        after, part = mine(x), mine.forward_slice(x, 2, 9)
     wanted = F.linear(x, mine.weight, mine.bias)
     assert not torch.equal(before, after)
     torch.testing.assert_close(after, wanted)

@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.nn.linear_attention import (
+from manyheads.nn.attention.linear_attention import (
     ImpliedRecord,
     LinearAttention,
     feature_map,
     implied_weights,
     linear_attend,
 )
-from manyheads.nn.trace import Site, record
+from manyheads.nn.recording.trace import LayerId, record
 
 
 def test_the_feature_map_by_hand() -> None:
@@ -53,16 +53,16 @@ def test_nothing_to_attend_to_gives_zeros() -> None:
 def test_the_record_says_that_its_map_is_implied() -> None:
     torch.manual_seed(0)
     attention, x = LinearAttention(8, 2), torch.randn(2, 5, 8)
-    attention.site = Site("encoder", 0, "self")
+    attention.layer_id = LayerId("encoder", 0, "self")
     plain = attention(x)
     with record() as trace:
         assert torch.equal(attention(x), plain)
     (entry,) = trace
     assert isinstance(entry, ImpliedRecord)
-    assert str(entry.site) == "encoder layer 1 self (implied)"
+    assert str(entry.layer_id) == "encoder layer 1 self (implied)"
     _, _, v = attention.qkv(x).chunk(3, dim=-1)
     v = v.unflatten(-1, (2, 4)).transpose(1, 2)
-    answer = attention.out((entry.weights @ v).transpose(1, 2).flatten(2))
+    answer = attention.out((entry.weights() @ v).transpose(1, 2).flatten(2))
     torch.testing.assert_close(answer, plain)
 
 

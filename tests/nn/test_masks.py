@@ -2,7 +2,7 @@
 
 import torch
 
-from manyheads.nn.masks import causal_mask, padding_mask
+from manyheads.nn.layers.masks import causal_mask, padding_mask
 
 
 def test_causal_mask_by_hand() -> None:

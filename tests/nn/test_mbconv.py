@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from manyheads.nn.mbconv import MaxDown, MBConv, MeanDown, SqueezeExcitation, shrink
+from manyheads.nn.vision.mbconv import MaxDown, MBConv, MeanDown, SqueezeExcitation, shrink
 
 
 def test_squeeze_and_excitation_by_hand() -> None:

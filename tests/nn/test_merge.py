@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from manyheads.nn.merge import NoMerging, PatchMerging
+from manyheads.nn.vision.merge import NoMerging, PatchMerging
 
 
 def plain(dim: int) -> PatchMerging:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.nn.patch import ConvPatches, LinearPatches, patchify
+from manyheads.nn.vision.patch import ConvPatches, LinearPatches, patchify
 from tests.small import randomise
 
 

@@ -4,9 +4,9 @@ import math
 
 import torch
 
-from manyheads.nn.attention import AttentionRecord
-from manyheads.nn.pool import AttentionPool, ClassToken, MeanPool, SequencePool, TwoTokens
-from manyheads.nn.trace import record
+from manyheads.nn.attention.softmax import SoftmaxRecord
+from manyheads.nn.blocks.pool import AttentionPool, ClassToken, MeanPool, SequencePool, TwoTokens
+from manyheads.nn.recording.trace import record
 
 
 def test_class_token_stands_in_front() -> None:
@@ -56,8 +56,8 @@ def test_sequence_pool_is_recorded() -> None:
     with record() as trace:
         assert torch.equal(pool(x), plain)
     (entry,) = trace
-    assert isinstance(entry, AttentionRecord)
-    torch.testing.assert_close((entry.weights @ x[:, None])[:, 0, 0], plain)
+    assert isinstance(entry, SoftmaxRecord)
+    torch.testing.assert_close((entry.weights() @ x[:, None])[:, 0, 0], plain)
 
 
 def test_attention_pool_asks_with_one_query() -> None:
@@ -67,7 +67,7 @@ def test_attention_pool_asks_with_one_query() -> None:
     with record() as trace:
         vector = pool(x)
     (entry,) = trace
-    assert isinstance(entry, AttentionRecord)
-    assert entry.weights.shape == (2, 2, 1, 3)
+    assert isinstance(entry, SoftmaxRecord)
+    assert entry.weights().shape == (2, 2, 1, 3)
     assert vector.shape == (2, 4)
     torch.testing.assert_close(pool(x[:, [2, 0, 1]]), vector)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.nn.positions import (
+from manyheads.nn.layers.positions import (
     GridPositions,
     LearnedPositions,
     NoGridPositions,

@@ -2,8 +2,9 @@
 
 import torch
 
-from manyheads.nn.attention import MultiHeadAttention
-from manyheads.nn.relative import (
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.attention.relative import (
+    RelativeAttention,
     RelativeBias,
     RelativeGridPositions,
     distances,
@@ -11,7 +12,6 @@ from manyheads.nn.relative import (
     spans,
     stretch_bias,
 )
-from manyheads.nn.relative_attention import RelativeAttention
 
 
 def test_distances_by_hand() -> None:

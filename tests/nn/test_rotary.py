@@ -8,11 +8,12 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.transformer import Transformer
-from manyheads.nn.attention import AttentionRecord, MultiHeadAttention
-from manyheads.nn.cache import KeyValueCache
-from manyheads.nn.masks import causal_mask
-from manyheads.nn.rotary import Rotary, unrotated
-from manyheads.nn.trace import record
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.attention.rotary import Rotary, unrotated
+from manyheads.nn.attention.softmax import SoftmaxRecord
+from manyheads.nn.layers.cache import KeyValueCache
+from manyheads.nn.layers.masks import causal_mask
+from manyheads.nn.recording.trace import record
 from tests.small import TRANSFORMERS, inputs, randomise
 
 
@@ -121,7 +122,7 @@ def test_what_is_recorded_is_what_was_compared() -> None:
     with record() as trace:
         attention(x)
     (entry,) = trace
-    assert isinstance(entry, AttentionRecord)
+    assert isinstance(entry, SoftmaxRecord)
     q, k, _ = attention.qkv(x).unflatten(-1, (3, 2, 4)).permute(2, 0, 3, 1, 4)
     close(entry.q, Rotary(8, 4)(q))
     close(entry.k, Rotary(8, 4)(k))

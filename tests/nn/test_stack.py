@@ -4,15 +4,15 @@ import pytest
 import torch
 from torch import nn
 
-from manyheads.nn.attention import MultiHeadAttention
-from manyheads.nn.block import DecoderBlock, EncoderBlock
-from manyheads.nn.cache import KeyValueCache
-from manyheads.nn.feedforward import FeedForward
-from manyheads.nn.masks import causal_mask
-from manyheads.nn.residual import PreNorm
-from manyheads.nn.rotary import Rotary, Rotate, unrotated
-from manyheads.nn.stack import Encoder
-from manyheads.nn.trace import Site
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.attention.rotary import Rotary, Rotate, unrotated
+from manyheads.nn.blocks.block import DecoderBlock, EncoderBlock
+from manyheads.nn.blocks.stack import Encoder
+from manyheads.nn.layers.cache import KeyValueCache
+from manyheads.nn.layers.feedforward import FeedForward
+from manyheads.nn.layers.masks import causal_mask
+from manyheads.nn.layers.residual import PreNorm
+from manyheads.nn.recording.trace import LayerId
 from tests import torch_reference
 from tests.small import randomise
 
@@ -77,14 +77,14 @@ def test_sites_are_named_once() -> None:
     """Every attention knows its place after the stack is built."""
     layer = nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
     decoder = torch_reference.decoder_of(nn.TransformerDecoder(layer, 2))
-    sites = [
-        (block.attention.site, block.cross.site)
+    layer_ids = [
+        (block.attention.layer_id, block.cross.layer_id)
         for block in decoder.blocks
         if isinstance(block, DecoderBlock)
     ]
-    assert sites == [
-        (Site("decoder", 0, "self"), Site("decoder", 0, "cross")),
-        (Site("decoder", 1, "self"), Site("decoder", 1, "cross")),
+    assert layer_ids == [
+        (LayerId("decoder", 0, "self"), LayerId("decoder", 0, "cross")),
+        (LayerId("decoder", 1, "self"), LayerId("decoder", 1, "cross")),
     ]
 
 
@@ -106,7 +106,7 @@ def test_an_encoder_that_reads_and_steps(rotate: Rotate) -> None:
     x = torch.randn(3, 6, 8)
     expected = encoder(x, causal_mask(6))
     caches = [KeyValueCache.empty(3, 2, 4, 4, x) for _ in encoder.blocks]
-    found, caches = encoder.read(x[:, :4], caches)
+    found, caches = encoder.prefill(x[:, :4], caches)
     torch.testing.assert_close(found, expected[:, :4], atol=1e-6, rtol=0)
     for token in (4, 5):  # the second one after the room is full
         found, caches = encoder.step(x[:, token, None], caches)

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from manyheads.nn.stem import ConvStem
+from manyheads.nn.vision.stem import ConvStem
 
 
 def test_a_stem_by_hand() -> None:

@@ -6,16 +6,18 @@ import pytest
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.nn.attention import AttentionRecord, MultiHeadAttention, attend
-from manyheads.nn.cache import KeyValueCache
-from manyheads.nn.moments import CachedRecord, Moment, Search, during
-from manyheads.nn.trace import Site, Trace, active, overhear, record
+from manyheads.nn.attention.attention import MultiHeadAttention, attend
+from manyheads.nn.attention.softmax import CachedRecord, SoftmaxRecord
+from manyheads.nn.layers.cache import KeyValueCache
+from manyheads.nn.recording.attention_record import AttentionContext
+from manyheads.nn.recording.decode_steps import DecodeStep, Search
+from manyheads.nn.recording.trace import LayerId, Trace, active, record
+from manyheads.nn.recording.tracking import step_context
 
 
-def look(queries: int = 1, site: Site = Site("encoder")) -> None:
-    attend(
-        torch.randn(1, 1, queries, 2), torch.randn(1, 1, 3, 2), torch.randn(1, 1, 3, 2), site=site
-    )
+def look(queries: int = 1, layer_id: LayerId = LayerId("encoder")) -> None:
+    q, k, v = (torch.randn(1, 1, tokens, 2) for tokens in (queries, 3, 3))
+    attend(q, k, v, context=AttentionContext(layer_id))
 
 
 def test_nothing_is_recorded_unless_asked_for() -> None:
@@ -31,17 +33,21 @@ def test_nothing_is_recorded_unless_asked_for() -> None:
 
 def test_records_come_in_order_with_their_sites() -> None:
     """A trace is the walk through the model."""
-    sites = [Site("encoder", 0, "self"), Site("decoder", 0, "self"), Site("decoder", 0, "cross")]
+    layer_ids = [
+        LayerId("encoder", 0, "self"),
+        LayerId("decoder", 0, "self"),
+        LayerId("decoder", 0, "cross"),
+    ]
     with record() as trace:
-        for site in sites:
-            look(site=site)
-    assert [entry.site for entry in trace] == sites
+        for layer_id in layer_ids:
+            look(layer_id=layer_id)
+    assert [entry.layer_id for entry in trace] == layer_ids
 
 
 def test_sites_read_like_a_legend() -> None:
     """Layers count from 1 for people, from 0 for code."""
-    assert str(Site("decoder", 1, "cross")) == "decoder layer 2 cross"
-    assert str(Site()) == "layer 1 self"
+    assert str(LayerId("decoder", 1, "cross")) == "decoder layer 2 cross"
+    assert str(LayerId()) == "layer 1 self"
 
 
 def test_records_are_detached() -> None:
@@ -50,10 +56,10 @@ def test_records_are_detached() -> None:
     with record() as trace:
         out = attention(torch.randn(1, 3, 4))
     (kept,) = trace
-    assert isinstance(kept, AttentionRecord)
+    assert isinstance(kept, SoftmaxRecord)
     assert out.requires_grad
     assert not kept.q.requires_grad
-    assert not kept.weights.requires_grad
+    assert not kept.weights().requires_grad
 
 
 def test_the_inner_recorder_takes_the_records() -> None:
@@ -65,7 +71,7 @@ def test_the_inner_recorder_takes_the_records() -> None:
             look(2)
         look(3)
     assert (len(outer), len(inner)) == (2, 2)
-    assert [entry.q.shape[2] for entry in outer if isinstance(entry, AttentionRecord)] == [1, 3]
+    assert [entry.q.shape[2] for entry in outer if isinstance(entry, SoftmaxRecord)] == [1, 3]
 
 
 def test_an_error_closes_the_recorder() -> None:
@@ -97,7 +103,7 @@ def test_each_thread_has_its_own_recorder() -> None:
     for thread in threads:
         thread.join()
     for queries, trace in traces.items():
-        shapes = [entry.q.shape[2] for entry in trace if isinstance(entry, AttentionRecord)]
+        shapes = [entry.q.shape[2] for entry in trace if isinstance(entry, SoftmaxRecord)]
         assert shapes == [queries] * queries
 
 
@@ -106,7 +112,7 @@ def test_a_recorder_has_a_budget() -> None:
     q, k = torch.randn(1, 1, 1, 4), torch.randn(1, 1, 1000, 4)  # 16 bytes and 16,000
     with record(budget=16_032) as trace:
         for _ in range(3):
-            attend(q, k, k, site=Site("encoder"))  # the same tensors again
+            attend(q, k, k, context=AttentionContext(LayerId("encoder")))  # the same tensors again
         attend(q.clone(), k, k)
     assert (len(trace), trace.kept, trace.dropped) == (4, 16_032, 0)
     assert trace.complete() is trace
@@ -119,44 +125,32 @@ def test_a_recorder_has_a_budget() -> None:
         trace.complete()
 
 
-def test_overhearing_takes_nothing_away() -> None:
-    """The inner trace has what came meanwhile, the outer one all of it."""
-    with record() as outer:
-        look(1)
-        with overhear() as inner:
-            look(2)
-        look(3)
-    assert (len(inner), len(outer)) == (1, 3)
-    with overhear() as alone:  # nobody else listens
-        look()
-    assert len(alone) == 1
-    assert active() is None
-
-
-def test_what_is_recorded_in_a_search_knows_its_moment() -> None:
+def test_what_is_recorded_in_a_search_knows_its_step() -> None:
     """And nothing else does; a step of a decoder then keeps only what is new."""
     ids = torch.zeros(1, 2, 3, dtype=torch.long)
-    moment = Moment(Search(ids[:, 0]), torch.arange(1), ids)
+    step = DecodeStep(Search(ids[:, 0]), torch.arange(1), ids)
     attention = MultiHeadAttention(4, 2)
     empty = KeyValueCache.empty(2, 2, 3, 2, torch.zeros(1))
     with record() as trace:
         look()
-        with during(moment):
+        with step_context(step):
             look()
             _, cache = attention.step(torch.randn(1, 2, 4), empty)
-            with overhear():
-                attention.step(torch.randn(1, 2, 4), cache)
+            attention.step(torch.randn(1, 2, 4), cache)
         attention.step(torch.randn(1, 2, 4), empty)
     before, meanwhile, first, second, after = trace
-    assert isinstance(before, AttentionRecord)
-    assert isinstance(after, AttentionRecord)
-    assert before.moment is after.moment is None
-    assert isinstance(meanwhile, AttentionRecord)
-    assert meanwhile.moment is moment
-    assert moment.step == 3
+    assert isinstance(before, SoftmaxRecord)
+    assert isinstance(after, SoftmaxRecord)
+    assert before.decode_step is after.decode_step is None
+    assert isinstance(meanwhile, SoftmaxRecord)
+    assert meanwhile.decode_step is step
+    assert step.step == 3
+    shapes = []
     for each in (first, second):
         assert isinstance(each, CachedRecord)
-        assert each.moment is moment
+        assert each.decode_step is step
         assert each.k.shape == each.q.shape == (2, 2, 1, 2)
-    with during(moment):  # nobody listens
+        shapes.append(each.shape)
+    assert tuple(shapes) == ((2, 2, 1, 1), (2, 2, 1, 2))
+    with step_context(step):  # nobody listens
         look()

@@ -87,7 +87,7 @@ def test_what_is_not_a_number_is_no_hit() -> None:
 def test_calibration_by_hand() -> None:
     """Two answers at .95 of which one is right, two at .55 both right: (.45 + .45) / 2."""
     bins = reliability(np.array([0.95, 0.95, 0.55, 0.55]), np.array([1, 0, 1, 1]), bins=10)
-    assert [(each.pictures, each.accuracy) for each in bins] == [(2, 1.0), (2, 0.5)]
+    assert [(each.images, each.accuracy) for each in bins] == [(2, 1.0), (2, 0.5)]
     assert (bins[0].low, bins[0].high) == (0.5, 0.6)
     assert calibration_error(bins) == pytest.approx(45.0)
     assert reliability(np.array([1.0, 0.0]), np.array([1, 0]), bins=10)[0].low == 0

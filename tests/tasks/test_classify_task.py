@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from manyheads.data.augment import Augmentation
-from manyheads.data.batches import ImageBatch
-from manyheads.data.images import ImageSet, Preprocessing, read_folder
+from manyheads.data.augment.augment import Augmentation
+from manyheads.data.batching.batches import ImageBatch
+from manyheads.data.images.image_set import ImageSet, Preprocessing, read_folder
 from manyheads.errors import DataError
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.tasks import classify as module
@@ -46,13 +46,13 @@ def model() -> Vit:
     torch.manual_seed(0)
     return Vit(
         VitConfig(
-            height=4, width=6, channels=1, patch=2, dim=8, layers=1, heads=2, hidden=16, classes=2
+            height=4, width=6, channels=1, patch=2, dim=8, layers=1, heads=2, ffn_dim=16, classes=2
         )
     )
 
 
 def test_a_batch() -> None:
-    """Normalised pixels and the numbers of the classes; units count pictures."""
+    """Normalised pixels and the numbers of the classes; units count images."""
     (batch,) = task().load(0, [np.array([3, 0])])
     expected = torch.from_numpy(np.asarray(half(1, 3)).copy())
     assert torch.equal(batch.images[0, 0], (expected.float() / 255 - 0.5) / 0.5)
@@ -61,7 +61,7 @@ def test_a_batch() -> None:
     assert batch.units == 2
 
 
-def test_the_plan_shuffles_all_pictures() -> None:
+def test_the_plan_shuffles_all_images() -> None:
     """Five, five, and the two that remain; another order in the next epoch."""
     plan = task().plan(0)
     assert [len(batch) for batch in plan] == [5, 5, 2]
@@ -70,7 +70,7 @@ def test_the_plan_shuffles_all_pictures() -> None:
 
 
 def test_augmentation_belongs_to_training() -> None:
-    """Pictures move from epoch to epoch in training, never in validation."""
+    """Images move from epoch to epoch in training, never in validation."""
     made = task(augmentation=Augmentation(shift=1, flip=True))
     everything = [np.arange(12)]
     (first,), (second,) = made.load(0, everything), made.load(1, everything)
@@ -79,7 +79,7 @@ def test_augmentation_belongs_to_training() -> None:
     assert made.evaluate(net) == made.evaluate(net) == task().evaluate(net)
 
 
-def test_pictures_are_opened_once_where_memory_allows() -> None:
+def test_images_are_opened_once_where_memory_allows() -> None:
     """And again and again where it does not; what comes out is the same."""
     opened: list[int] = []
 
@@ -108,7 +108,7 @@ def test_a_set_too_large_for_memory_is_read_each_time(monkeypatch: pytest.Monkey
 
 
 def test_the_loss_and_its_logs() -> None:
-    """Cross-entropy and percentages of right ones are sums over the pictures."""
+    """Cross-entropy and percentages of right ones are sums over the images."""
     made, net = task(), model().eval()
     torch.nn.init.normal_(net.head.weight)
     (batch,) = made.load(0, [np.arange(12)])
@@ -143,8 +143,8 @@ class Watching(torch.nn.Module):
         return images.mean((2, 3))[:, :2] + self.bias
 
 
-def test_channels_last_is_how_pictures_lie_in_memory() -> None:
-    """What the task's settings say of the model's weights, its pictures follow."""
+def test_channels_last_is_how_images_lie_in_memory() -> None:
+    """What the task's settings say of the model's weights, its images follow."""
     assert ReconstructTrainConfig().memory_format == torch.contiguous_format  # every task says it
     batch = ImageBatch(torch.randn(4, 3, 4, 6), torch.zeros(4, dtype=torch.long), np.arange(4))
     for channels_last, expected in (
@@ -158,7 +158,7 @@ def test_channels_last_is_how_pictures_lie_in_memory() -> None:
         assert torch.equal(net.seen, batch.images)
 
 
-def test_many_pictures_are_classified_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_images_are_classified_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """How many at a time does not matter."""
     net = model().eval()
     torch.nn.init.normal_(net.head.weight)
@@ -170,7 +170,7 @@ def test_many_pictures_are_classified_in_parts(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_overfits_one_batch(tmp_path: Path) -> None:
-    """Twelve pictures, all right."""
+    """Twelve images, all right."""
     config = ClassifyTrainConfig(
         steps=60,
         batch_size=12,
@@ -187,8 +187,8 @@ def test_overfits_one_batch(tmp_path: Path) -> None:
         config,
         tmp_path,
         seed=1,
-        conditions={},
-        keep=lambda model: None,
+        environment={},
+        save_best=lambda model: None,
         observer=Silent(),
     )
     found = made.evaluate(net.eval())
@@ -196,18 +196,18 @@ def test_overfits_one_batch(tmp_path: Path) -> None:
     assert found["loss"] < 0.1
 
 
-def test_an_unreadable_picture_stops_training_by_name(tmp_path: Path) -> None:
+def test_an_unreadable_image_stops_training_by_name(tmp_path: Path) -> None:
     """In the first epoch that comes to it."""
     write_halves(tmp_path, count=4)
     bad = tmp_path / "halves" / "left" / "000.png"
     bad.write_bytes(bad.read_bytes()[:40])
     found = read_folder(tmp_path / "halves")
     made = ClassifyTask(found, found, PREPROCESSING, Augmentation(), ClassifyTrainConfig(), seed=1)
-    with pytest.raises(DataError, match=f"{bad} cannot be read as a picture"):
+    with pytest.raises(DataError, match=f"{bad} cannot be read as an image"):
         list(made.load(0, made.plan(0)))
 
 
-def test_a_batch_is_named_by_its_pictures() -> None:
+def test_a_batch_is_named_by_its_images() -> None:
     """As the message about a loss that is not a number does."""
     (batch,) = task().load(0, [np.array([7, 2])])
     assert task().describe(batch) == "half 7, half 2"

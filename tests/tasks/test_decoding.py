@@ -8,15 +8,15 @@ import pytest
 import torch
 from pydantic import TypeAdapter, ValidationError
 
-from manyheads.data.tokenizer import END, START, Tokenizer, TokenizerConfig, Tokenizers
-from manyheads.decode.coverage import read_from_source
+from manyheads.data.tokenizers.tokenizer import END, START, Tokenizer, TokenizerConfig, Tokenizers
 from manyheads.decode.step import Hypothesis
 from manyheads.errors import UsageError
+from manyheads.lens.measures.alignment_head import fallback, layers, read
 from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.nn.trace import record
+from manyheads.nn.recording.trace import record
 from manyheads.tasks.decoding import DecodeConfig, Translation, translate
-from manyheads.tasks.details import describe
+from manyheads.tasks.token_details import describe
 from tests.made import numbers
 
 TEXTS = ["one two three", "", "nine", "   ", "six five", "ten one two", "seven"]
@@ -38,7 +38,7 @@ def model() -> Transformer:
             vocabulary=len(tokenizers().source),
             dim=16,
             heads=2,
-            hidden=32,
+            ffn_dim=32,
             encoder_layers=1,
             decoder_layers=2,
             dropout=0.0,
@@ -65,16 +65,22 @@ def target(text: str) -> list[int]:
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ({"temperature": 0.7}, "temperature is 0.7, but nothing is drawn: set sample = true"),
-        ({"top_k": 5}, "top_k is 5, but nothing is drawn"),
-        ({"top_p": 0.9}, "top_p is 0.9, but nothing is drawn"),
-        ({"sample": True, "early_stopping": True}, "parts of a beam search"),
-        ({"sample": True, "coverage_penalty": 0.2}, "parts of a beam search"),
+        ({"temperature": 0.7}, "temperature is 0.7, but sampling is off: set sample = true"),
+        ({"top_k": 5}, "top_k is 5, but sampling is off"),
+        ({"top_p": 0.9}, "top_p is 0.9, but sampling is off"),
+        ({"sample": True, "early_stopping": True}, "options of beam search"),
+        ({"sample": True, "coverage_penalty": 0.2}, "options of beam search"),
         ({"groups": 2}, "groups is 2 and diversity 0.0"),
         ({"diversity": 0.5}, "groups is 1 and diversity 0.5"),
         ({"groups": 3, "diversity": 0.5}, "beams is 4 and groups 3: choose a multiple"),
-        ({"beams": 1, "coverage_penalty": 0.2}, "coverage_penalty is 0.2, but one beam"),
-        ({"min_length": 9, "max_length": 9}, "min_length is 9 and max_length 9"),
+        (
+            {"beams": 1, "coverage_penalty": 0.2},
+            "coverage_penalty is 0.2, .* no effect on one beam",
+        ),
+        (
+            {"min_length": 9, "max_length": 9},
+            "min_length is 9 and max_length, with the end token, 9",
+        ),
         ({"temperature": 0.0, "sample": True}, "greater than 0"),
         ({"top_p": 1.5, "sample": True}, "less than or equal to 1"),
         ({"top_k": 0, "sample": True}, "greater than or equal to 1"),
@@ -167,13 +173,13 @@ def test_options_do_what_they_say() -> None:
 def test_banned_tokens_are_tokens() -> None:
     """Another model's ids are not mistaken for ours."""
     size = len(tokenizers().target)
-    with pytest.raises(UsageError, match=f"Token 58100 is banned.* {size} tokens is {size - 1}"):
+    with pytest.raises(UsageError, match=f"Token 58100 is banned.* {size} tokens, 0 to {size - 1}"):
         search(DecodeConfig(banned=(3, 58100)))
 
 
 def test_outputs_must_be_able_to_end() -> None:
     """The end may be banned only where the limit brings it."""
-    with pytest.raises(UsageError, match=f"Token {END}, the end, is banned.*set forced_end"):
+    with pytest.raises(UsageError, match=f"Token {END} is the end token.*set forced_end"):
         search(DecodeConfig(banned=(END,)))
     (found,) = search(DecodeConfig(beams=2, banned=(END,), forced_end=True, max_length=4), ["nine"])
     assert found[0].finished
@@ -275,23 +281,23 @@ def test_constraints(beams: int) -> None:
 def test_what_constraints_need() -> None:
     """A beam search, and one list for each text."""
     phrases = [[target("neun")]]
-    with pytest.raises(UsageError, match="this one samples"):
+    with pytest.raises(UsageError, match="but sample is true"):
         search(DecodeConfig(sample=True), ["nine"], constraints=phrases)
-    with pytest.raises(UsageError, match="this one has 2"):
+    with pytest.raises(UsageError, match="but groups is 2"):
         search(DecodeConfig(groups=2, diversity=0.5), ["nine"], constraints=phrases)
-    with pytest.raises(UsageError, match="2 texts, but constraints for 1"):
+    with pytest.raises(UsageError, match="2 texts, but 1 constraints"):
         search(DecodeConfig(), ["nine", "six"], constraints=phrases)
-    with pytest.raises(UsageError, match="1 texts, but prefixes for 2"):
+    with pytest.raises(UsageError, match="1 texts, but 2 prefixes"):
         search(DecodeConfig(), ["nine"], prefixes=[[], []])
 
 
 @pytest.mark.parametrize("token", [-1, 10_000, END])
 def test_prefixes_and_constraints_are_tokens(token: int) -> None:
     """Of the target's vocabulary, but not its end."""
-    told = f"has the token {token}: allowed are those from 0 to {len(tokenizers().target) - 1}"
-    with pytest.raises(UsageError, match=f"A prefix {told}.* not the end, {END}"):
+    told = f"has the token {token}: allowed are 0 to {len(tokenizers().target) - 1}"
+    with pytest.raises(UsageError, match=f"A prefix {told}.* except the end token {END}"):
         search(DecodeConfig(), ["nine"], prefixes=[[*target("neun"), token]])
-    with pytest.raises(UsageError, match=f"A constraint {told}.* not the end, {END}"):
+    with pytest.raises(UsageError, match=f"A constraint {told}.* except the end token {END}"):
         search(DecodeConfig(), ["nine"], constraints=[[target("neun"), [token]]])
 
 
@@ -339,7 +345,7 @@ def test_alignment_is_the_recorded_attention(recurrent: bool) -> None:
     if recurrent:
         torch.manual_seed(0)
         size = len(tokenizers().source)
-        net = Seq2Seq(Seq2SeqConfig(vocabulary=size, dim=16, hidden=16, dropout=0.0)).eval()
+        net = Seq2Seq(Seq2SeqConfig(vocabulary=size, dim=16, hidden_size=16, dropout=0.0)).eval()
     results = translate(net, tokenizers(), TEXTS, DecodeConfig(beams=2), n_best=2, align=True)
     for text, found in zip(TEXTS, results, strict=True):
         (ids,) = tokenizers().source.encode([text])
@@ -350,7 +356,8 @@ def test_alignment_is_the_recorded_attention(recurrent: bool) -> None:
                 continue
             with record() as trace, torch.inference_mode():
                 net(torch.tensor([[*ids, END]]), torch.tensor([[START, *each.tokens[:-1]]]))
-            weights = read_from_source(trace)[0, :, :-1]
+            maps = layers(trace)
+            weights = read(maps, fallback(maps))[0, :, :-1]
             for token, row in zip(each.details, weights, strict=True):
                 assert token.source is not None
                 assert token.share == pytest.approx(row.max().item(), abs=1e-5)
@@ -361,7 +368,7 @@ def test_alignment_is_the_recorded_attention(recurrent: bool) -> None:
 def test_alignment_needs_attention() -> None:
     """A model that reads its source only once says so."""
     net = Seq2Seq(
-        Seq2SeqConfig(vocabulary=len(tokenizers().source), dim=8, hidden=8, attention="none")
+        Seq2SeqConfig(vocabulary=len(tokenizers().source), dim=8, hidden_size=8, attention="none")
     ).eval()
     for align, coverage in ((True, 0.0), (False, 0.2)):
         decode = DecodeConfig(beams=2, coverage_penalty=coverage)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from manyheads.data.monolingual import Sentences
-from manyheads.data.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
-from manyheads.decode.sample import Sampling
+from manyheads.data.text.sentences import Sentences
+from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
+from manyheads.decode.sampling import Sampling
 from manyheads.errors import DataError, UsageError
 from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
 from manyheads.models.masked_lm import MaskedConfig, MaskedLanguageModel
@@ -18,14 +18,14 @@ from manyheads.tasks.language import (
     MASK,
     MaskedToken,
     NextToken,
-    blanked,
-    blanked_pieces,
     complete,
+    encode_masked,
     fill,
-    room,
+    masked_pieces,
+    remaining_positions,
     token_scores,
 )
-from manyheads.tasks.tokenwise import NOTHING, TokenTask, TokenTrainConfig, measure
+from manyheads.tasks.tokenwise import IGNORED, TokenTask, TokenTrainConfig, measure
 from manyheads.train.loop import fit
 from tests.made import Silent, numbers
 
@@ -44,7 +44,7 @@ def sentences(lines: list[str] = LINES) -> Sentences:
 def causal(dim: int = 16) -> CausalLanguageModel:
     torch.manual_seed(0)
     config = CausalConfig(
-        vocabulary=len(tokenizer()), dim=dim, layers=1, heads=2, hidden=2 * dim, dropout=0.0
+        vocabulary=len(tokenizer()), dim=dim, layers=1, heads=2, ffn_dim=2 * dim, dropout=0.0
     )
     return CausalLanguageModel(config).eval()
 
@@ -56,7 +56,7 @@ def masked(dim: int = 16) -> MaskedLanguageModel:
         dim=dim,
         layers=1,
         heads=2,
-        hidden=2 * dim,
+        ffn_dim=2 * dim,
         dropout=0.0,
         positions="sinusoidal",
     )
@@ -74,7 +74,7 @@ def test_the_next_token() -> None:
     rows = [[START, *ids] for ids in (three, one_two)]
     assert batch.tokens.tolist() == [row + [PAD] * (longest - len(row)) for row in rows]
     assert batch.scored.tolist() == (batch.tokens != PAD).tolist()
-    assert batch.wanted.tolist() == [*three, END, *one_two, END]
+    assert batch.targets.tolist() == [*three, END, *one_two, END]
     assert batch.units == len(three) + len(one_two) + 2
 
 
@@ -86,8 +86,8 @@ def test_the_hidden_tokens() -> None:
     masks, same, asked, random = 0, 0, 0, set()
     for index in range(len(lines)):
         tokens, wanted = examples.example(index, epoch=0)
-        assert wanted[-1] == NOTHING  # never the end
-        chosen = [place for place, token in enumerate(wanted) if token != NOTHING]
+        assert wanted[-1] == IGNORED  # never the end
+        chosen = [place for place, token in enumerate(wanted) if token != IGNORED]
         assert len(chosen) == round(0.15 * (len(original) - 1))
         for place, (token, was) in enumerate(zip(tokens, original, strict=True)):
             if place not in chosen:
@@ -118,7 +118,7 @@ def test_hiding_is_a_pure_function_of_seed_epoch_and_example() -> None:
 def test_a_single_token_is_asked_about() -> None:
     """15% of one token is none; at least one is asked about."""
     _, wanted = MaskedToken(sentences(), tokenizer(), masked=0.01).example(1, 0)
-    assert sum(token != NOTHING for token in wanted) == 1
+    assert sum(token != IGNORED for token in wanted) == 1
 
 
 def test_a_line_without_tokens_is_left_out() -> None:
@@ -149,6 +149,7 @@ def test_the_loss_by_hand() -> None:
         for found in token_scores(model, tokenizer(), LINES)
         for token in found
     )
+    assert list(map(len, task.plan(0, 1, 2))) == [len(batch) // 2 for batch in task.plan(0)]
     losses = [task.loss(model, batch) for batch in task.load(0, task.plan(0))]
     assert len(losses) > 1
     assert sum(loss.sum.item() for loss in losses) == pytest.approx(-total, rel=1e-5)
@@ -197,8 +198,8 @@ def learned(kind: str, folder: Path) -> CausalLanguageModel | MaskedLanguageMode
         config,
         folder,
         seed=1,
-        conditions={},
-        keep=lambda model: None,
+        environment={},
+        save_best=lambda model: None,
         observer=Silent(),
     )
     return model.eval()
@@ -255,11 +256,11 @@ def test_positions_that_were_learned_end() -> None:
     """What is written stops where they do; a longer prompt is refused."""
     config = CausalConfig(vocabulary=len(tokenizer()), dim=8, layers=1, heads=2, max_length=6)
     model = CausalLanguageModel(config).eval()
-    assert room(config, 4) == 3  # positions 4 and 5 are read; the third token is not
+    assert remaining_positions(config, 4) == 3  # positions 4 and 5 are read; the third token is not
     prompt = tokenizer().decode([[50, 51, 52]])[0]
     length = len(tokenizer().encode([prompt])[0]) + 1
     (best,) = complete(model, tokenizer(), [prompt], tokens=50)[0]
-    assert best.finished or len(best.tokens) == room(config, length)
+    assert best.finished or len(best.tokens) == remaining_positions(config, length)
     with pytest.raises(UsageError, match="only 6 positions"):
         complete(model, tokenizer(), ["one two three four five six seven eight nine"])
 
@@ -278,7 +279,7 @@ def test_a_blank_is_filled(tmp_path: Path) -> None:
     assert second[1].text.split()[:2] == second[0].text.split()[:2]
     (all_there_are,) = fill(model, tokenizer(), "<mask>", top=10_000)
     assert len(all_there_are) == len(tokenizer()) - 4  # no padding, start, end or mask
-    with pytest.raises(UsageError, match=r"nothing to fill in 'one two'.*<mask>"):
+    with pytest.raises(UsageError, match=r"no mask in 'one two'.*<mask>"):
         fill(model, tokenizer(), "one two")
     with pytest.raises(UsageError, match="top is 0"):
         fill(model, tokenizer(), "<mask>", top=0)
@@ -295,7 +296,7 @@ def test_a_blank_is_filled(tmp_path: Path) -> None:
 )
 def test_blanks_in_a_text(text: str, around: tuple[str, str]) -> None:
     """The mask takes the space in front of it along; what follows keeps its own."""
-    tokens = blanked(tokenizer(), text)
+    tokens = encode_masked(tokenizer(), text)
     place = tokens.index(MASK)
     assert tokens[:place] == (tokenizer().encode([around[0]])[0] if around[0] else [])
     behind = "".join(tokenizer().piece(token) for token in tokens[place + 1 :])
@@ -306,7 +307,7 @@ def test_blanks_in_a_text(text: str, around: tuple[str, str]) -> None:
 @pytest.mark.parametrize("text", ["one <mask> two", "<mask> two <mask>", "one<mask>", "one  two"])
 def test_tokens_know_their_characters(text: str) -> None:
     """Blanks too, which were written with another sign on the way; all but spaces is covered."""
-    pieces = blanked_pieces(tokenizer(), text)
+    pieces = masked_pieces(tokenizer(), text)
     for piece in pieces:
         assert (text[piece.begin : piece.end] == "<mask>") == (piece.id == MASK)
     covered = "".join(text[piece.begin : piece.end] for piece in pieces)
@@ -316,11 +317,11 @@ def test_tokens_know_their_characters(text: str) -> None:
 def test_a_private_character_is_no_blank() -> None:
     """Even the one that stands for blanks in other texts."""
     text = "\ue000 one <mask>\ue001"
-    pieces = blanked_pieces(tokenizer(), text)
+    pieces = masked_pieces(tokenizer(), text)
     assert [text[p.begin : p.end] for p in pieces if p.id == MASK] == ["<mask>"]
     covered = "".join(text[piece.begin : piece.end] for piece in pieces)
     assert covered == text.replace(" ", "")
-    assert MASK not in blanked(tokenizer(), "one \ue000 two")
+    assert MASK not in encode_masked(tokenizer(), "one \ue000 two")
 
 
 @pytest.mark.parametrize("learned", ["\ue000", "one \ue000 two", "\ue000\ue001"])
@@ -328,11 +329,11 @@ def test_a_vocabulary_with_private_characters(learned: str) -> None:
     """No blank is lost in a token that was learned."""
     lines = [*numbers(200, 0)[0], *[learned] * 50]
     knowing = Tokenizer.train(lines, TokenizerConfig(size=310))
-    assert blanked(knowing, "<mask> one <mask> two<mask><mask>").count(MASK) == 4
-    assert MASK not in blanked(knowing, learned)
+    assert encode_masked(knowing, "<mask> one <mask> two<mask><mask>").count(MASK) == 4
+    assert MASK not in encode_masked(knowing, learned)
 
 
 def test_several_blanks_and_none() -> None:
     """Next to each other, or not at all."""
-    assert blanked(tokenizer(), "<mask><mask> <mask>") == [MASK] * 3
-    assert blanked(tokenizer(), "one two") == tokenizer().encode(["one two"])[0]
+    assert encode_masked(tokenizer(), "<mask><mask> <mask>") == [MASK] * 3
+    assert encode_masked(tokenizer(), "one two") == tokenizer().encode(["one two"])[0]

@@ -1,13 +1,13 @@
-"""Learning from pictures alone: what is hidden, what is seen, and what is measured."""
+"""Learning from images alone: what is hidden, what is seen, and what is measured."""
 
 import numpy as np
 import pytest
 import torch
 
-from manyheads.data.augment import Augmentation
-from manyheads.data.images import ImageSet, Preprocessing
+from manyheads.data.augment.augment import Augmentation
+from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.models.vit import Vit, VitConfig
-from manyheads.nn.patch import patchify
+from manyheads.nn.vision.patch import patchify
 from manyheads.tasks.reconstruct import (
     Masks,
     Reconstructor,
@@ -19,14 +19,14 @@ from tests.small import randomise
 
 PREPROCESSING = Preprocessing(height=4, width=6, mode="L")
 CONFIG = VitConfig(
-    height=4, width=6, channels=1, patch=2, dim=8, layers=1, heads=2, hidden=16, classes=1
+    height=4, width=6, channels=1, patch=2, dim=8, layers=1, heads=2, ffn_dim=16, classes=1
 )
 
 
 def images(count: int = 6) -> ImageSet:
     return ImageSet(
         labels=np.zeros(count, dtype=int),
-        classes=["picture"],
+        classes=["image"],
         names=[f"half {index}" for index in range(count)],
         read=lambda index: half(index % 2, index),
     )
@@ -70,8 +70,15 @@ def test_what_is_hidden_is_not_seen() -> None:
     assert (net(other, masked) - before).abs().max() > 1e-3
 
 
+def test_ranks_share_the_plan() -> None:
+    """Each gets every second image of a batch."""
+    for rank in range(2):
+        expected = [batch[rank::2].tolist() for batch in task().plan(0)]
+        assert [part.tolist() for part in task().plan(0, rank, 2)] == expected
+
+
 def test_the_loss_by_hand() -> None:
-    """Mean distance over the pixels of hidden patches only, summed over the pictures."""
+    """Mean distance over the pixels of hidden patches only, summed over the images."""
     made, net = task(), model()
     (batch,) = made.load(0, [np.array([3, 0])])
     assert (batch.units, batch.masked.sum(1).tolist()) == (2, [3, 3])

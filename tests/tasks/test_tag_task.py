@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from manyheads.data.characters import Characters
-from manyheads.data.monolingual import Sentences
-from manyheads.models.build import build
+from manyheads.data.text.sentences import Sentences
+from manyheads.data.tokenizers.characters import Characters
+from manyheads.models.presets import build
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig
 from manyheads.tasks.tag import Spacing, measure, tag
 from manyheads.tasks.tokenwise import TokenTask, TokenTrainConfig
@@ -17,7 +17,7 @@ from manyheads.train.loop import fit
 from tests.made import Silent
 
 LINES = ["나는 밥을 먹는다", "너는 집에 간다", "나는 집에 간다", "우리는 간다"]
-CHARACTERS = Characters.learn(LINES, least=1)
+CHARACTERS = Characters.learn(LINES, min_count=1)
 
 
 def examples(lines: list[str] = LINES) -> Spacing:
@@ -42,7 +42,7 @@ def test_a_batch() -> None:
     batch = examples().batch(np.array([3, 0]), epoch=0)
     assert batch.tokens.shape == (2, 7)
     assert batch.scored.sum(1).tolist() == [5, 7]
-    assert batch.wanted.tolist() == [0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0]
+    assert batch.targets.tolist() == [0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0]
     assert batch.units == 12
 
 
@@ -64,9 +64,9 @@ def test_no_space_at_all_is_a_measure_of_nothing() -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        RecurrentTaggerConfig(vocabulary=len(CHARACTERS), dim=16, hidden=16, cell="rnn"),
-        RecurrentTaggerConfig(vocabulary=len(CHARACTERS), dim=16, hidden=16, cell="lstm"),
-        EncoderTaggerConfig(vocabulary=len(CHARACTERS), dim=16, heads=2, hidden=32),
+        RecurrentTaggerConfig(vocabulary=len(CHARACTERS), dim=16, hidden_size=16, cell="rnn"),
+        RecurrentTaggerConfig(vocabulary=len(CHARACTERS), dim=16, hidden_size=16, cell="lstm"),
+        EncoderTaggerConfig(vocabulary=len(CHARACTERS), dim=16, heads=2, ffn_dim=32),
     ],
     ids=["rnn", "lstm", "encoder"],
 )
@@ -84,8 +84,8 @@ def test_overfits(config: RecurrentTaggerConfig | EncoderTaggerConfig, tmp_path:
         train,
         tmp_path,
         seed=1,
-        conditions={},
-        keep=lambda model: None,
+        environment={},
+        save_best=lambda model: None,
         observer=Silent(),
     )
     assert task.evaluate(model.eval())["f1"] == 100

@@ -9,9 +9,9 @@ from torch import nn
 
 from manyheads.errors import UsageError
 from manyheads.train.average import (
+    Average,
     CheckpointAverage,
     ExponentialAverage,
-    Newest,
     average,
     averaged,
 )
@@ -87,7 +87,7 @@ def test_tied_weights_stay_tied() -> None:
 
 def test_recipes_choose() -> None:
     """None unless asked for."""
-    assert isinstance(average(config(), network()), Newest)
+    assert type(average(config(), network())) is Average
     assert isinstance(average(config(ema=0.9), network()), ExponentialAverage)
     assert isinstance(average(config(average=3), network()), CheckpointAverage)
     with pytest.raises(ValueError, match=r"ema is 0\.9 and average 3: choose one"):
@@ -116,7 +116,7 @@ def test_kept_and_validated_weights_are_the_averaged_ones(
         tmp_path / "averaged",
         Plane(),
         config(**how),
-        keep=lambda model: kept.append(first(model)),
+        save_best=lambda model: kept.append(first(model)),
     )
     assert torch.equal(kept[-1], first(model))
     assert not torch.equal(first(model), first(plain))
@@ -153,7 +153,7 @@ def test_early_stop_keeps_the_best_average(tmp_path: Path) -> None:
         tmp_path,
         Scripted(2.0, 1.0),
         config(ema=0.9, early_stop=stop),
-        keep=lambda model: kept.append(first(model)),
+        save_best=lambda model: kept.append(first(model)),
         model=network(),
     )
     assert len(kept) == 1

@@ -12,7 +12,7 @@ from torch import nn
 from manyheads.errors import FolderError
 from manyheads.models.transformer import Transformer
 from manyheads.train import checkpoint
-from manyheads.train.average import ExponentialAverage, Newest
+from manyheads.train.average import Average, ExponentialAverage
 from manyheads.train.checkpoint import Progress
 from manyheads.train.config import TrainConfig
 from manyheads.train.optim import Optimizer
@@ -54,7 +54,7 @@ def test_all_comes_back(muon: bool, tmp_path: Path) -> None:
 def test_no_checkpoint_is_a_fresh_start(tmp_path: Path) -> None:
     """Not an error: a run may be cut off before its first."""
     model = network()
-    assert checkpoint.load(tmp_path / "state", model, build(model, config()), Newest()) is None
+    assert checkpoint.load(tmp_path / "state", model, build(model, config()), Average()) is None
 
 
 def test_tied_weights_are_stored_once() -> None:
@@ -82,14 +82,14 @@ def test_what_was_left_half_written_is_not_a_checkpoint(tmp_path: Path) -> None:
     """A kill leaves a partial folder behind; nobody reads it, and the next save clears it away."""
     model = network()
     optimizer = trained(model, config())
-    checkpoint.save(tmp_path, model, optimizer, Newest(), Progress(step=1))
+    checkpoint.save(tmp_path, model, optimizer, Average(), Progress(step=1))
     partial = tmp_path / "partial-4321"
     partial.mkdir()
     (partial / "model.safetensors").write_bytes(b"half of")
-    found = checkpoint.load(tmp_path, model, optimizer, Newest())
+    found = checkpoint.load(tmp_path, model, optimizer, Average())
     assert found is not None
     assert found.step == 1
-    checkpoint.save(tmp_path, model, optimizer, Newest(), Progress(step=2))
+    checkpoint.save(tmp_path, model, optimizer, Average(), Progress(step=2))
     assert [path.name for path in sorted(tmp_path.iterdir())] == [
         "step-000000001",
         "step-000000002",
@@ -100,10 +100,10 @@ def test_a_save_that_fails_leaves_the_older_checkpoint(tmp_path: Path) -> None:
     """Whatever goes wrong while writing: the new folder gets its name last."""
     model = network()
     optimizer = trained(model, config())
-    checkpoint.save(tmp_path, model, optimizer, Newest(), Progress(step=1))
+    checkpoint.save(tmp_path, model, optimizer, Average(), Progress(step=1))
     optimizer.state[next(model.parameters())]["note"] = "cannot be stored as a tensor"
     with pytest.raises(ValueError, match="note"):
-        checkpoint.save(tmp_path, model, optimizer, Newest(), Progress(step=2))
+        checkpoint.save(tmp_path, model, optimizer, Average(), Progress(step=2))
     assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step-000000001"]
 
 

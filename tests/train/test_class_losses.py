@@ -9,7 +9,7 @@ from manyheads.train.class_losses import (
     balanced_weights,
     binary_cross_entropy,
     distillation,
-    shares,
+    one_hot,
     soft_cross_entropy,
 )
 
@@ -25,7 +25,7 @@ def test_one_class_each_is_torchs_cross_entropy(
     smoothing: float, weights: torch.Tensor | None
 ) -> None:
     """The sum, and with its weight the mean, of F.cross_entropy."""
-    found = soft_cross_entropy(LOGITS, shares(LABELS, 4), smoothing, weights)
+    found = soft_cross_entropy(LOGITS, one_hot(LABELS, 4), smoothing, weights)
 
     def expected(reduction: str) -> torch.Tensor:
         return F.cross_entropy(
@@ -37,8 +37,8 @@ def test_one_class_each_is_torchs_cross_entropy(
 
 
 def test_shares_of_two_classes() -> None:
-    """Against a mixture of two pictures: the mixture of their losses."""
-    mixed = 0.3 * shares(LABELS, 4) + 0.7 * shares(LABELS.flip(0), 4)
+    """Against a mixture of two images: the mixture of their losses."""
+    mixed = 0.3 * one_hot(LABELS, 4) + 0.7 * one_hot(LABELS.flip(0), 4)
     one, other = (
         F.cross_entropy(LOGITS, each, reduction="sum") for each in (LABELS, LABELS.flip(0))
     )
@@ -73,7 +73,7 @@ def test_distillation_by_hand() -> None:
 
 
 def test_balanced_weights() -> None:
-    """As scikit-learn's "balanced": each class weighs the same in sum, a picture 1 on average."""
+    """As scikit-learn's "balanced": each class weighs the same in sum, an image 1 on average."""
     labels = np.array([0, 0, 0, 1])
     weights = balanced_weights(labels, 2)
     assert weights.tolist() == pytest.approx([4 / 6, 2.0])

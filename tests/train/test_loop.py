@@ -195,7 +195,7 @@ def kept_at(folder: Path, task: Plane, **changes: Any) -> list[int]:
         folder,
         task,
         config(validate_every=1, **changes),
-        keep=lambda model: kept.append(len(steps) - 1),
+        save_best=lambda model: kept.append(len(steps) - 1),
         observer=Counting(),
     )
     return kept
@@ -344,7 +344,7 @@ def test_other_conditions_warn(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, Plane(), config(), observer=Unplugged(6))
     with pytest.warns(UserWarning, match=r"not be bitwise the same.*threads was 1, is 2"):
-        run(tmp_path, Plane(), config(), conditions={"threads": "2"})
+        run(tmp_path, Plane(), config(), environment={"threads": "2"})
 
 
 def test_the_same_conditions_do_not_warn(tmp_path: Path) -> None:
@@ -374,7 +374,7 @@ def test_a_loss_that_is_no_number_stops_and_names_the_batch(tmp_path: Path, valu
     assert "at step 8" in message
     assert f"points {sorted(chosen.tolist())}" in message
     assert "Nothing was updated" in message
-    assert "--out" in message
+    assert "another `out`" in message
     assert metrics(tmp_path)[: len(before)] == before
     assert checkpoint.checkpoints(tmp_path / "state")[-1].name == "step-000000006"
     assert same(run(tmp_path, Plane(), config()), run(tmp_path / "whole", Plane(), config()))

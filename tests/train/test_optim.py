@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from manyheads.errors import TrainingError
-from manyheads.models.build import build
+from manyheads.models.presets import build
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
 from manyheads.train.device import autocast, best_device, set_threads
@@ -95,7 +95,7 @@ def test_muon_finds_every_block_with_attention(name: str) -> None:
 
 def test_muon_needs_blocks() -> None:
     """A plain network has no matrices for it: better said than silently left to AdamW."""
-    with pytest.raises(TrainingError, match=r"Transformer blocks; Sequential has none"):
+    with pytest.raises(TrainingError, match=r"Transformer blocks, but Sequential has none"):
         optimizer(nn.Sequential(nn.Linear(2, 2)), config(muon=True))
 
 

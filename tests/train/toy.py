@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from manyheads.data.buckets import shuffled
+from manyheads.data.batching.buckets import rank_part, shuffled
 from manyheads.train.config import TrainConfig
 from manyheads.train.loop import fit
 from manyheads.train.task import Indices, Loss
@@ -44,8 +44,9 @@ class Plane:
         self.seed = seed
         self.seen: list[list[int]] = []
 
-    def plan(self, epoch: int) -> list[Indices]:
-        return shuffled(len(self.x), self.batch_size, seed=self.seed, epoch=epoch)
+    def plan(self, epoch: int, rank: int = 0, world: int = 1) -> list[Indices]:
+        batches = shuffled(len(self.x), self.batch_size, seed=self.seed, epoch=epoch)
+        return rank_part(batches, rank, world)
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[Points]:
         for chosen in batches:
@@ -113,8 +114,8 @@ def run(folder: Path, task: Plane, how: TrainConfig, **changes: Any) -> nn.Modul
     settings: dict[str, Any] = {
         "model": network(),
         "seed": 1,
-        "conditions": {"threads": "1"},
-        "keep": lambda model: None,
+        "environment": {"threads": "1"},
+        "save_best": lambda model: None,
         "observer": Silent(),
     }
     settings |= changes

@@ -1,16 +1,19 @@
-"""Two systems on the same sentences: is one better, or was it luck?"""
+"""Compare two systems on the same sentences: significance by resampling."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, cast
 
-from manyheads.app.evaluate import heading, log, pairs, scored
-from manyheads.app.paths import find_data, here
-from manyheads.app.predict import Translator, load
-from manyheads.app.recipe import TranslateRecipe
-from manyheads.app.translations import Report, measure
-from manyheads.data.lines import ending
-from manyheads.data.text import Corpus, read_lines
+from manyheads.app.evaluate.evaluate import log
+from manyheads.app.evaluate.score import heading, scored
+from manyheads.app.evaluate.translations import corpus_to_measure, measure
+from manyheads.app.load import load
+from manyheads.app.pipelines.translate import TranslateRecipe
+from manyheads.app.predictors.translator import Translator
+from manyheads.app.project.paths import find_data, here
+from manyheads.app.requests import EvaluateRequest
+from manyheads.data.text.corpus import Corpus, read_lines
+from manyheads.data.text.lines import ending
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.tasks import bootstrap
 from manyheads.tasks.bootstrap import SAMPLES, SEED
@@ -19,14 +22,7 @@ from manyheads.train.task import lower_is_better
 
 LEVEL = 0.05  # a difference whose p-values are not below it is called none
 FOR_FILES: tuple[TextMetric, ...] = ("bleu", "chrf")  # where no recipe names metrics
-
-
-class References(NamedTuple):
-    """What systems are measured against."""
-
-    corpus: Corpus
-    language: str
-    head: dict[str, Any]
+References = tuple[Corpus, str, dict[str, Any]]  # with their language and the heading of scores
 
 
 def compare(
@@ -39,38 +35,32 @@ def compare(
     metrics: Sequence[TextMetric] = (),
     samples: int = SAMPLES,
     seed: int = SEED,
+    engine: str = "torch",
+    device: str | None = None,
+    threads: int | None = None,
 ) -> dict[str, Any]:
     """Compare two systems by resampling their sentences; log what models scored in their folders.
 
-    Args:
-        a: a model (name or folder), or a file of translations, one a line.
-        b: likewise.
-        data: files instead of those of the first model's recipe; if neither is a model, the file of
-            the references.
-        split: "train", "valid" or "test" of that recipe.
-        final: allow a test split.
-        metrics: besides those of the recipes.
-        samples: how many samples are drawn.
-        seed: of the samples.
-
-    Returns:
-        For each metric both scores and their difference with 95% intervals, two p-values, and which
-        is better: "a", "b" or None.
+    `a` and `b` are models (name or folder) or files of translations, one a line. Without `data`,
+    they are compared on the split of the first model's recipe; two files need the file of the
+    references. `metrics` are added to those of the recipes; the last three are those of `load`. For
+    each metric the result has both scores and their difference with 95% intervals, two p-values,
+    and the better one or None.
 
     Raises:
         UsageError: a test split without final; systems of different languages; no references.
         DataError: a file has another number of lines than there are references.
     """
-    systems = [_system(name) for name in (a, b)]
-    recipes = [_recipe(each) for each in systems if isinstance(each, Translator)]
-    names = tuple(
-        dict.fromkeys(
-            [*(name for recipe in recipes for name in recipe.evaluate.metrics), *metrics]
-            if recipes
-            else [*FOR_FILES, *metrics]
-        )
-    )
-    corpus, language, head = _references(recipes, data, split, final)
+    systems = [_system(name, engine, device, threads) for name in (a, b)]
+    request = EvaluateRequest(data=data, split=split, final=final)
+    recipes = [
+        cast(TranslateRecipe, each.folder.recipe)
+        for each in systems
+        if isinstance(each, Translator)
+    ]
+    measured = [name for recipe in recipes for name in recipe.evaluate.metrics]
+    names = tuple(dict.fromkeys([*(measured if recipes else FOR_FILES), *metrics]))
+    corpus, language, head = _references(recipes, request)
     for name, system in zip((a, b), systems, strict=True):  # before anything is translated
         if not isinstance(system, Translator) and len(system) != len(corpus):
             raise DataError(
@@ -109,9 +99,11 @@ def _compare(
     }
 
 
-def _system(name: str) -> Translator | list[str]:
+def _system(
+    name: str, engine: str, device: str | None, threads: int | None
+) -> Translator | list[str]:
     try:
-        model = load(name)
+        model = load(name, engine=engine, device=device, threads=threads)
     except NotFoundError as error:
         if Path(name).is_file():
             return read_lines(Path(name))[0]
@@ -121,15 +113,8 @@ def _system(name: str) -> Translator | list[str]:
     return model
 
 
-def _recipe(translator: Translator) -> TranslateRecipe:
-    recipe = translator.folder.recipe
-    assert isinstance(recipe, TranslateRecipe)
-    return recipe
-
-
-def _references(
-    recipes: Sequence[TranslateRecipe], data: str | None, split: str, final: bool
-) -> References:
+def _references(recipes: Sequence[TranslateRecipe], request: EvaluateRequest) -> References:
+    data = request.data
     if recipes:
         directions = {f"{recipe.data.source}-{recipe.data.target}" for recipe in recipes}
         if len(directions) > 1:
@@ -137,19 +122,20 @@ def _references(
                 f"The models translate {' and '.join(sorted(directions))}: compare models of one "
                 "pair of languages."
             )
-        corpus, head = pairs(recipes[0], data, split, final, others=recipes[1:])
-        return References(corpus, recipes[0].data.target, head)
+        others = [recipe.data for recipe in recipes[1:]]
+        corpus, head = corpus_to_measure(recipes[0].data, request, others=others)
+        return corpus, recipes[0].data.target, head
     if data is None:
         raise UsageError(
-            "Neither is a model whose recipe names data: give the file of the references with "
-            "--data, one a line, its ending the language (val.de)."
+            "Neither is a model whose recipe names data: give the file of the references as "
+            "`data`, one a line, its ending the language (val.de)."
         )
     if "*" in data:
         raise UsageError(f"{data!r} is a pattern: give the name of one file of references.")
     (path,) = find_data(here(data), None)
     lines, digest = read_lines(path)
-    head = heading(str(path), [digest], data, split, final)
-    return References(Corpus(lines, lines, str(path)), ending(path).removeprefix("."), head)
+    head = heading(str(path), [digest], request, None)
+    return Corpus(lines, lines, str(path)), ending(path).removeprefix("."), head
 
 
 def _outputs(
@@ -160,6 +146,6 @@ def _outputs(
 ) -> list[str]:
     if not isinstance(system, Translator):
         return system
-    outputs, scores, more = measure(system, corpus, Report(metrics=metrics))
+    outputs, scores, more = measure(system, corpus, metrics, EvaluateRequest())
     log(system.folder, head | scored(scores) | more)
     return outputs

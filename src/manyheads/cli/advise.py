@@ -1,5 +1,6 @@
 """manyheads advise."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -11,30 +12,30 @@ def run(
     data: Annotated[
         str,
         typer.Argument(
-            metavar="DATA", help="Labelled pictures: a folder, a table, .parquet, .tar, hub:name."
+            metavar="DATA", help="Labelled images: a folder, a table, .parquet, .tar, hub:name."
         ),
     ],
-    image: Annotated[str, typer.Option(metavar="COLUMN", help="Of a table: pictures.")] = "image",
+    image: Annotated[str, typer.Option(metavar="COLUMN", help="Of a table: images.")] = "image",
     label: Annotated[str, typer.Option(metavar="COLUMN", help="Of a table: labels.")] = "label",
     multi_label: Annotated[
-        bool, typer.Option("--multi-label", help="Several labels a picture, separated by ;.")
+        bool, typer.Option("--multi-label", help="Several labels an image, separated by ;.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Recommend a recipe for pictures on this machine, from what we measured ourselves."""
-    from manyheads.app.advise import advise
+    """Recommend a recipe for images on this machine, from what we measured ourselves."""
+    from manyheads.app.data.advise import advise
     from manyheads.cli.show import print_json
 
     advice = advise(data, image=image, label=label, multi_label=multi_label)
     if json:
-        print_json(advice.as_json())
+        print_json(asdict(advice))
         return
     facts, machine = advice.facts, advice.machine
     print(
-        f"{data}: {facts.images:,} pictures, {facts.classes} classes ({facts.rarest:,} to "
-        f"{facts.most:,} pictures each), {facts.side} pixels, "
+        f"{data}: {facts.images:,} images, {facts.classes} classes ({facts.rarest:,} to "
+        f"{facts.most:,} images each), {facts.side} pixels, "
         f"{COLOURS.get(facts.channels, f'{facts.channels} channels')}"
-        f"{', several labels a picture' if facts.multi_label else ''}"
+        f"{', several labels an image' if facts.multi_label else ''}"
     )
     gpu = f"{machine.gpu} ({machine.gpu_memory:g} GiB)" if machine.gpu else "no GPU"
     print(f"this machine: {machine.cores} cores, {machine.memory:g} GiB, {gpu}")

@@ -1,15 +1,21 @@
 """manyheads check-data."""
 
-from dataclasses import asdict
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 if TYPE_CHECKING:
-    from manyheads.app.check import Checked, Cleaned
-    from manyheads.app.check_images import CheckedImages
-    from manyheads.data.image_checks import PictureFinding
+    from manyheads.app.data.check_text import CheckedText, Cleaned
+    from manyheads.app.data.checked import Checked
+    from manyheads.cli.show import Row
+    from manyheads.data.checks.image_checks import ImageFinding
+    from manyheads.data.checks.text_checks import Finding
+
+Column = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Its name, or its number from 1.")
+]
 
 
 def run(
@@ -18,7 +24,7 @@ def run(
         typer.Argument(
             metavar="PATH",
             help="Corpora: the stem of two files, a .tsv, .csv, .jsonl, .parquet or .tmx file, "
-            "hub:owner/name; pictures: a folder, .tar, or any table with --images; or one recipe.",
+            "hub:owner/name; images: a folder, .tar, or any table with --images; or one recipe.",
         ),
     ],
     source: Annotated[str | None, typer.Option(help="Language of the source side.")] = None,
@@ -29,137 +35,78 @@ def run(
     valid: Annotated[
         str | None, typer.Option(metavar="PATH", help="The same for validation data.")
     ] = None,
-    source_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Its name, or its number from 1.")
-    ] = None,
-    target_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Its name, or its number from 1.")
-    ] = None,
+    source_column: Column = None,
+    target_column: Column = None,
     fix: Annotated[
         Path | None,
         typer.Option(metavar="OUT", help="Write the cleaned corpus, and OUT.log.jsonl."),
     ] = None,
     images: Annotated[
-        bool, typer.Option("--images", help="These are pictures: a table of paths and labels.")
+        bool, typer.Option("--images", help="These are images: a table of paths and labels.")
     ] = False,
     image: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Of a table of pictures: paths or pictures.")
+        str, typer.Option(metavar="COLUMN", help="Of a table of images: paths or images.")
     ] = "image",
     label: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Of a table of pictures: the labels.")
+        str, typer.Option(metavar="COLUMN", help="Of a table of images: the labels.")
     ] = "label",
     multi_label: Annotated[
-        bool, typer.Option("--multi-label", help="Several labels a picture, separated by ;.")
+        bool, typer.Option("--multi-label", help="Several labels an image, separated by ;.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look for damage in parallel text or in pictures: where, and what to do.
+    """Look for damage in parallel text or in images: where, and what to do.
 
     Exit code 1 with errors.
     """
-    from manyheads.app.check_images import are_images
-
-    if images or all(map(are_images, paths)):
-        given = (source, target, source_column, target_column, fix)
-        columns = {"image": image, "label": label, "multi_label": multi_label}
-        _check_images(paths, given, columns, test, valid, as_json=json)
-    else:
-        _check_text(
-            paths, source, target, source_column, target_column, test, valid, fix, as_json=json
-        )
-
-
-def _check_images(
-    paths: list[str],
-    given: tuple[object, ...],
-    columns: dict[str, Any],
-    test: str | None,
-    valid: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    from manyheads.app.check import is_recipe
-    from manyheads.app.check_images import check_image_recipe, check_images
+    from manyheads.app.data.check_images import are_images, check_image_recipe, check_images
+    from manyheads.app.data.check_text import (
+        check,
+        clean,
+        cleaned_files,
+        is_recipe,
+        plan,
+        plan_recipe,
+    )
     from manyheads.cli.show import print_findings, print_json
     from manyheads.errors import UsageError
 
-    if any(each is not None for each in given):
-        raise UsageError("Pictures have no --source, --target, their columns, or --fix.")
-    if any(map(is_recipe, paths)):
-        if len(paths) > 1 or test or valid:
-            raise UsageError("A recipe names its own data: give one recipe and no other data.")
-        checked = check_image_recipe(paths[0])
-    else:
-        checked = check_images(paths, **columns, test=test, valid=valid)
-    if as_json:
-        print_json({"corpora": [_images_as_json(each) for each in checked], "fixed": None})
-    else:
-        for each in checked:
-            heading = f"{each.name}: {len(each.images):,} pictures"
-            if each.images.classes:
-                heading += f", {len(each.images.classes)} classes"
-            print_findings(
-                heading,
-                [
-                    (f.severity, f.count, "", f"{f.what} [{f.kind}]", f"{_examples(f)}\n{f.remedy}")
-                    for f in each.findings
-                ],
-            )
-    if any(each.errors for each in checked):
-        raise typer.Exit(1)
-
-
-def _examples(finding: "PictureFinding") -> str:
-    more = "\n..." if finding.count > len(finding.examples) else ""
-    return "\n".join(finding.examples) + more
-
-
-def _images_as_json(checked: "CheckedImages") -> dict[str, object]:
-    return {
-        "name": checked.name,
-        "data": checked.images.origin,
-        "pictures": len(checked.images),
-        "classes": len(checked.images.classes),
-        "errors": checked.errors,
-        "findings": [asdict(finding) for finding in checked.findings],
-    }
-
-
-def _check_text(
-    paths: list[str],
-    source: str | None,
-    target: str | None,
-    source_column: str | None,
-    target_column: str | None,
-    test: str | None,
-    valid: str | None,
-    fix: Path | None,
-    *,
-    as_json: bool,
-) -> None:
-    from manyheads.app.check import check, clean, cleaned_files, is_recipe, plan, plan_recipe
-    from manyheads.cli.show import print_json
-    from manyheads.errors import UsageError
-
+    of_texts = (source, target, source_column, target_column, fix)
+    are_all_images = images or all(map(are_images, paths))
+    if are_all_images and any(each is not None for each in of_texts):
+        raise UsageError("Images have no --source, --target, their columns, or --fix.")
     if fix is not None and len(paths) > 1:
         raise UsageError("--fix cleans one corpus at a time: give one PATH.")
-    if len(paths) == 1 and is_recipe(paths[0]):
-        if test or valid or source or target or source_column or target_column or fix:
-            raise UsageError("A recipe names its own data: give none of the other options.")
-        plans = plan_recipe(paths[0])
+    recipe = any(map(is_recipe, paths))
+    if recipe and (len(paths) > 1 or any((test, valid, *of_texts))):
+        raise UsageError("A recipe names its own data: give one recipe and no other data.")
+    found: Iterable[Checked]
+    row: Callable[[Any], Row] = _image_row if are_all_images else _text_row
+    if are_all_images:
+        columns: Any = {"image": image, "label": label, "multi_label": multi_label}
+        found = (
+            check_image_recipe(paths[0])
+            if recipe
+            else check_images(paths, **columns, test=test, valid=valid)
+        )
     else:
-        columns = (_column(source_column), _column(target_column))
-        plans = plan(paths, source=source, target=target, columns=columns, test=test, valid=valid)
-    if fix is not None:
-        cleaned_files(plans[0][0], fix)  # refused before the work, not after it
+        sides = (_column(source_column), _column(target_column))
+        plans = (
+            plan_recipe(paths[0])
+            if recipe
+            else plan(paths, source=source, target=target, columns=sides, test=test, valid=valid)
+        )
+        if fix is not None:
+            cleaned_files(plans[0][0], fix)  # refused before the work, not after it
+        found = (check(*each) for each in plans)
     checked = []
-    for place, held_out in plans:
-        checked.append(check(place, held_out))
-        if not as_json:
-            _show(checked[-1])
-    cleaned = clean(checked[0], fix) if fix is not None else None
-    if as_json:
-        print_json({"corpora": [_as_json(each) for each in checked], "fixed": _files(cleaned)})
+    for each in found:
+        checked.append(each)
+        if not json:
+            print_findings(each.heading, [row(finding) for finding in each.findings])
+    cleaned = None if fix is None else clean(cast("CheckedText", checked[0]), fix)
+    if json:
+        print_json({"corpora": [each.as_json() for each in checked], "fixed": _files(cleaned)})
     elif cleaned is not None:
         print(
             f"{', '.join(map(str, cleaned.files))}: {cleaned.kept:,} pairs kept, "
@@ -173,27 +120,19 @@ def _column(text: str | None) -> str | int | None:
     return int(text) if text is not None and text.isdecimal() else text
 
 
-def _show(checked: "Checked") -> None:
-    from manyheads.cli.show import print_findings
-
-    rows = []
-    for finding in checked.findings:
-        more = ", ..." if finding.count > len(finding.lines) else ""
-        side = f" ({finding.sides})" if finding.sides != "both" else ""
-        lines = ", ".join(map(str, finding.lines)) + more
-        words = f"{finding.what}{side} [{finding.kind}]"
-        rows.append((finding.severity, finding.count, lines, words, finding.remedy))
-    print_findings(f"{checked.place.origin}: {len(checked.checker):,} pairs", rows)
+def _text_row(finding: "Finding") -> "Row":
+    more = ", ..." if finding.count > len(finding.lines) else ""
+    side = f" ({finding.sides})" if finding.sides != "both" else ""
+    lines = ", ".join(map(str, finding.lines)) + more
+    words = f"{finding.what}{side} [{finding.kind}]"
+    return finding.severity, finding.count, lines, words, finding.remedy
 
 
-def _as_json(checked: "Checked") -> dict[str, object]:
-    return {
-        "name": checked.place.name,
-        "data": checked.place.origin,
-        "pairs": len(checked.checker),
-        "errors": checked.errors,
-        "findings": [asdict(finding) for finding in checked.findings],
-    }
+def _image_row(finding: "ImageFinding") -> "Row":
+    more = ["..."] if finding.count > len(finding.examples) else []
+    words = f"{finding.what} [{finding.kind}]"
+    about = "\n".join([*finding.examples, *more, finding.remedy])
+    return finding.severity, finding.count, "", words, about
 
 
 def _files(cleaned: "Cleaned | None") -> dict[str, object] | None:

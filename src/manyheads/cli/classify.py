@@ -1,96 +1,85 @@
 """manyheads classify."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from manyheads.app.predict import Classifier, Guess
-    from manyheads.errors import ManyheadsError
+from manyheads.cli.options import Device, Engine, Threads
 
-AT_ONCE = 32  # pictures classified together
+if TYPE_CHECKING:
+    from manyheads.app.predictors.classifier import Classifier
+    from manyheads.app.requests import ClassifyAnswer
+
+AT_ONCE = 32  # images classified together
 
 
 def run(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PATH", help="Pictures or folders; without any, stdin's lines."),
+        typer.Argument(metavar="PATH", help="Images or folders; without any, stdin's lines."),
     ] = None,
     model: Annotated[str, typer.Option(help="Name of a shipped model, or a folder.")] = "digits",
-    top: Annotated[int, typer.Option(min=1, help="Classes shown a picture.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="Number of classes per image.")] = 5,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     csv: Annotated[
         bool, typer.Option("--csv", help="A table: path, then label and probability of each class.")
     ] = False,
+    engine: Engine = "torch",
+    device: Device = None,
+    threads: Threads = None,
 ) -> None:
-    """Classify pictures: the likeliest classes of each, with probabilities.
+    """Classify images: the most probable classes of each, with probabilities.
 
-    A picture that cannot be read is named on stderr, the others are classified, and the exit code
-    is 1, or 2 if there is no such file. Of animated pictures the first frame counts.
+    An image that cannot be read is named on stderr, the others are classified, and the exit code
+    is 1, or 2 if there is no such file. Of animated images the first frame counts.
     """
-    from manyheads.app.predict import Classifier, load
-    from manyheads.cli.show import other_use, warn
-    from manyheads.errors import ManyheadsError, UsageError
+    from manyheads.app.load import load_as
+    from manyheads.app.predictors.classifier import Classifier
+    from manyheads.cli.show import print_json, warn
+    from manyheads.errors import UsageError
 
     if json and csv:
         raise UsageError("--json and --csv are two forms of one answer: give one of them.")
-    classifier = load(model)
-    if not isinstance(classifier, Classifier):
-        raise UsageError(f"{model} does not classify pictures: {other_use(classifier)}")
-    top = min(top, len(classifier.labels))
+    classifier = load_as(
+        Classifier, model, verb="classify images", engine=engine, device=device, threads=threads
+    )
     if csv:
-        _print_row(["path", *(f"{what}{n + 1}" for n in range(top) for what in ("label", "p"))])
-    waiting = _pictures(paths or [Path("-")])
+        shown = range(1, min(top, len(classifier.labels)) + 1)
+        _print_row(["path", *(f"{what}{n}" for n in shown for what in ("label", "p"))])
     code = 0
+    waiting = _images(paths or [Path("-")])
     while chunk := list(islice(waiting, AT_ONCE)):
-        for path, answer in _answers(classifier, chunk, top):
-            if isinstance(answer, ManyheadsError):
-                code = max(code, answer.exit_code)
-                warn(str(answer))
-                if json:
-                    _print(path, None, str(answer))
-            elif csv:
-                cells = [str(cell) for label, p in answer for cell in (label, f"{p:.4f}")]
-                _print_row([str(path), *cells])
-            elif json:
-                _print(path, answer, None)
-            else:
-                named = "  ".join(f"{label} {probability:.1%}" for label, probability in answer)
-                print(f"{path}\t{named}", flush=True)
+        for answer in _answers(classifier, chunk, top):
+            if answer.error is not None:
+                code = max(code, 1 if Path(answer.path).exists() else 2)
+                warn(answer.error)
+            if json:
+                print_json(answer.to_json())
+            elif answer.classes is not None and csv:
+                cells = [(each.label, f"{each.probability:.4f}") for each in answer.classes]
+                _print_row([answer.path, *(cell for pair in cells for cell in pair)])
+            elif answer.classes is not None:
+                named = (f"{each.label} {each.probability:.1%}" for each in answer.classes)
+                print(f"{answer.path}\t{'  '.join(named)}", flush=True)
     if code:
         raise typer.Exit(code)
 
 
-def _answers(
-    classifier: "Classifier", pictures: "list[tuple[Path, ManyheadsError | None]]", top: int
-) -> "Iterator[tuple[Path, list[Guess] | ManyheadsError]]":
-    """Classify those pictures that can be read, together; in the order given."""
-    import torch
+def _answers(classifier: "Classifier", paths: list[Path], top: int) -> "Iterator[ClassifyAnswer]":
+    """Classify images together; say in its place of a folder that it has none."""
+    from manyheads.app.requests import ClassifyAnswer, ClassifyRequest
+    from manyheads.data.images.image_file import SUFFIXES
 
-    from manyheads.errors import ManyheadsError
-
-    read: list[torch.Tensor | ManyheadsError] = []
-    for path, fault in pictures:
-        try:
-            read.append(fault or classifier.pixels(path))
-        except ManyheadsError as error:
-            read.append(error)
-    fine = [each for each in read if isinstance(each, torch.Tensor)]
-    answers = iter(classifier.guesses(torch.stack(fine), top=top) if fine else [])
-    for (path, _), each in zip(pictures, read, strict=True):
-        yield path, next(answers) if isinstance(each, torch.Tensor) else each
-
-
-def _print(path: Path, guesses: "list[Guess] | None", error: str | None) -> None:
-    from manyheads.cli.show import print_json
-
-    if guesses is None:
-        print_json({"path": str(path), "error": error})
-    else:
-        print_json({"path": str(path), "classes": [guess._asdict() for guess in guesses]})
+    for folder, group in groupby(paths, Path.is_dir):
+        if not folder:
+            yield from classifier.answer(ClassifyRequest.parse(images=tuple(group), top=top))
+            continue
+        for path in group:
+            error = f"{path} has no images ({', '.join(sorted(SUFFIXES))})."
+            yield ClassifyAnswer(path=str(path), error=error)
 
 
 def _print_row(cells: list[str]) -> None:
@@ -101,20 +90,16 @@ def _print_row(cells: list[str]) -> None:
     sys.stdout.flush()
 
 
-def _pictures(paths: list[Path]) -> "Iterator[tuple[Path, ManyheadsError | None]]":
-    """Name the pictures; for a folder without any, say so in its place."""
+def _images(paths: list[Path]) -> Iterator[Path]:
+    """Name the images of folders; a folder without any stands for itself."""
     from manyheads.cli.texts import texts
-    from manyheads.data.pictures import SUFFIXES
-    from manyheads.errors import DataError
+    from manyheads.data.images.image_file import SUFFIXES
 
     for path in paths:
         if str(path) == "-":
-            yield from ((Path(line), None) for line in texts(None) if line)
-            continue
-        if not path.is_dir():
-            yield path, None
-            continue
-        inside = sorted(each for each in path.rglob("*") if each.suffix.lower() in SUFFIXES)
-        if not inside:
-            yield path, DataError(f"{path} has no pictures ({', '.join(sorted(SUFFIXES))}).")
-        yield from ((each, None) for each in inside)
+            yield from (Path(line) for line in texts(None) if line)
+        elif path.is_dir():
+            inside = sorted(each for each in path.rglob("*") if each.suffix.lower() in SUFFIXES)
+            yield from inside or [path]
+        else:
+            yield path

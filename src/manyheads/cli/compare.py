@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from manyheads.cli.options import Final, Metrics, Split
+from manyheads.cli.options import Device, Engine, Final, Metrics, Split, Threads
 
 
 def run(
@@ -22,13 +22,16 @@ def run(
     split: Split = "valid",
     final: Final = False,
     metric: Metrics = None,
-    samples: Annotated[int, typer.Option(min=100, help="Samples of the sentences.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Another one draws other samples.")] = 12345,
+    samples: Annotated[int, typer.Option(min=100, help="Number of bootstrap samples.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the samples.")] = 12345,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    engine: Engine = "torch",
+    device: Device = None,
+    threads: Threads = None,
 ) -> None:
-    """Compare two translators on the same sentences: is one better, or was it luck?"""
+    """Compare two translators on the same sentences, with significance tests."""
     from manyheads.app.compare import compare
-    from manyheads.app.translations import metrics
+    from manyheads.app.requests import EvaluateRequest
     from manyheads.cli.show import print_json
 
     found = compare(
@@ -37,9 +40,12 @@ def run(
         data=data,
         split=split,
         final=final,
-        metrics=metrics(metric or []),
+        metrics=EvaluateRequest.parse(metrics=tuple(metric or ())).text_metrics,
         samples=samples,
         seed=seed,
+        engine=engine,
+        device=device,
+        threads=threads,
     )
     if json:
         print_json(found)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from manyheads.app.convert import Conversion
-    from manyheads.app.convert_images import Library
+    from manyheads.app.convert.classifiers import Library
+    from manyheads.app.convert.marian import Conversion
 
 app = typer.Typer(
     help="Make model folders of other libraries' models, and the other way round.",
@@ -82,7 +82,7 @@ def marian(
     ] = "",
 ) -> None:
     """Make a model folder of a Hugging Face Marian model."""
-    from manyheads.app.convert import from_marian
+    from manyheads.app.convert.marian import from_marian
 
     made = from_marian(
         source,
@@ -103,7 +103,7 @@ def to_marian(
     out: Out,
 ) -> None:
     """Write a translator as a folder that Hugging Face's MarianMTModel loads."""
-    from manyheads.app.convert import to_marian as write
+    from manyheads.app.convert.marian import to_marian as write
 
     _report(write(model, out))
 
@@ -111,7 +111,7 @@ def to_marian(
 def _convert_images(
     library: "Library", source: str, out: Path, arch: str | None, image_size: str | None
 ) -> None:
-    from manyheads.app.convert_images import from_images
+    from manyheads.app.convert.classifiers import from_images
     from manyheads.cli.options import read_image_size
     from manyheads.cli.show import warn
 
@@ -120,10 +120,10 @@ def _convert_images(
     for remark in made.remarks:
         warn(remark)
     print(
-        f"{made.folder}: {made.classes} classes, pictures of {made.size[0]} x {made.size[1]}, "
+        f"{made.folder}: {made.classes} classes, images of {made.size[0]} x {made.size[1]}, "
         f"{made.parameters:,} parameters"
     )
-    print(f"Classify with: manyheads classify --model {made.folder} picture.jpg")
+    print(f"Classify with: manyheads classify --model {made.folder} image.jpg")
 
 
 def _report(made: "Conversion") -> None:

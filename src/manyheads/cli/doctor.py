@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from manyheads.cli.options import Device, Threads
+
 if TYPE_CHECKING:
     from manyheads.app.doctor.diagnose import Diagnosis
     from manyheads.app.doctor.finding import Finding
@@ -23,18 +25,20 @@ def run(
         typer.Option(metavar="PNG", help="Draw the loss curve with the findings marked."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    device: Device = None,
+    threads: Threads = None,
 ) -> None:
-    """Say in plain words what is wrong with a run: with evidence, and with what to change.
+    """Report problems of a run: with evidence, and with what to change.
 
     Exit code 1 with errors.
     """
     from manyheads.app.doctor.diagnose import diagnose
-    from manyheads.app.paths import checked_name, make_room
+    from manyheads.app.project.paths import checked_name, make_room
     from manyheads.cli.show import print_json, warn
 
     if plot is not None:
-        make_room(checked_name(plot, {".png": "a picture"}))
-    found = diagnose(name)
+        make_room(checked_name(plot, {".png": "an image"}))
+    found = diagnose(name, device=device, threads=threads)
     if json:
         print_json(found.as_json())
     else:

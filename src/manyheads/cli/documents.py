@@ -4,13 +4,13 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
-    from manyheads.app.documents import Document, Line
-    from manyheads.app.predict import Translator
+    from manyheads.app.documents.documents import Document
+    from manyheads.app.predictors.translator import Translator
     from manyheads.tasks.decoding import DecodeConfig
 
 
@@ -25,10 +25,11 @@ def document(
     json: bool,
 ) -> None:
     """Translate a document; "-" is the standard input. The answer goes to stdout or to a file."""
-    from manyheads.app.documents import read_document, translate_document
-    from manyheads.app.folder import write_atomically
-    from manyheads.app.paths import make_room
-    from manyheads.data.glossary import Glossary
+    from manyheads.app.documents.documents import read_document, translate_document
+    from manyheads.app.project.folder import write_atomically
+    from manyheads.app.project.paths import make_room
+    from manyheads.cli.show import warn
+    from manyheads.data.documents.glossary import Glossary
     from manyheads.errors import UsageError
 
     if out is not None and out.exists() and file.exists() and out.samefile(file):
@@ -43,7 +44,8 @@ def document(
         typer.echo(content, nl=False)  # as bytes, so that line ends stay what they are
     else:
         write_atomically(out, content)
-    _warn(translated)
+    for note in translated.notes:
+        warn(note)
 
 
 def lines(
@@ -57,8 +59,9 @@ def lines(
     at_a_time: int,
 ) -> None:
     """Translate texts with a glossary: one answer a line, in order."""
-    from manyheads.app.documents import translate_lines
-    from manyheads.data.glossary import Glossary
+    from manyheads.app.documents.documents import translate_lines
+    from manyheads.cli.show import warn
+    from manyheads.data.documents.glossary import Glossary
 
     terms = Glossary.read(glossary)
     first = 1
@@ -68,33 +71,16 @@ def lines(
         )
         typer.echo(_json(translated, first) if json else translated.text, nl=False)
         sys.stdout.flush()
-        _warn(translated)
+        for note in translated.notes:
+            warn(note)
         first += len(chunk)
 
 
 def _json(document: "Document", first: int = 1) -> str:
     import json
-
-    numbered = enumerate(document.lines, first)
-    return "".join(
-        json.dumps({"line": number, **_account(line)}, ensure_ascii=False) + "\n"
-        for number, line in numbered
-    )
-
-
-def _account(line: "Line") -> dict[str, Any]:
-    """What JSON says of a line."""
     from dataclasses import asdict
 
-    return {
-        "source": line.source,
-        "translation": line.translation,
-        "sentences": [asdict(sentence) for sentence in line.sentences],
-    }
-
-
-def _warn(document: "Document") -> None:
-    from manyheads.cli.show import warn
-
-    for note in document.notes:
-        warn(note)
+    return "".join(
+        json.dumps({"line": number, **asdict(line)}, ensure_ascii=False) + "\n"
+        for number, line in enumerate(document.lines, first)
+    )

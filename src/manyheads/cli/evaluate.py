@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from manyheads.cli.options import Final, Metrics, Split
+from manyheads.cli.options import Device, Engine, Final, Metrics, Split, Threads
 
 
 def run(
@@ -16,7 +16,7 @@ def run(
     data: Annotated[
         str | None,
         typer.Option(
-            help="Other data than the recipe's: two files NAME.en, NAME.de; .tsv; pictures."
+            help="Other data than the recipe's: two files NAME.en, NAME.de; .tsv; images."
         ),
     ] = None,
     split: Split = "valid",
@@ -45,29 +45,35 @@ def run(
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    engine: Engine = "torch",
+    device: Device = None,
+    threads: Threads = None,
 ) -> None:
     """Measure a model and log the result in its folder, unless the model came with the package."""
-    from manyheads.app.evaluate import evaluate, is_shipped
-    from manyheads.app.pictures import draw
-    from manyheads.app.predict import Classifier, load
-    from manyheads.app.translations import Report, metrics
-    from manyheads.cli.show import other_use, print_evaluation, warn
+    from manyheads.app.evaluate.evaluate import measure
+    from manyheads.app.evaluate.image_metrics import draw
+    from manyheads.app.load import load
+    from manyheads.app.requests import EvaluateRequest
+    from manyheads.cli.show import print_evaluation, warn
     from manyheads.errors import UsageError
 
-    report = Report(
-        metrics=metrics(metric or []),
+    request = EvaluateRequest.parse(
+        data=data,
+        split=split,
+        final=final,
+        metrics=tuple(metric or ()),
         by_length=by_length,
         timing=timing,
         outputs=outputs,
         alignment=alignment,
     )
-    predictor = load(model)
-    if plots is not None and not isinstance(predictor, Classifier):
-        raise UsageError(f"--plots is for classifiers: {other_use(predictor)}")
-    line = evaluate(predictor, data=data, split=split, final=final, report=report)
+    predictor = load(model, engine=engine, device=device, threads=threads)
+    if plots is not None and predictor.folder.recipe.task != "classify":
+        raise UsageError(f"--plots is for classifiers, and {model} is none: leave it out.")
+    line = measure(predictor, request)
     print_evaluation(line, predictor.folder.path, as_json=json)
     if plots is not None:
         for path in draw(line, plots):
             print(f"wrote {path}", file=sys.stderr)
-    if is_shipped(predictor.folder):
+    if predictor.folder.shipped:
         warn(f"{predictor.folder.name} came with the package: nothing was written to its folder.")

@@ -20,10 +20,10 @@ def run(
     ] = None,
 ) -> None:
     """Bring a public corpus that the recipes use: from its home or a folder, with checksums."""
-    from manyheads.app.fetch import fetch, find_public
-    from manyheads.app.paths import data_root
+    from manyheads.app.data.fetch import fetch, find_public
+    from manyheads.app.project.paths import data_root
     from manyheads.cli.show import warn
-    from manyheads.data.corpora import public_corpora
+    from manyheads.data.text.public_corpora import public_corpora
 
     if name is None:
         for corpus in public_corpora().values():

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from manyheads.cli.options import Device, Engine, Threads
+
 
 def run(
     model: Annotated[str, typer.Option(help="Folder of a model trained to fill blanks.")],
@@ -13,28 +15,31 @@ def run(
             metavar="TEXT", help='Texts with <mask>, as "a <mask>."; or the lines of stdin.'
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Proposals a blank.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="Number of proposals per <mask>.")] = 5,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    engine: Engine = "torch",
+    device: Device = None,
+    threads: Threads = None,
 ) -> None:
-    """Fill the blanks of texts: the likeliest tokens for each, with probabilities."""
-    from manyheads.app.language import Filler
-    from manyheads.app.predict import load
-    from manyheads.app.texts import one_line
-    from manyheads.cli.show import other_use, print_json
+    """Fill each <mask> of texts: the most probable tokens, with probabilities."""
+    from manyheads.app.load import load_as
+    from manyheads.app.predictors.language_models import MaskFiller
+    from manyheads.app.predictors.stream import stream
+    from manyheads.app.predictors.text_predictor import one_line
+    from manyheads.app.requests import FillRequest
+    from manyheads.cli.show import print_json
     from manyheads.cli.texts import texts
-    from manyheads.errors import UsageError
 
-    filler = load(model)
-    if not isinstance(filler, Filler):
-        raise UsageError(f"{model} does not fill blanks: {other_use(filler)}")
-    for text in texts(given):
-        blanks = filler.fill(text, top=top)
+    request = FillRequest.parse(texts=(), top=top)
+    filler = load_as(
+        MaskFiller, model, verb="fill blanks", engine=engine, device=device, threads=threads
+    )
+    for answer in stream(filler.answer, request, texts(given), 1):
         if json:
-            proposals = [[proposal._asdict() for proposal in blank] for blank in blanks]
-            print_json({"text": text, "blanks": proposals})
-        else:
-            for number, blank in enumerate(blanks, 1):
-                if len(blanks) > 1:
-                    print(f"blank {number}")
-                for proposal in blank:
-                    print(f"{proposal.probability:6.1%}  {one_line(proposal.text)}", flush=True)
+            print_json(answer.to_json())
+            continue
+        for number, blank in enumerate(answer.blanks, 1):
+            if len(answer.blanks) > 1:
+                print(f"blank {number}")
+            for proposal in blank:
+                print(f"{proposal.probability:6.1%}  {one_line(proposal.text)}", flush=True)

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from manyheads.cli.options import Device, Engine, Sample, Seed, Temperature, Threads, TopK, TopP
+
 
 def run(
     model: Annotated[str, typer.Option(help="Folder of a model trained to generate.")],
@@ -11,56 +13,47 @@ def run(
         list[str] | None,
         typer.Argument(metavar="PROMPT", help="Beginnings; without any, the lines of stdin."),
     ] = None,
-    tokens: Annotated[int, typer.Option(min=1, help="The most tokens that are written.")] = 64,
-    beam: Annotated[int, typer.Option(min=1, help="Beams of the search, 1 is greedy.")] = 1,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Draw the words by probability.")
-    ] = False,
-    temperature: Annotated[
-        float | None,
-        typer.Option(min=0.01, help="Below 1 draws safer words, above 1 bolder."),
+    tokens: Annotated[int, typer.Option(min=1, help="Maximum number of new tokens.")] = 64,
+    beam: Annotated[
+        int | None, typer.Option(min=1, help="Beam size; greedy search by default.")
     ] = None,
-    top_k: Annotated[
-        int | None, typer.Option(min=1, help="Draw from so many likeliest tokens.")
-    ] = None,
-    top_p: Annotated[
-        float | None,
-        typer.Option(
-            min=0.01, max=1, help="Draw from the likeliest with this probability together."
-        ),
-    ] = None,
-    n_best: Annotated[int, typer.Option(min=1, help="Continuations a prompt.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Another one draws others.")] = 1,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    n_best: Annotated[int, typer.Option(min=1, help="Number of continuations per prompt.")] = 1,
+    seed: Seed = 1,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    engine: Engine = "torch",
+    device: Device = None,
+    threads: Threads = None,
 ) -> None:
-    """Continue texts with a language model: greedily, by beam search, or by drawing."""
-    from manyheads.app.language import Generator
-    from manyheads.app.predict import load
-    from manyheads.app.texts import one_line
-    from manyheads.cli.show import other_use, print_json
+    """Continue texts with a language model: greedily, by beam search, or by sampling."""
+    from manyheads.app.load import load_as
+    from manyheads.app.predictors.language_models import Generator
+    from manyheads.app.predictors.stream import stream
+    from manyheads.app.predictors.text_predictor import one_line
+    from manyheads.app.requests import GenerateRequest
+    from manyheads.cli.show import print_json
     from manyheads.cli.texts import texts
-    from manyheads.decode.sample import Sampling
-    from manyheads.errors import UsageError
 
-    generator = load(model)
-    if not isinstance(generator, Generator):
-        raise UsageError(f"{model} does not generate text: {other_use(generator)}")
-    drawn = sample or any(each is not None for each in (temperature, top_k, top_p))
-    sampling = Sampling(temperature or 1.0, top_k, top_p or 1.0) if drawn else None
-    for prompt in texts(prompts):
-        (found,) = generator.complete(
-            [prompt], tokens=tokens, beams=beam, sampling=sampling, n_best=n_best, seed=seed
-        )
+    request = GenerateRequest.parse(
+        texts=(),
+        tokens=tokens,
+        beams=beam,
+        sample=sample,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        n_best=n_best,
+        seed=seed,
+    )
+    generator = load_as(
+        Generator, model, verb="continue texts", engine=engine, device=device, threads=threads
+    )
+    for answer in stream(generator.answer, request, texts(prompts), 1):
         if json:
-            written = [
-                {
-                    "text": each.text,
-                    "log_probability": each.log_probability,
-                    "finished": each.finished,
-                }
-                for each in found
-            ]
-            print_json({"prompt": prompt, "texts": written})
+            print_json(answer.to_json())
         else:
-            for each in found:
+            for each in answer.texts:
                 print(one_line(each.text), flush=True)

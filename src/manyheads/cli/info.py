@@ -12,7 +12,7 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Describe a model: its parts, its parameters, how it was trained, what was measured."""
-    from manyheads.app.info import describe
+    from manyheads.app.project.info import describe
     from manyheads.cli.show import print_json
 
     facts = describe(model)

@@ -29,7 +29,7 @@ def run(
 ) -> None:
     """Run an experiment of the atlas: a figure, a table and one sentence."""
     from manyheads.cli.show import print_json, print_tables, warn
-    from manyheads.lab.catalogue import CATALOGUE, entry
+    from manyheads.labs.catalogue import CATALOGUE, entry
 
     if name is None:
         if json:
@@ -39,7 +39,7 @@ def run(
             print(f"{each:<11} {', '.join(about.atlas):<13} {about.question}")
         return
     entry(name)  # a mistyped name is answered before torch is imported
-    from manyheads.lab.run import RESULT, run_lab
+    from manyheads.labs.run import RESULT, run_lab
 
     result = run_lab(
         name,

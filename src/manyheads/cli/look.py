@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from manyheads.cli.options import Device, Engine, Threads
+
 if TYPE_CHECKING:
-    from manyheads.app.look import Look
-    from manyheads.app.predict import Predictor
+    from manyheads.app.explain.look import Look
+    from manyheads.app.predictors.predictor import Predictor
 
 
 def run(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="Name of a shipped model, or a folder.")
     ],
-    given: Annotated[str, typer.Argument(metavar="INPUT", help="A sentence, or a picture's path.")],
+    given: Annotated[str, typer.Argument(metavar="INPUT", help="A sentence, or an image's path.")],
     out: Annotated[
         Path | None,
         typer.Option(
@@ -23,19 +25,21 @@ def run(
         ),
     ] = None,
     shapes: Annotated[
-        bool, typer.Option("--shapes", help="Print the shapes of everything on the way instead.")
+        bool, typer.Option("--shapes", help="Print the shapes of all intermediate tensors instead.")
     ] = False,
     steps: Annotated[
-        bool, typer.Option("--steps", help="Of a translation: print every step of the search.")
+        bool, typer.Option("--steps", help="Translators: print every step of the search.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
     target: Annotated[
         str | None,
-        typer.Option(metavar="CLASS", help="Of a picture: the class to explain; the likeliest."),
+        typer.Option(
+            metavar="CLASS", help="Images: the class to explain; by default the most probable."
+        ),
     ] = None,
     baseline: Annotated[
         str,
-        typer.Option(help="Of a picture: what gradients are integrated from: black, mean, blur."),
+        typer.Option(help="Images: what gradients are integrated from: black, mean, blur."),
     ] = "black",
     integrated: Annotated[
         bool | None,
@@ -46,31 +50,35 @@ def run(
     reference: Annotated[
         str | None,
         typer.Option(
-            metavar="TEXT", help="Of a translator: your own translation, scored token by token."
+            metavar="TEXT", help="Translators: your own translation, scored token by token."
         ),
     ] = None,
     word: Annotated[
         str | None,
-        typer.Option(help="Of a text: a word, to see its vector change with the sentence."),
+        typer.Option(help="Texts: a word whose vector is compared between sentences."),
     ] = None,
     also: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="One more sentence with this word; may be repeated."),
+        typer.Option(metavar="TEXT", help="Another sentence with this word; repeatable."),
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(metavar="PNG", help="Also draw everything that is no attention map."),
+        typer.Option(metavar="PNG", help="Also draw all figures other than attention maps."),
     ] = None,
+    engine: Engine = "torch",
+    device: Device = None,
+    threads: Threads = None,
 ) -> None:
-    """Show what a model attends to, in a text or a picture: a page to explore."""
-    from manyheads.app.look import FIGURES, FORMS, check_given, look
-    from manyheads.app.paths import checked_name, make_room
-    from manyheads.app.predict import Reconstruction, Translator, load
-    from manyheads.cli.show import other_use, print_json, print_tables, warn
+    """Show what a model attends to in a text or an image: a page to explore."""
+    from manyheads.app.explain.look import FIGURES, FORMS, look_at
+    from manyheads.app.load import load
+    from manyheads.app.project.paths import checked_name, make_room
+    from manyheads.app.requests import LookRequest
+    from manyheads.cli.show import print_json, print_tables, warn
     from manyheads.cli.steps import print_steps
     from manyheads.errors import UsageError
     from manyheads.lens.panels import Table
-    from manyheads.lens.view import TextView
+    from manyheads.lens.view.text_view import TextView
 
     if shapes:
         _refuse_beside_shapes(
@@ -90,25 +98,22 @@ def run(
         make_room(checked_name(figures, FIGURES))
         if out is not None and figures.resolve() == out.resolve():
             raise UsageError(f"--out and --figures are both {out}: give two names.")
-    predictor = load(model)
-    if isinstance(predictor, Reconstruction):
-        raise UsageError(f"{model} is not looked at: {other_use(predictor)}")
+    predictor = load(model, engine=engine, device=device, threads=threads)
     if shapes:
-        check_given(predictor, given)
         _print_shapes(predictor, given, as_json=json)
         return
-    if steps and not isinstance(predictor, Translator):
+    if steps and predictor.folder.recipe.task != "translate":
         raise UsageError(f"{model} does not search for a translation: leave --steps out.")
-    found = look(
-        predictor,
-        given,
+    request = LookRequest.parse(
+        given=given,
         target=target,
         baseline=baseline,
         integrated=integrated,
         reference=reference,
         word=word,
-        also=also or (),
+        also=tuple(also or ()),
     )
+    found = look_at(predictor, request)
     if json:
         print_json(found.to_json())
     else:
@@ -143,19 +148,11 @@ def _refuse_beside_shapes(options: dict[str, object]) -> None:
 def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from manyheads.app.explain import shapes_of_image, shapes_of_text
-    from manyheads.app.explain_tokens import shapes_of_tokens
-    from manyheads.app.predict import Classifier, Reconstruction, Translator
+    from manyheads.app.explain.look import shapes_of
     from manyheads.cli.show import print_json
-    from manyheads.lens.shapes import render_shapes
+    from manyheads.lens.trace.shapes import render_shapes
 
-    if isinstance(predictor, Translator):
-        lines = shapes_of_text(predictor, given)
-    elif isinstance(predictor, Classifier):
-        lines = shapes_of_image(predictor, Path(given))
-    else:
-        assert not isinstance(predictor, Reconstruction)
-        lines = shapes_of_tokens(predictor, given)
+    lines = shapes_of(predictor, given)
     if as_json:
         print_json([asdict(line) for line in lines])
     else:
@@ -167,9 +164,9 @@ def _print(found: "Look") -> None:
     from rich.console import Console
 
     from manyheads.cli.steps import print_alignment
-    from manyheads.lens.picture import ImageView
-    from manyheads.lens.terminal import render_map
-    from manyheads.lens.view import clearest
+    from manyheads.lens.plot.terminal import render_map
+    from manyheads.lens.view.image_view import ImageView
+    from manyheads.lens.view.text_view import clearest
 
     view = found.view
     if isinstance(view, ImageView):

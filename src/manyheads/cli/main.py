@@ -29,6 +29,8 @@ from manyheads.cli import (
     train,
     translate,
 )
+from manyheads.cli.flags import with_flags
+from manyheads.cli.options import Plugins, load_plugins, with_plugins
 from manyheads.errors import InterruptedRunError, ManyheadsError
 from manyheads.memory import keep_freed_memory
 
@@ -81,6 +83,9 @@ for verb in (
 ):
     app.command(name=verb.__name__.rpartition(".")[2].replace("_", "-"))(verb.run)
 app.add_typer(convert.app, name="convert")
+for command in (*app.registered_commands, *convert.app.registered_commands):
+    assert command.callback is not None
+    command.callback = with_plugins(command.callback)
 
 
 def _version(wanted: bool) -> None:
@@ -91,11 +96,13 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: bool = typer.Option(
+    version: bool = typer.Option(  # noqa: ARG001 - typer calls _version
         False, "--version", callback=_version, is_eager=True, help="Print the version."
     ),
+    plugin: Plugins = None,
 ) -> None:
     """One attention core, many heads: train, run and look inside Transformers."""
+    load_plugins(plugin)
 
 
 def main() -> None:
@@ -109,7 +116,7 @@ def main() -> None:
     try:
         app()
     except ManyheadsError as error:
-        print(f"manyheads: {error}", file=sys.stderr)
+        print(f"manyheads: {with_flags(str(error))}", file=sys.stderr)
         sys.exit(error.exit_code)
     except _ReaderGoneError:  # nothing is wrong; what is left in the buffer goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -127,4 +134,4 @@ def _show_warning(
     file: TextIO | None = None,  # noqa: ARG001 - as warnings.showwarning
     line: str | None = None,  # noqa: ARG001 - as warnings.showwarning
 ) -> None:
-    print(f"manyheads: {message}", file=sys.stderr)
+    print(f"manyheads: {with_flags(str(message))}", file=sys.stderr)

@@ -7,7 +7,7 @@ import typer
 
 def run(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List the shipped models, recipes and presets."""
-    from manyheads.app.paths import shipped
+    from manyheads.app.project.paths import shipped
     from manyheads.cli.show import print_json
     from manyheads.models.presets import PRESETS
 

@@ -2,15 +2,16 @@
 
 import sys
 import time
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from manyheads.app.train.observer import PrintObserver
+
 EVERY = 0.1  # seconds between two drawings; a step may take much less
 
 
-class ProgressBar:
+class ProgressBar(PrintObserver):
     """Shows loss, learning rate, speed and time left; prints validations as they come."""
 
     def __init__(self) -> None:
@@ -34,12 +35,7 @@ class ProgressBar:
         self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave the bar as it stands."""
         self._bar.refresh()
         self._bar.stop()
@@ -72,11 +68,3 @@ class ProgressBar:
             visible=True,
             refresh=self.console.is_terminal,
         )
-
-    def validated(self, step: int, metrics: dict[str, float]) -> None:
-        """Print a validation's scores; its signs of trouble are in the log, and warned of."""
-        from manyheads.tasks.watch import SIGNS
-
-        scores = {name: v for name, v in metrics.items() if name.removeprefix("val_") not in SIGNS}
-        numbers = "  ".join(f"{name} {value:.2f}" for name, value in scores.items())
-        self.say(f"step {step}: {numbers}")

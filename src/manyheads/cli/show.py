@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from manyheads.cli.flags import with_flags
+
 if TYPE_CHECKING:
-    from manyheads.app.predict import Predictor
     from manyheads.lens.panels import Table
 
 COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}  # of severities
@@ -25,9 +26,8 @@ def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) ->
     if as_json:
         print_json({"model": str(folder), **line})
         return
-    counted = next(what for what in ("pairs", "pictures", "lines") if what in line)
-    count = f"{line[counted]:,} {counted}"
-    print(f"{folder}: {line['data']}, {count}")
+    counts = [f"{line[what]:,} {what}" for what in ("pairs", "images", "lines") if what in line]
+    print(f"{folder}: {', '.join([line['data'], *counts])}")
     width = max(10, *map(len, line["all"]))
     for name, score in line["all"].items():
         low, high = line.get("intervals", {}).get(name, (None, None))
@@ -51,11 +51,11 @@ def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) ->
 def _print_classes(line: Mapping[str, Any]) -> None:
     """Print the classes, the worst first, and what is mistaken for what."""
     width = max(map(len, line["classes"]))
-    print(f"  {'class':<{width}} {'pictures':>9} {'precision':>10} {'recall':>7} {'F1':>7}")
+    print(f"  {'class':<{width}} {'images':>9} {'precision':>10} {'recall':>7} {'F1':>7}")
     ordered = sorted(line["classes"].items(), key=lambda entry: entry[1]["f1"])
     for name, each in ordered:
         print(
-            f"  {name:<{width}} {each['pictures']:>9,} {each['precision']:>10.2f} "
+            f"  {name:<{width}} {each['images']:>9,} {each['precision']:>10.2f} "
             f"{each['recall']:>7.2f} {each['f1']:>7.2f}"
         )
     for each in line.get("confused", []):
@@ -65,7 +65,7 @@ def _print_classes(line: Mapping[str, Any]) -> None:
         for name, row in zip(line["classes"], line["confusion"], strict=True):
             print(f"  {name:<{width}} " + " ".join(f"{count:>7,}" for count in row))
     if line.get("left_out"):
-        warn(f"{line['data']}: {line['left_out']:,} pictures could not be read and were left out.")
+        warn(f"{line['data']}: {line['left_out']:,} images could not be read and were left out.")
 
 
 def _print_bins(table: Mapping[str, Any], metrics: list[str]) -> None:
@@ -154,21 +154,13 @@ def print_findings(
     table.add_column("what, and what to do")
     for severity, count, lines, what, more in rows:
         words = Text(f"{what}\n", style="bold")
-        words.append(more, style="not bold")
+        words.append(with_flags(more), style="not bold")
         number = [f"{count or 0:,}"] if with_counts else []
         where = [lines] if with_lines else []
         table.add_row(Text(severity, style=COLOURS[severity]), *number, *where, words)
     Console().print(table)
 
 
-def other_use(predictor: "Predictor") -> str:
-    """Say what a model does, to somebody who wanted something else of it."""
-    task = predictor.folder.recipe.task
-    if task == "reconstruct":
-        return "its task is 'reconstruct': start a classifier from it with start.model=FOLDER."
-    return f"its task is {task!r}, so use `manyheads {task}`."
-
-
 def warn(message: str) -> None:
     """Print a remark on stderr."""
-    print(f"manyheads: {message}", file=sys.stderr)
+    print(f"manyheads: {with_flags(message)}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """A translation in a terminal: how it was found step by step, and what comes from what."""
 
 from manyheads.lens.labels import SPACE, label
-from manyheads.lens.view import Matrix, TextView
+from manyheads.lens.view.text_view import Matrix, TextView
 
 LOOKS = 3  # source tokens a step that are named
 LEAST = 0.001  # of a probability or a weight that is printed
@@ -14,7 +14,7 @@ def print_steps(view: TextView) -> None:
     for number, step in enumerate(view.steps):
         print(f"step {number + 1}  {said.strip() or '(nothing yet)'}")
         print(f"  chosen    {_shares([(step.token, step.probability)])}")
-        print(f"  likeliest {_shares(step.candidates)}")
+        print(f"  top-k     {_shares(step.candidates)}")
         if looks is not None:
             _, columns, rows = looks
             weights = zip(columns, rows[number], strict=True)

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from manyheads.cli.options import Device, Engine, Threads
+
 
 def run(
     model: Annotated[str, typer.Option(help="Folder of a model trained to tag.")],
@@ -12,27 +14,23 @@ def run(
         typer.Argument(metavar="TEXT", help="Texts; without any, the lines of stdin."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    engine: Engine = "torch",
+    device: Device = None,
+    threads: Threads = None,
 ) -> None:
-    """Space Korean texts anew: an answer for every character."""
-    from manyheads.app.predict import load
-    from manyheads.app.tagging import Spacer, spaced
-    from manyheads.cli.show import other_use, print_json
+    """Put spaces into Korean texts; spaces that are there are ignored."""
+    from manyheads.app.load import load_as
+    from manyheads.app.predictors.stream import stream
+    from manyheads.app.predictors.word_spacer import WordSpacer
+    from manyheads.app.requests import TagRequest
+    from manyheads.cli.show import print_json
     from manyheads.cli.texts import texts
-    from manyheads.errors import UsageError
 
-    spacer = load(model)
-    if not isinstance(spacer, Spacer):
-        raise UsageError(f"{model} does not tag: {other_use(spacer)}")
-    for text in texts(given):
-        (found,) = spacer.tag([text])
+    spacer = load_as(
+        WordSpacer, model, verb="space texts", engine=engine, device=device, threads=threads
+    )
+    for answer in stream(spacer.answer, TagRequest(texts=()), texts(given), 1):
         if json:
-            print_json(
-                {
-                    "source": text,
-                    "text": spaced(found),
-                    "characters": [character for character, _ in found],
-                    "space": [round(probability, 4) for _, probability in found],
-                }
-            )
+            print_json(answer.to_json())
         else:
-            print(spaced(found), flush=True)
+            print(answer.text, flush=True)

@@ -15,10 +15,10 @@ def texts(arguments: list[str] | None) -> Iterator[str]:
 
 def _checked(arguments: list[str]) -> Iterator[str]:
     """Refuse what the shell passed on in another encoding."""
-    from manyheads.data.surrogates import refuse_halves
+    from manyheads.data.text.surrogates import reject_surrogates
 
     for number, text in enumerate(arguments, 1):
-        refuse_halves([text], f"text {number},")
+        reject_surrogates([text], f"text {number},")
         yield text
 
 

@@ -27,9 +27,9 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print the evaluation as JSON.")] = False,
 ) -> None:
     """Train a recipe; the run folder is then a model folder."""
-    from manyheads.app.paths import find_recipe
-    from manyheads.app.recipe import read_recipe
-    from manyheads.app.run import train
+    from manyheads.app.project.paths import find_recipe
+    from manyheads.app.project.recipe import read_recipe
+    from manyheads.app.train.run import train
     from manyheads.cli.progress import ProgressBar
     from manyheads.cli.show import print_evaluation
 
@@ -37,5 +37,5 @@ def run(
     parsed = read_recipe(path, overrides or [])
     folder = out or Path("runs") / path.stem
     with ProgressBar() as observer:
-        line = train(parsed, folder, resume=resume, observer=observer)
+        line = train(parsed, out=folder, resume=resume, observer=observer)
     print_evaluation(line, folder, as_json=json)

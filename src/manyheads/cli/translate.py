@@ -3,16 +3,18 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from manyheads.cli.options import Device, Engine, Sample, Seed, Temperature, Threads, TopK, TopP
+
 if TYPE_CHECKING:
-    from manyheads.tasks.decoding import Translation
-    from manyheads.tasks.details import OutputToken
+    from manyheads.app.predictors.translator import Translator
+    from manyheads.app.requests import TranslateRequest
 
 # Panels of the help.
-SEARCH, SAMPLING, ANSWERS, DOCUMENTS = "Search", "Sampling", "Answers", "Documents"
+SEARCH, ANSWERS, DOCUMENTS = "Search", "Answers", "Documents"
 
 
 def run(
@@ -27,35 +29,40 @@ def run(
         Path | None,
         typer.Option(
             rich_help_panel=DOCUMENTS,
-            help="A document to translate, - for stdin: lines, tags, numbers... stay.",
+            help="Document to translate, - for stdin; keeps lines, tags, numbers, ...",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(rich_help_panel=DOCUMENTS, help="Where to write its translation."),
+        typer.Option(rich_help_panel=DOCUMENTS, help="File to write the translated document to."),
     ] = None,
     glossary: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=DOCUMENTS, help="Lines of term, tab, translation that it must have."
+            rich_help_panel=DOCUMENTS,
+            help="Required translations: lines of term, tab, translation.",
         ),
     ] = None,
     n_best: Annotated[
-        int, typer.Option(min=1, rich_help_panel=ANSWERS, help="Translations a text.")
+        int, typer.Option(min=1, rich_help_panel=ANSWERS, help="Number of translations per input.")
     ] = 1,
     json: Annotated[
         bool, typer.Option("--json", rich_help_panel=ANSWERS, help="One JSON object a line.")
     ] = False,
     probabilities: Annotated[
         bool,
-        typer.Option("--probabilities", rich_help_panel=ANSWERS, help="In JSON: of each token."),
+        typer.Option(
+            "--probabilities",
+            rich_help_panel=ANSWERS,
+            help="In JSON: the probability of each token.",
+        ),
     ] = False,
     align: Annotated[
         bool,
         typer.Option(
             "--align",
             rich_help_panel=ANSWERS,
-            help="In JSON: also the token of the text that each token read most.",
+            help="In JSON: the source token that each output token comes from.",
         ),
     ] = False,
     beam: Annotated[
@@ -63,72 +70,59 @@ def run(
         typer.Option(
             min=1,
             rich_help_panel=SEARCH,
-            help="Beams of the search, 1 is greedy; the model's own if not given.",
+            help="Beam size; 1 is greedy search. By default the model's own.",
         ),
     ] = None,
     length_penalty: Annotated[
         float | None,
         typer.Option(
-            rich_help_panel=SEARCH, help="Above 1 favours long translations, below short."
+            rich_help_panel=SEARCH, help="Above 1 favours long translations, below 1 short ones."
         ),
     ] = None,
     coverage: Annotated[
         float | None,
         typer.Option(
-            min=0, rich_help_panel=SEARCH, help="What unread parts of the text cost, such as 0.2."
+            min=0,
+            rich_help_panel=SEARCH,
+            help="Cost of source text that was not attended to: 0.2, say.",
         ),
     ] = None,
     diverse: Annotated[
         float | None,
         typer.Option(
             rich_help_panel=SEARCH,
-            help="With --n-best: what a word costs that another translation has, such as 0.5.",
+            help="With --n-best: cost of a word that another translation has, such as 0.5.",
         ),
     ] = None,
     no_repeat_ngram: Annotated[
         int | None,
         typer.Option(
-            min=0, rich_help_panel=SEARCH, help="So many tokens in a row never occur twice."
+            min=0, rich_help_panel=SEARCH, help="Never repeat a sequence of this many tokens."
         ),
     ] = None,
     prefix: Annotated[
-        str, typer.Option(rich_help_panel=SEARCH, help="What every translation begins with.")
+        str, typer.Option(rich_help_panel=SEARCH, help="Text that every translation begins with.")
     ] = "",
-    sample: Annotated[
-        bool,
-        typer.Option("--sample", rich_help_panel=SAMPLING, help="Draw the words by probability."),
-    ] = False,
-    temperature: Annotated[
-        float | None,
-        typer.Option(rich_help_panel=SAMPLING, help="Below 1 draws safer words, above 1 bolder."),
-    ] = None,
-    top_k: Annotated[
-        int | None,
-        typer.Option(min=1, rich_help_panel=SAMPLING, help="Draw from so many likeliest tokens."),
-    ] = None,
-    top_p: Annotated[
-        float | None,
-        typer.Option(
-            rich_help_panel=SAMPLING, help="Draw from the likeliest with this probability together."
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, rich_help_panel=SAMPLING, help="Another one draws others.")
-    ] = 1,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = 1,
+    engine: Engine = "torch",
+    device: Device = None,
+    threads: Threads = None,
 ) -> None:
     """Translate texts: one answer a line, in order; or a document."""
-    from manyheads.app.documents import longest_source, source_length
-    from manyheads.app.predict import LINES, Translator, load
-    from manyheads.app.texts import one_line
+    from manyheads.app.load import load_as
+    from manyheads.app.predictors.stream import AT_A_TIME
+    from manyheads.app.predictors.translator import Translator
+    from manyheads.app.requests import TranslateRequest
     from manyheads.cli import documents
-    from manyheads.cli.show import other_use, print_json, warn
     from manyheads.cli.texts import texts as read
     from manyheads.errors import UsageError
 
     if (probabilities or align) and not json:
         raise UsageError("--probabilities and --align are told in JSON: add --json.")
-    if diverse is not None and n_best == 1:
-        raise UsageError("--diverse makes several translations differ: add --n-best 4, say.")
     if out is not None and file is None:
         raise UsageError("--out is for the translation of a document: add --file.")
     if file is not None and texts:
@@ -138,33 +132,35 @@ def run(
             "--file and --glossary give one translation: leave out --n-best, --prefix, "
             "--probabilities and --align."
         )
-    translator = load(model)
-    if not isinstance(translator, Translator):
-        raise UsageError(f"{model} does not translate: {other_use(translator)}")
-    drawn = sample or any(each is not None for each in (temperature, top_k, top_p))
-    if drawn and beam is not None:
-        raise UsageError("Sampling has no beams: leave out --beam, or what belongs to sampling.")
-    beams = beam or translator.decode.beams
-    changes = {
-        "beams": beams if diverse is None else -(-beams // n_best) * n_best,
-        "length_penalty": length_penalty,
-        "coverage_penalty": coverage,
-        "groups": None if diverse is None else n_best,
-        "diversity": diverse,
-        "no_repeat_ngram": no_repeat_ngram,
-        "sample": drawn or None,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-    }
-    options = translator.options(**{k: v for k, v in changes.items() if v is not None})
-    at_a_time = 1 if not texts and sys.stdin.isatty() else LINES  # a person waits for each answer
+    request = TranslateRequest.parse(
+        texts=(),
+        n_best=n_best,
+        beams=beam,
+        sample=sample,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
+        length_penalty=length_penalty,
+        coverage_penalty=coverage,
+        diversity=diverse,
+        no_repeat_ngram=no_repeat_ngram,
+        prefix=prefix,
+        probabilities=probabilities,
+        align=align,
+    )
+    translator = load_as(
+        Translator, model, verb="translate", engine=engine, device=device, threads=threads
+    )
+    options = request.decode(translator.decode)
+    at_a_time = AT_A_TIME
+    if not texts and sys.stdin.isatty():
+        at_a_time = 1  # a person waits for each answer
     if file is not None:
         documents.document(
             translator, file, out=out, glossary=glossary, options=options, seed=seed, json=json
         )
-        return
-    if glossary is not None:
+    elif glossary is not None:
         documents.lines(
             translator,
             read(texts),
@@ -174,38 +170,37 @@ def run(
             json=json,
             at_a_time=at_a_time,
         )
-        return
+    else:
+        _translate(translator, request, read(texts), at_a_time, json=json)
+
+
+def _translate(
+    translator: "Translator",
+    request: "TranslateRequest",
+    texts: Iterator[str],
+    at_a_time: int,
+    *,
+    json: bool,
+) -> None:
+    from manyheads.app.documents.documents import longest_source, source_length
+    from manyheads.app.predictors.stream import stream
+    from manyheads.app.predictors.text_predictor import one_line
+    from manyheads.cli.show import print_json, warn
+
     longest = longest_source(translator)
-    waiting: list[str] = []
-
-    def remember(lines: Iterator[str]) -> Iterator[str]:
-        for line in lines:
-            waiting.append(line)
-            yield line
-
-    answers = translator.stream(
-        remember(read(texts)),
-        n_best=n_best,
-        options=options,
-        prefix=prefix,
-        seed=seed,
-        details=probabilities,
-        align=align,
-        lines=at_a_time,
-    )
-    for number, best in enumerate(answers, 1):
-        text = waiting.pop(0)
+    answers = stream(translator.answer, request, texts, at_a_time)
+    for number, answer in enumerate(answers, 1):
+        text, best = answer.source, answer.n_best
         if json:
-            found = [_account(each) for each in best]
-            print_json({"source": text, "translation": best[0].text, "n_best": found})
+            print_json(answer.to_json())
         else:
             for each in best:
-                answer = one_line(each.text)
-                print(answer if n_best == 1 else f"{each.score:.4f}\t{answer}", flush=True)
-        if len(best) < n_best and text.strip():
+                line = one_line(each.text)
+                print(line if request.n_best == 1 else f"{each.score:.4f}\t{line}", flush=True)
+        if len(best) < request.n_best and text.strip():
             warn(
                 f"text {number}: the search found {len(best)} different translations, not "
-                f"{n_best}. Raise --diverse or --beam, or try --sample."
+                f"{request.n_best}. Raise --diverse or --beam, or try --sample."
             )
         if not best[0].finished:
             warn(f"text {number}: the translation was cut off at the length limit.")
@@ -215,29 +210,3 @@ def run(
                 f"text {number} has {tokens} tokens, more than any in training ({longest}): --file "
                 "translates long lines sentence by sentence."
             )
-
-
-def _account(translation: "Translation") -> dict[str, Any]:
-    """What JSON says of a translation."""
-    said = {
-        "text": translation.text,
-        "score": translation.score,
-        "finished": translation.finished,
-    }
-    if translation.details is None:
-        return said
-    return said | {"tokens": [_token(token) for token in translation.details]}
-
-
-def _token(token: "OutputToken") -> dict[str, Any]:
-    """What JSON says of a token; begin and end count characters."""
-    said: dict[str, Any] = {
-        "token": token.text,
-        "probability": round(token.probability, 6),
-        "begin": token.begin,
-        "end": token.end,
-    }
-    if token.source is None or token.share is None:
-        return said
-    source = {"token": token.source.text, "begin": token.source.begin, "end": token.source.end}
-    return said | {"source": source | {"share": round(token.share, 4)}}

@@ -1,4 +1,4 @@
-"""The register of splits: which content is held out for testing, wherever the file may lie."""
+"""The register of test splits: content is identified by its sha256, not by its file name."""
 
 import json
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from manyheads.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A registered split: its name, and whether it is a test split."""
+    """A registered split."""
 
     name: str
     test: bool
@@ -23,21 +23,21 @@ def _register() -> dict[str, Split]:
     return {entry["sha256"]: Split(entry["name"], entry["test"]) for entry in json.loads(text)}
 
 
-def registered(hashes: Iterable[str]) -> list[Split]:
-    """Look up content by its sha256."""
+def find_registered_splits(hashes: Iterable[str]) -> list[Split]:
+    """Return the registered splits among these sha256 hashes."""
     known = _register()
     return [known[digest] for digest in hashes if digest in known]
 
 
-def refuse_test(hashes: Iterable[str], what: str) -> None:
+def reject_test_split(hashes: Iterable[str], name: str) -> None:
     """Refuse to train or select on a registered test split.
 
     Raises:
-        UsageError: it is one.
+        UsageError: a hash belongs to a test split.
     """
-    for split in registered(hashes):
+    for split in find_registered_splits(hashes):
         if split.test:
             raise UsageError(
-                f"{what} is the test split {split.name}: it is measured once, with "
-                "`manyheads evaluate --final`, and never trained or selected on. Use another file."
+                f"{name} is the test split {split.name}: it is measured once, with "
+                "`final=True`, and never trained or selected on. Use another file."
             )

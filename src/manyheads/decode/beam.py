@@ -4,19 +4,20 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from manyheads.decode.choice import LIKELIEST, Chooser
-from manyheads.decode.constraints import Rule, applied
-from manyheads.decode.follow import follow, inner
+from manyheads.decode.beam_selection import TOP_K, BeamSelector
+from manyheads.decode.constraints import Rule, apply_rules
 from manyheads.decode.step import Hypothesis, State, Step
+from manyheads.decode.traced_decoder import inner, traced_step
+from manyheads.nn.shapes import SourceIds
 
 
 @torch.inference_mode()
 def beam_search(
     model: Step[State],
-    source: Int[Tensor, "sentence source"],
+    source: SourceIds,
     max_lengths: Sequence[int],
     *,
     beams: int,
@@ -26,7 +27,7 @@ def beam_search(
     early_stopping: bool = False,
     n_best: int = 1,
     rules: Sequence[Rule] = (),
-    choose: Chooser = LIKELIEST,
+    choose: BeamSelector = TOP_K,
     bonus: Callable[[State], Float[Tensor, "sentence beam"]] | None = None,
 ) -> list[list[Hypothesis]]:
     """Decode every sentence; return its n_best hypotheses, best score first.
@@ -45,9 +46,9 @@ def beam_search(
         length_penalty: score = log-probability / length ** length_penalty; more favours long ones.
         early_stopping: a sentence is done as soon as it has `beams` finished hypotheses.
         n_best: hypotheses returned a sentence, at most `beams`.
-        rules: what may come next, applied to the log-probabilities in this order.
-        choose: which continuations go on; its groups are searches with ends of their own.
-        bonus: what is added to the score of an output that ends in a beam, at most 0.
+        rules: change the log-probabilities of the next tokens, in this order.
+        choose: selects the continuations; each of its groups ends by itself.
+        bonus: a number at most 0 for each beam, added to the score of an output that ends in it.
     """
     count, device = len(source), source.device
     size = beams // choose.groups
@@ -56,17 +57,17 @@ def beam_search(
         for _ in range(count)
     ]
     alive = list(range(count))  # rows of the batch -> sentences
-    model = follow(model)
+    model = traced_step(model)
     state = model.start(source, beams, max(max_lengths))
     tokens = torch.full((count, beams), start, device=device)
     prefixes = torch.empty((count, beams, 0), dtype=torch.long, device=device)
     values = torch.empty((count, beams, 0), device=device)  # log-probabilities of their tokens
-    # All beams are equal at first: let only one of them live, or they would find the same.
+    # All beams are equal at first: start with one, or all would find the same outputs.
     scores = torch.full((count, beams), -torch.inf, device=device)
     scores[:, ::size] = 0.0
     for length in range(1, max(max_lengths) + 1):
         log_probabilities, state = model.step(tokens, state)
-        log_probabilities = applied(rules, log_probabilities, prefixes, alive, end=end)
+        log_probabilities = apply_rules(rules, log_probabilities, prefixes, alive, end=end)
         totals = scores[..., None] + log_probabilities
         choice = choose(totals, prefixes, alive, end=end)
         extra = torch.zeros_like(scores) if bonus is None else bonus(inner(state))
@@ -114,7 +115,7 @@ def beam_search(
 
 
 def _grow(history: Tensor, origin: Tensor, new: Tensor) -> Tensor:
-    """What each beam goes on from, with something new behind it."""
+    """Reorder the histories by origin and append a new column."""
     rows = origin[..., None].expand(-1, -1, history.shape[2])
     return torch.cat((history.gather(1, rows), new[..., None]), dim=2)
 
@@ -138,14 +139,14 @@ class _Pool:
         finished: bool,
     ) -> None:
         if log_probability == -torch.inf:
-            return  # a beam that never lived: fewer continuations than beams
+            return  # an unused beam: fewer continuations than beams
         score = log_probability / len(values) ** self.length_penalty + bonus
         self.hypotheses.append(Hypothesis(tokens, log_probability, score, finished, values))
         self.hypotheses.sort(key=lambda hypothesis: -hypothesis.score)  # stable: the first one wins
         del self.hypotheses[self.size :]
 
     def closed_to(self, log_probability: float, length: int) -> bool:
-        """Whether a living beam of this score can no longer get in."""
+        """Whether an unfinished beam of this score can no longer enter the pool."""
         if len(self.hypotheses) < self.size:
             return False
         if self.early_stopping:
@@ -154,8 +155,8 @@ class _Pool:
 
 
 def _best(groups: list[_Pool], count: int) -> list[Hypothesis]:
-    """Take the best of each group, then the second of each...; every output once, in order."""
+    """Take the best of each group, then the second of each, and so on; every output once."""
     places = zip_longest(*(pool.hypotheses for pool in groups))
     found = {(*each.tokens, each.finished): each for place in places for each in place if each}
-    # A dict keeps the place of the first and the value of the last: two of the same are alike.
+    # A dict keeps the position of the first and the value of the last; duplicates are equal.
     return sorted(list(found.values())[:count], key=lambda hypothesis: -hypothesis.score)

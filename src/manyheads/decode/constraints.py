@@ -1,4 +1,4 @@
-"""Rules of a search: what may come next, whatever the model thinks of it.
+"""Rules of a search: changes of the log-probabilities of the next tokens.
 
 A rule is called at every step, between the model and the choice of the next tokens. Rules are
 applied in the order in which they are given.
@@ -8,11 +8,8 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
 
-Scores = Float[Tensor, "sentence beam vocabulary"]
-Prefixes = Int[Tensor, "sentence beam length"]
+from manyheads.nn.shapes import Prefixes, Scores
 
 
 @runtime_checkable
@@ -29,10 +26,15 @@ class Rule(Protocol):
         """
 
 
-def applied(
-    rules: Sequence[Rule], scores: Scores, prefixes: Prefixes, sentences: Sequence[int], *, end: int
+def apply_rules(
+    rules: Sequence[Rule],
+    scores: Scores,
+    prefixes: Prefixes,
+    sentences: Sequence[int],
+    *,
+    end: int,
 ) -> Scores:
-    """Apply rules in their order; an output that they leave no token ends there, at no cost."""
+    """Apply rules in their order; an output without any allowed token ends there, at no cost."""
     for rule in rules:
         scores = rule(scores, prefixes, sentences)
     if rules:
@@ -42,20 +44,20 @@ def applied(
     return scores
 
 
-class Banned:
-    """These tokens never occur, such as the padding token of Marian's models."""
+class SuppressTokens:
+    """Suppress tokens, such as the padding token of Marian's models."""
 
     def __init__(self, tokens: Sequence[int]) -> None:
         self.tokens = list(tokens)
 
     def __call__(self, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]) -> Scores:
-        """Leave them no probability."""
+        """Set their probability to 0."""
         scores[..., self.tokens] = -torch.inf
         return scores
 
 
 class Renormalise:
-    """After tokens were banned, the probabilities of the others sum to 1 again."""
+    """Renormalise after tokens were banned: probabilities sum to 1 again."""
 
     def __call__(self, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]) -> Scores:
         """Divide by their sum."""
@@ -63,7 +65,7 @@ class Renormalise:
 
 
 class MinLength:
-    """No end before this many tokens."""
+    """Ban the end token before this many tokens."""
 
     def __init__(self, length: int, *, end: int) -> None:
         self.length = length
@@ -77,7 +79,7 @@ class MinLength:
 
 
 class NoRepeatNgram:
-    """No n tokens in a row occur twice (Paulus et al. 2018, section 2.5, with n = 3)."""
+    """Ban repeated n-grams (Paulus et al. 2018, section 2.5, with n = 3)."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -95,7 +97,7 @@ class NoRepeatNgram:
 
 
 class ForcedPrefix:
-    """Every output begins with given tokens; the other rules apply behind them only."""
+    """Force the first tokens of every output; the other rules apply behind them only."""
 
     def __init__(self, prefixes: Sequence[Sequence[int]], rules: Sequence[Rule] = ()) -> None:
         self.prefixes = prefixes
@@ -115,14 +117,14 @@ class ForcedPrefix:
 
 
 class ForcedEnd:
-    """What has not ended at its limit ends there, at no cost (as Marian's models expect)."""
+    """Force the end token at the length limit, at no cost (as Marian's models expect)."""
 
     def __init__(self, max_lengths: Sequence[int], *, end: int) -> None:
         self.max_lengths = max_lengths
         self.end = end
 
     def __call__(self, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]) -> Scores:
-        """Let the last token that fits be the end token, with certainty."""
+        """Give the end token probability 1 where only one more token fits."""
         length = prefixes.shape[2] + 1  # with the next token
         last = [row for row, n in enumerate(sentences) if length == self.max_lengths[n]]
         scores[last] = -torch.inf

@@ -1,95 +1,84 @@
-"""Coverage: outputs that left a part of the source unread rank lower."""
+"""The coverage penalty: outputs that left a part of the source unread get a lower score."""
 
 from dataclasses import dataclass, replace
 from typing import Generic
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from manyheads.decode.step import State, Step
+from manyheads.decode.step import AttentionStep, State, Step
 from manyheads.errors import UsageError
-from manyheads.nn.alignment import ScoreRecord
-from manyheads.nn.attention import AttentionRecord
-from manyheads.nn.trace import Trace, overhear
-
-
-def read_from_source(trace: Trace) -> Float[Tensor, "batch query source"]:
-    """How much of each source token every step of a recorded decoder read: the mean over heads.
-
-    Of the last layer but one where there are several, which is where Garg et al. 2019, "Jointly
-    Learning to Align and Translate with Transformer Models", found alignments. Which attention
-    aligns best in a model is measured elsewhere (`lens/alignment.py`); coverage needs to know how
-    much was read in all, for which one layer's mean is as good as another's.
-
-    Raises:
-        UsageError: nothing that attends to a source was recorded.
-    """
-    layers: dict[int, list[AttentionRecord | ScoreRecord]] = {}
-    for entry in trace:
-        if isinstance(entry, AttentionRecord | ScoreRecord) and entry.site.kind == "cross":
-            layers.setdefault(entry.site.layer, []).append(entry)
-    if not layers:
-        raise UsageError(
-            "This model has no attention over the source: it offers no alignment and no coverage."
-        )
-    chosen = sorted(layers)[-2:][0]
-    # Several records where a decoder reads its target token by token.
-    return torch.cat([entry.weights.mean(dim=1) for entry in layers[chosen]], dim=1)
+from manyheads.nn.shapes import Kept, PerBeam, Scores, SourceIds, SourceWeights
 
 
 @dataclass(frozen=True)
-class Covered(Generic[State]):
-    """A decoder's state, and how much of each source token every beam has read so far."""
+class CoverageState(Generic[State]):
+    """A decoder's state, and how much attention each source token got from every beam so far."""
 
     inner: State
-    read: Float[Tensor, "sentence beam source"]
+    read: SourceWeights
     real: Bool[Tensor, "sentence source"]
 
 
 class Coverage(Generic[State]):
-    """The Step protocol around a model: adds up its attention, which a recorder sees.
+    """The Step protocol around a model, adding up its attention over the source.
 
     `bonus` is the coverage penalty cp of Wu et al. 2016, "Google's Neural Machine Translation
-    System", equation (14): the sum over source tokens of log(min(what was read of it, 1)).
+    System", equation (14): the sum over source tokens of log(min(attention it got, 1)).
     """
 
     def __init__(
         self, model: Step[State], real: Bool[Tensor, "sentence source"], penalty: float
     ) -> None:
-        """Wrap a model; `real` says which source tokens are not padding, `penalty` is beta."""
-        self.model = model
+        """Wrap a model; `real` is True for source tokens that are not padding, `penalty` is beta.
+
+        Raises:
+            UsageError: the model's steps return no attention.
+        """
+        if not isinstance(model, AttentionStep):
+            raise _no_attention()
+        self.model: AttentionStep[State] = model
         self.real = real
         self.penalty = penalty
 
-    def start(
-        self, source: Int[Tensor, "sentence source"], beams: int, max_length: int
-    ) -> Covered[State]:
+    def start(self, source: SourceIds, beams: int, max_length: int) -> CoverageState[State]:
         """Start with nothing read."""
         read = torch.zeros((len(source), beams, source.shape[1]), device=source.device)
-        return Covered(self.model.start(source, beams, max_length), read, self.real)
+        return CoverageState(self.model.start(source, beams, max_length), read, self.real)
 
     def step(
-        self, tokens: Int[Tensor, "sentence beam"], state: Covered[State]
-    ) -> tuple[Float[Tensor, "sentence beam vocabulary"], Covered[State]]:
-        """Add what this step reads."""
-        with overhear() as trace:
-            log_probabilities, inner = self.model.step(tokens, state.inner)
-        return log_probabilities, Covered(inner, state.read + read_from_source(trace), state.real)
+        self, tokens: PerBeam, state: CoverageState[State]
+    ) -> tuple[Scores, CoverageState[State]]:
+        """Feed one token a beam, and add the attention of this step.
 
-    def reorder(self, state: Covered[State], beams: Int[Tensor, "sentence beam"]) -> Covered[State]:
-        """Each beam goes on from what its origin has read."""
+        Raises:
+            UsageError: the model has no attention over the source.
+        """
+        log_probabilities, inner, weights = self.model.step_with_attention(tokens, state.inner)
+        if weights is None:
+            raise _no_attention()
+        return log_probabilities, CoverageState(inner, state.read + weights, state.real)
+
+    def reorder(self, state: CoverageState[State], beams: PerBeam) -> CoverageState[State]:
+        """Continue each beam from the beam it grew out of."""
         rows = beams[..., None].expand_as(state.read)
         inner = self.model.reorder(state.inner, beams)
         return replace(state, inner=inner, read=state.read.gather(1, rows))
 
-    def keep(self, state: Covered[State], sentences: Int[Tensor, " kept"]) -> Covered[State]:
+    def keep(self, state: CoverageState[State], sentences: Kept) -> CoverageState[State]:
         """Drop all sentences but these."""
         inner = self.model.keep(state.inner, sentences)
-        return Covered(inner, state.read[sentences], state.real[sentences])
+        return CoverageState(inner, state.read[sentences], state.real[sentences])
 
-    def bonus(self, state: Covered[State]) -> Float[Tensor, "sentence beam"]:
-        """Compute beta times cp for every beam: 0 when all was read, else below."""
+    def bonus(self, state: CoverageState[State]) -> Float[Tensor, "sentence beam"]:
+        """Compute beta times cp for every beam: 0 when all was read, else negative."""
         least = torch.finfo(state.read.dtype).tiny
         logs = state.read.clamp(least, 1.0).log().masked_fill(~state.real[:, None], 0.0)
         return self.penalty * logs.sum(dim=-1)
+
+
+def _no_attention() -> UsageError:
+    return UsageError(
+        "This model has no attention over the source: it offers no alignment and no coverage."
+    )

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
 
-from manyheads.decode.choice import Choice, likeliest
+from manyheads.decode.beam_selection import Choice, top_continuations
+from manyheads.nn.shapes import Prefixes, Scores
 
 
 @dataclass(frozen=True)
 class Diverse:
-    """Beams in groups: each is a beam search that avoids what the groups before it say now.
+    """Groups of beams: each is a beam search that avoids the tokens chosen by groups before it.
 
     A token loses `penalty` for every beam of an earlier group that took it at this step (Hamming
     diversity). The penalty decides what goes on and is then forgotten: hypotheses are ranked by
@@ -23,12 +22,7 @@ class Diverse:
     penalty: float
 
     def __call__(
-        self,
-        totals: Float[Tensor, "sentence beam vocabulary"],
-        prefixes: Int[Tensor, "sentence beam length"],
-        sentences: Sequence[int],
-        *,
-        end: int,
+        self, totals: Scores, prefixes: Prefixes, sentences: Sequence[int], *, end: int
     ) -> Choice:
         """Choose group by group."""
         count, beams, vocabulary = totals.shape
@@ -37,7 +31,7 @@ class Diverse:
         complete, living, scores = [], [], []
         for first in range(0, beams, size):
             group = totals[:, first : first + size]
-            choice = likeliest(group - self.penalty * said[:, None], end)
+            choice = top_continuations(group - self.penalty * said[:, None], end)
             chosen = group.flatten(1).gather(1, choice.living)
             said.scatter_add_(1, choice.living % vocabulary, chosen.isfinite().to(said.dtype))
             complete += [(row, first + beam) for row, beam in choice.complete]

@@ -1,4 +1,4 @@
-"""Greedy search: always the likeliest next token."""
+"""Greedy search: always the most likely next token."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from manyheads.decode.constraints import Rule, applied
-from manyheads.decode.follow import follow
+from manyheads.decode.constraints import Rule, apply_rules
 from manyheads.decode.step import Hypothesis, State, Step
+from manyheads.decode.traced_decoder import traced_step
+from manyheads.nn.shapes import SourceIds
 
-# Finished sentences stay in the batch, unread, until the living ones are at most this share of it:
+# Finished sentences stay in the batch until the unfinished ones are at most this share of it:
 # a small batch costs a step almost as much as a large one, and leaving it costs a copy.
 CROWDED = 0.75
 
@@ -18,7 +19,7 @@ CROWDED = 0.75
 @torch.inference_mode()
 def greedy_search(
     model: Step[State],
-    source: Int[Tensor, "sentence source"],
+    source: SourceIds,
     max_lengths: Sequence[int],
     *,
     start: int,
@@ -28,8 +29,8 @@ def greedy_search(
 ) -> list[Hypothesis]:
     """Decode every sentence to its end token or its max_lengths tokens, whichever comes first.
 
-    With nothing to rank, length_penalty decides on the reported score alone: see `beam_search`,
-    which has the same arguments.
+    There is nothing to rank, so length_penalty changes only the reported score. The arguments are
+    those of `beam_search`.
     """
     count = len(source)
     outputs: list[list[int]] = [[] for _ in range(count)]
@@ -38,7 +39,7 @@ def greedy_search(
     finished = [False] * count
     alive = list(range(count))  # rows of the batch -> sentences
     over: set[int] = set()  # those of them that have ended
-    model = follow(model)
+    model = traced_step(model)
     state = model.start(source, 1, max(max_lengths))
     tokens = torch.full((count, 1), start, device=source.device)
     while alive:
@@ -46,8 +47,8 @@ def greedy_search(
         if rules:
             said = [[outputs[sentence]] for sentence in alive]
             prefixes = torch.tensor(said, dtype=torch.long, device=source.device)
-            log_probabilities = applied(rules, log_probabilities, prefixes, alive, end=end)
-        best, tokens = _likeliest(log_probabilities)
+            log_probabilities = apply_rules(rules, log_probabilities, prefixes, alive, end=end)
+        best, tokens = _argmax(log_probabilities)
         stay = []
         for row, (sentence, token, value) in enumerate(
             zip(alive, tokens[:, 0].tolist(), best[:, 0].tolist(), strict=True)
@@ -63,7 +64,7 @@ def greedy_search(
                 over.add(sentence)
             else:
                 stay.append(row)
-        # Rules read all prefixes as one table, so with rules all must be as long.
+        # Rules take all prefixes as one tensor, so with rules all must have the same length.
         if len(stay) <= CROWDED * len(alive) or (rules and len(stay) < len(alive)):
             alive = [alive[row] for row in stay]
             rows = torch.tensor(stay, dtype=torch.long, device=source.device)
@@ -76,10 +77,10 @@ def greedy_search(
     ]
 
 
-def _likeliest(
+def _argmax(
     log_probabilities: Float[Tensor, "*batch vocabulary"],
 ) -> tuple[Float[Tensor, "*batch"], Int[Tensor, "*batch"]]:
-    """Find the largest value of each row, and where it is: the first, where several are equal."""
+    """The largest value of each row and its index: the first, where several are equal."""
     if log_probabilities.device.type != "cpu":
         best, tokens = log_probabilities.max(dim=-1)
         return best, tokens

@@ -10,18 +10,19 @@ from functools import cache
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from manyheads.decode.choice import Choice, likeliest
+from manyheads.decode.beam_selection import Choice, top_continuations
 from manyheads.errors import UsageError
+from manyheads.nn.shapes import Grid, Prefixes, Scores
 
 # Of each phrase: how often it has occurred, and how much of it the output ends with just now.
-Progress = tuple[tuple[int, int], ...]
+Progress = tuple[Grid, ...]
 
 
 class Phrases:
-    """What one output must contain: every phrase, as often as it is listed.
+    """The phrases that one output must contain, each as often as it is listed.
 
     Different phrases may overlap in the output; occurrences of the same phrase do not.
     """
@@ -36,7 +37,7 @@ class Phrases:
         self._progress: Callable[[tuple[int, ...]], Progress] = cache(self._read_all)
 
     def progress(self, prefix: Sequence[int]) -> Progress:
-        """Say how far an output has come."""
+        """Compute the progress of an output."""
         return self._progress(tuple(prefix))
 
     def _read_all(self, prefix: tuple[int, ...]) -> Progress:
@@ -53,35 +54,33 @@ class Phrases:
         )
 
     def met(self, progress: Progress) -> int:
-        """Count the tokens of phrases that are there: of whole ones, and of one on its way."""
+        """Count the tokens of complete phrases, and of a phrase that the output ends in."""
         parts = zip(self.phrases, progress, strict=True)
         whole = sum(len(phrase) * count for phrase, (count, _) in parts)
         return whole + max((ready for _, ready in progress), default=0)
 
     def helpful(self, progress: Progress) -> set[int]:
-        """Name the tokens that bring some phrase further."""
+        """List the tokens that continue a phrase."""
         parts = zip(self.phrases, self.times, progress, strict=True)
         return {phrase[ready] for phrase, times, (count, ready) in parts if count < times}
 
 
 def _falls(phrase: tuple[int, ...]) -> list[int]:
-    """After t tokens of a phrase: of how many of its first tokens are the last ones a copy."""
+    """The failure function: for each prefix of a phrase, its longest proper prefix that ends it."""
     return [
         max((size for size in range(t) if phrase[:size] == phrase[t - size : t]), default=0)
         for t in range(len(phrase))
     ]
 
 
-def _read(
-    phrase: tuple[int, ...], falls: list[int], count: int, ready: int, token: int
-) -> tuple[int, int]:
+def _read(phrase: tuple[int, ...], falls: list[int], count: int, ready: int, token: int) -> Grid:
     while ready and phrase[ready] != token:
         ready = falls[ready]
     ready += phrase[ready] == token
     return (count + 1, 0) if ready == len(phrase) else (count, ready)
 
 
-class Containing:
+class PhraseConstraint:
     """Chooses continuations so that the outputs contain their phrases.
 
     Beams are shared out among banks, one for each number of phrase tokens that a beam has met, so
@@ -111,15 +110,10 @@ class Containing:
                 )
 
     def __call__(
-        self,
-        totals: Float[Tensor, "sentence beam vocabulary"],
-        prefixes: Int[Tensor, "sentence beam length"],
-        sentences: Sequence[int],
-        *,
-        end: int,
+        self, totals: Scores, prefixes: Prefixes, sentences: Sequence[int], *, end: int
     ) -> Choice:
         """Choose bank by bank where there are phrases, by log-probability where there are none."""
-        complete, living, scores, best = likeliest(totals, end)
+        complete, living, scores, best = top_continuations(totals, end)
         best = best.clone()  # a view of scores
         for row, sentence in enumerate(sentences):
             wanted = self.wanted[sentence]
@@ -163,7 +157,7 @@ def _choose(
     beams = len(totals)
     candidates = _candidates(totals, prefixes, wanted, end)
     if not candidates:  # a rule wants the end now: it comes without the phrases
-        choice = likeliest(totals[None], end)
+        choice = top_continuations(totals[None], end)
         complete = [beam for _, beam in choice.complete]
         return _Row(complete, choice.living[0].tolist(), choice.scores[0].tolist(), -torch.inf)
     candidates = [each for each in candidates if wanted.size - each.met <= room] or candidates
@@ -188,7 +182,7 @@ def _choose(
 def _candidates(
     totals: Float[Tensor, "beam vocabulary"], prefixes: list[list[int]], wanted: Phrases, end: int
 ) -> list[_Candidate]:
-    """Gather the continuations worth a look, best first.
+    """Collect candidate continuations, best first.
 
     As in the paper the best of all, the best of each beam, and what helps a beam; also the best of
     the beams that have everything, which are an ordinary beam search among themselves.
@@ -215,7 +209,7 @@ def _candidates(
 
 
 def share_out(beams: int, waiting: Sequence[int]) -> list[int]:
-    """Give every bank of waiting candidates its share of the beams, and no more than it can use.
+    """Divide the beams among the banks of candidates; no bank gets more than it can use.
 
     Shares are equal, with the rest for the last bank, which has met most. What a bank cannot use
     goes to the one below, and what is left at the lowest to the highest that can.

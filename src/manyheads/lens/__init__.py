@@ -1,1 +1,1 @@
-"""Looking inside: a recorded trace and coordinates in; a view model, pictures and tables out."""
+"""Looking inside: a recorded trace and coordinates in; a view model, images and tables out."""

@@ -1,4 +1,4 @@
-"""One hue for magnitude, in steps of lightness that look even; grey for all the rest."""
+"""Colours: one hue with perceptually even lightness steps for magnitude; grey for the rest."""
 
 # OKLCH (Ottosson 2020) at hue 255: lightness falls (on paper) or rises (on a dark ground) linearly.
 PAPER = (
@@ -23,7 +23,7 @@ NIGHT = (
     "#9bc6fe",
     "#c9e0fe",
 )
-# The same lightness at hue 50, for what speaks against: signed numbers have a hue for each side.
+# The same lightness at hue 50, for negative numbers: signed numbers have one hue per sign.
 AGAINST = (
     "#fafafa",
     "#f6daca",
@@ -51,11 +51,11 @@ IDENTITY = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 INK = "#1f2328"
 FAINT = "#6b7280"  # 4.8 : 1 on white
 LINE = "#d5d9e0"
-BAR, TRACK = "#8b93a1", "#eceef2"  # a probability, and the room it has
+BAR, TRACK = "#8b93a1", "#eceef2"  # a probability bar, and its background
 
 
 def signed_shade(share: float) -> str:
-    """Blend the hue of what speaks for (above 0) or against (below): 1 and -1 are the darkest.
+    """Return a shade for a signed share: one hue above 0, one below; 1 and -1 are the darkest.
 
     Examples:
         >>> signed_shade(1), signed_shade(0), signed_shade(-1)
@@ -65,13 +65,13 @@ def signed_shade(share: float) -> str:
 
 
 def shade(share: float, ramp: tuple[str, ...] = PAPER) -> str:
-    """Blend a ramp's colours: `share` 0 gives the first, 1 the last.
+    """Interpolate the colours of a ramp: `share` 0 gives the first, 1 the last.
 
     Examples:
         >>> shade(0), shade(1, NIGHT)
         ('#fafafa', '#c9e0fe')
     """
-    place = min(max(share, 0.0), 1.0) * (len(ramp) - 1)
-    low = min(int(place), len(ramp) - 2)
+    position = min(max(share, 0.0), 1.0) * (len(ramp) - 1)
+    low = min(int(position), len(ramp) - 2)
     pairs = ((int(ramp[low][i : i + 2], 16), int(ramp[low + 1][i : i + 2], 16)) for i in (1, 3, 5))
-    return "#" + "".join(f"{round(a + (b - a) * (place - low)):02x}" for a, b in pairs)
+    return "#" + "".join(f"{round(a + (b - a) * (position - low)):02x}" for a, b in pairs)

@@ -1,14 +1,14 @@
-"""How a token is written where people read it: a plot, a terminal, a table."""
+"""Readable labels of tokens for plots, terminals and tables."""
 
 from collections.abc import Iterable
 
-SPACE = "\u2581"  # how sentencepiece writes the space in front of a word
-BLANK = "\u2423"  # an open box, for a token that is nothing but space
+SPACE = "\u2581"  # sentencepiece's symbol for a leading space
+BLANK = "\u2423"  # an open box, for a token of only white space
 LONGEST = 24  # characters
 
 
 def label(token: str) -> str:
-    r"""Drop the mark of a word's start; make the rest visible, harmless and not too long.
+    r"""Remove the leading space symbol, escape control characters, shorten long tokens.
 
     Examples:
         >>> label("\u2581Friday"), label("\u2581"), label("a\nb")
@@ -17,7 +17,7 @@ def label(token: str) -> str:
     text = token.replace(SPACE, " ").strip(" ")
     if not text or text.isspace():
         return BLANK
-    # A control character could move a terminal's cursor: show it as Python would write it.
+    # A control character could move a terminal's cursor: show its Python escape.
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return cut(text, LONGEST)
 
@@ -28,5 +28,5 @@ def cut(text: str, length: int) -> str:
 
 
 def labels(tokens: Iterable[str]) -> list[str]:
-    """Write several tokens, as `label` does."""
+    """Return the labels of several tokens."""
     return [label(token) for token in tokens]

@@ -1,7 +1,6 @@
-"""Panels: the few kinds of figures that are no attention maps, as plain data.
+"""Panels: figures other than attention maps (curves, bars, heat maps, ...), as plain data.
 
-The looks of one input and the experiments of the lab are made of the same panels, and one drawer
-draws them all (`panel_plot.py`).
+Figures of one input and results of lab experiments use the same panels; `panel_plot.py` draws them.
 """
 
 import math
@@ -12,21 +11,21 @@ from typing import Any, ClassVar, Literal
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over seeds, and the 95% interval of that mean; one seed has none."""
+    """A mean over seeds with its 95% interval; a single seed has no interval."""
 
     mean: float
     low: float | None = None
     high: float | None = None
 
     def __str__(self) -> str:
-        """Write the mean, and how far the interval reaches to each side."""
+        """Format as mean ± half of the interval."""
         if self.low is None or self.high is None:
             return number(self.mean)
         return f"{number(self.mean)} ± {number((self.high - self.low) / 2)}"
 
 
 def number(value: float) -> str:
-    """Write a number with three digits that mean something.
+    """Format a number with three significant digits.
 
     Examples:
         >>> number(0.12345), number(1234567), number(42.0), number(1e-7), number(99.96)
@@ -48,7 +47,7 @@ Cell = Interval | int | float | str | None
 
 
 def written(value: Cell) -> str:
-    """Write a cell of a table; what was not measured is left empty."""
+    """Format a cell of a table; a missing value is empty."""
     if value is None:
         return ""
     return number(value) if isinstance(value, int | float) else str(value)
@@ -66,7 +65,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a panel, with the bounds of its interval where there are several seeds."""
+    """One line of a panel, with interval bounds if there are several seeds."""
 
     name: str
     x: list[float]
@@ -76,7 +75,7 @@ class Curve:
 
     @classmethod
     def of(cls, name: str, x: Sequence[float], found: Sequence[Interval]) -> "Curve":
-        """Draw means with their intervals."""
+        """Build a curve from means with intervals."""
         return cls(
             name,
             [float(each) for each in x],
@@ -88,7 +87,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Lines:
-    """A panel of curves; an axis may be logarithmic."""
+    """A panel of curves, with optional logarithmic axes."""
 
     title: str
     x: str
@@ -101,7 +100,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Bars:
-    """A panel of bars, one a name."""
+    """A panel of bars, one per name."""
 
     title: str
     y: str
@@ -112,7 +111,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Heat:
-    """A panel of shades: one value a row and column; None is left white."""
+    """A heat map: one value per row and column; None is white."""
 
     title: str
     x: str
@@ -120,24 +119,24 @@ class Heat:
     values: list[list[float | None]]
     rows: list[str] = field(default_factory=list)  # names; numbers from 1 if there are none
     columns: list[str] = field(default_factory=list)
-    numbered: bool = True  # False: rows and columns that nobody counts, such as pixels
+    numbered: bool = True  # False: no row and column numbers, such as for pixels
     # From the lightest to the darkest shade; None: the least and the largest value.
     scale: list[float] | None = None
-    signed: bool = False  # two hues that meet at 0; the scale reaches as far to both sides
-    tile: list[int] | None = None  # rows and columns of one of many small maps side by side
+    signed: bool = False  # two hues that meet at 0; the scale is symmetric
+    tile: list[int] | None = None  # rows and columns of one tile, if it is a mosaic
     kind: Literal["heat"] = "heat"
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """A panel of named points in a plane; equal lengths on both axes mean the same."""
+    """A scatter plot of named points with equal axis scales."""
 
     title: str
     x: str
     y: str
     names: list[str]
     points: list[list[float]]  # x and y of each
-    groups: list[str] = field(default_factory=list)  # what each belongs to; none, or one a point
+    groups: list[str] = field(default_factory=list)  # the group of each point; or empty
     kind: Literal["scatter"] = "scatter"
 
 
@@ -146,14 +145,14 @@ Panel = Lines | Bars | Heat | Scatter
 
 @dataclass(frozen=True)
 class Figure:
-    """A panel about one input, or the model that read it: what it shows in a sentence."""
+    """A panel about one input or its model, with a legend."""
 
     group: str  # "heads", "distance", "layers", "positions", "embeddings", "mask", "loss", ...
     legend: str  # how it was measured, and what was left out
     panel: Panel | Table
 
     def to_json(self) -> dict[str, Any]:
-        """Turn it into what `json.dumps` takes: the panel's own fields beside these."""
+        """Convert to JSON types: the fields of the figure and of its panel."""
         return {
             "kind": self.panel.kind,
             "group": self.group,

@@ -1,1 +1,35 @@
-"""Models: one file each = frozen Config + Module + the paper it follows."""
+"""Models: one file each, with a frozen Config, the Module it builds, and the paper."""
+
+from typing import TYPE_CHECKING
+
+from manyheads.lazy import lazy
+
+if TYPE_CHECKING:
+    from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
+    from manyheads.models.cct import Cct, CctConfig
+    from manyheads.models.coatnet import Coatnet, CoatnetConfig
+    from manyheads.models.config import ModelConfig
+    from manyheads.models.cvt import Cvt, CvtConfig
+    from manyheads.models.deit import Deit, DeitConfig
+    from manyheads.models.hybrid import Hybrid, HybridConfig
+    from manyheads.models.masked_lm import MaskedConfig, MaskedLanguageModel
+    from manyheads.models.mlp import Mlp, MlpConfig
+    from manyheads.models.presets import PRESETS, build, preset, register_preset
+    from manyheads.models.resnet import ResNet, ResNetConfig
+    from manyheads.models.resnet_v2 import ResNetV2, ResNetV2Config
+    from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
+    from manyheads.models.swin import Swin, SwinConfig
+    from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig, Tagger
+    from manyheads.models.transformer import Transformer, TransformerConfig
+    from manyheads.models.vgg import Vgg, VggConfig
+    from manyheads.models.vit import Vit, VitConfig
+
+__all__ = ["PRESETS", "CausalConfig", "CausalLanguageModel", "Cct", "CctConfig", "Coatnet"]
+__all__ += ["CoatnetConfig", "Cvt", "CvtConfig", "Deit", "DeitConfig", "EncoderTaggerConfig"]
+__all__ += ["Hybrid", "HybridConfig", "MaskedConfig", "MaskedLanguageModel", "Mlp", "MlpConfig"]
+__all__ += ["ModelConfig", "RecurrentTaggerConfig", "ResNet", "ResNetConfig", "ResNetV2"]
+__all__ += ["ResNetV2Config", "Seq2Seq", "Seq2SeqConfig", "Swin", "SwinConfig", "Tagger"]
+__all__ += ["Transformer", "TransformerConfig", "Vgg", "VggConfig", "Vit", "VitConfig", "build"]
+__all__ += ["preset", "register_preset"]
+
+__getattr__ = lazy(__name__, __file__)

@@ -7,67 +7,49 @@ from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.language_model import LanguageModel, LanguageModelConfig
-from manyheads.nn.cache import KeyValueCache, rows_of_beams, rows_of_sentences
-from manyheads.nn.masks import causal_mask
-from manyheads.nn.readout import Readout, logits
+from manyheads.nn.layers.cache import KeyValueCache, rows_of_beams, rows_of_sentences
+from manyheads.nn.layers.masks import causal_mask
+from manyheads.nn.shapes import Kept, Mask, PerBeam, Scores, SourceIds, TokenIds
 
 
 @dataclass(frozen=True, kw_only=True)
 class CausalConfig(LanguageModelConfig):
     """Shape and parts; the defaults are GPT-2's smallest model (Radford et al. 2019, table 2)."""
 
+    tasks = ("generate",)
+
     vocabulary: int = 50257
     max_length: int = 1024
+
+    def build(self) -> "CausalLanguageModel":
+        """Build the model with fresh weights."""
+        return CausalLanguageModel(self)
 
 
 @dataclass(frozen=True)
 class CausalState:
-    """All that generation carries from step to step; rows of a cache are sentence x beam."""
+    """State of generation between steps; rows of a cache are sentence x beam."""
 
     caches: list[KeyValueCache]
     beams: int
-    # Log-probabilities (row, vocabulary) of what follows the prompt, until a step hands them out.
+    # Log-probabilities (row, vocabulary) of the first token after the prompt, until the first step.
     ready: Tensor | None
 
 
 class CausalLanguageModel(LanguageModel):
     """Token ids in, logits of each next token out; continues prompts through the Step protocol."""
 
-    def __init__(self, config: CausalConfig) -> None:
-        super().__init__(config)
-        self.config = config
+    config: CausalConfig
 
-    def forward(
-        self,
-        tokens: Int[Tensor, "batch token"],
-        scored: Bool[Tensor, "batch token"] | None = None,
-        readout: Readout = logits,
-    ) -> Float[Tensor, "..."]:
-        """Score every next token of a text that begins with the start token.
+    def mask(self, tokens: TokenIds) -> Mask:
+        """Let a token see earlier ones; padding follows a text, where it is hidden too."""
+        return causal_mask(tokens.shape[1], tokens.device)
 
-        Padding stands behind a text, where the causal mask hides it.
-
-        Args:
-            tokens: token ids, padded.
-            scored: positions to score, all if None.
-            readout: what to make of the vectors there and the output layer.
-
-        Returns:
-            Logits (batch, token, vocabulary), or (scored positions, vocabulary); else whatever
-            readout returns.
-        """
-        mask = causal_mask(tokens.shape[1], tokens.device)
-        x = self.encoder(self.embed(tokens), mask)
-        return readout(self.output, x if scored is None else x[scored])
-
-    def start(
-        self, source: Int[Tensor, "sentence source"], beams: int, max_length: int
-    ) -> CausalState:
+    def start(self, source: SourceIds, beams: int, max_length: int) -> CausalState:
         """Read prompts, the start token in front, and make room for max_length more tokens a beam.
 
         Raises:
@@ -76,8 +58,8 @@ class CausalLanguageModel(LanguageModel):
         config = self.config
         if (source == config.pad).any():
             raise UsageError(
-                "Prompts that are continued together must have the same number of tokens: "
-                "their next tokens stand at the same place. Continue the others in other batches."
+                "Prompts in one batch must have the same number of tokens, because "
+                "they share the position of the next token. Put other lengths in other batches."
             )
         rows, length = source.shape
         like = self.embedding.weight
@@ -87,18 +69,16 @@ class CausalLanguageModel(LanguageModel):
             )
             for _ in self.encoder.blocks
         ]
-        x, caches = self.encoder.read(self.embed(source), caches)
+        x, caches = self.encoder.prefill(self.embed(source), caches)
         ready = F.log_softmax(self.output(x[:, -1]).float(), dim=-1)
         each = torch.arange(rows, device=source.device).repeat_interleave(beams)
         return CausalState([cache.select(each) for cache in caches], beams, ready[each])
 
-    def step(
-        self, tokens: Int[Tensor, "sentence beam"], state: CausalState
-    ) -> tuple[Float[Tensor, "sentence beam vocabulary"], CausalState]:
+    def step(self, tokens: PerBeam, state: CausalState) -> tuple[Scores, CausalState]:
         """Feed one token a beam; return log-probabilities of the next, and the new state.
 
-        The first step answers for the prompt. The start token that a search feeds there stands
-        in front of the prompt and has been read with it.
+        The first step returns the scores computed with the prompt: the start token that a search
+        feeds there is already the prompt's first token.
         """
         if state.ready is not None:
             return state.ready.view(*tokens.shape, -1), replace(state, ready=None)
@@ -106,15 +86,15 @@ class CausalLanguageModel(LanguageModel):
         x, caches = self.encoder.step(x.view(*tokens.shape, -1), state.caches)
         return F.log_softmax(self.output(x).float(), dim=-1), replace(state, caches=caches)
 
-    def reorder(self, state: CausalState, beams: Int[Tensor, "sentence beam"]) -> CausalState:
+    def reorder(self, state: CausalState, beams: PerBeam) -> CausalState:
         """Let beam b of a sentence go on from its beam `beams[sentence, b]`."""
         return _select(state, rows_of_beams(beams))
 
-    def keep(self, state: CausalState, sentences: Int[Tensor, " kept"]) -> CausalState:
+    def keep(self, state: CausalState, sentences: Kept) -> CausalState:
         """Drop all sentences but these, with their beams."""
         return _select(state, rows_of_sentences(sentences, state.beams))
 
 
-def _select(state: CausalState, rows: Int[Tensor, " kept"]) -> CausalState:
+def _select(state: CausalState, rows: Kept) -> CausalState:
     ready = None if state.ready is None else state.ready[rows]
     return CausalState([cache.select(rows) for cache in state.caches], state.beams, ready)

@@ -5,53 +5,47 @@ the answer. The paper's ViT-Lite and CVT are a Vit on small patches with its `po
 """
 
 from dataclasses import dataclass
-from functools import partial
 
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from manyheads.errors import UsageError
-from manyheads.models.parts import RESIDUALS, Activation, Norm, feedforward, final_norm
-from manyheads.models.vit import POOLS, POSITIONS, Pool, Positions
-from manyheads.nn import initial
-from manyheads.nn.attention import MultiHeadAttention
-from manyheads.nn.block import EncoderBlock
-from manyheads.nn.depth import rising
-from manyheads.nn.dropout import Dropout
-from manyheads.nn.head import Head
-from manyheads.nn.places import begin
-from manyheads.nn.stack import Encoder
-from manyheads.nn.stem import ConvStem
+from manyheads.models.components import final_norm
+from manyheads.models.image_encoder import (
+    POOLS,
+    ImageEncoderConfig,
+    Pool,
+    encoder_blocks,
+    grid_positions,
+)
+from manyheads.nn.blocks.stack import Encoder
+from manyheads.nn.layers import initial
+from manyheads.nn.layers.dropout import Dropout
+from manyheads.nn.layers.head import Head
+from manyheads.nn.recording.tracking import start_image
+from manyheads.nn.shapes import ClassScores, Grid, Images, Tokens
+from manyheads.nn.vision.stem import ConvStem
 
 
 @dataclass(frozen=True, kw_only=True)
-class CctConfig:
+class CctConfig(ImageEncoderConfig):
     """Shape and parts of a CCT; the defaults are the paper's CCT-7/3x1 on CIFAR-10.
 
-    The name is layers/kernel x convolutions. `hidden` is twice `dim` in the larger ones, equal to
+    The name is layers/kernel x convolutions. `ffn_dim` is twice `dim` in the larger ones, equal to
     it in CCT-2 and -4 (table 1 of the paper).
     """
 
     height: int = 32
     width: int = 32
-    channels: int = 3
     convolutions: int = 1  # each halves rows and columns
     kernel: int = 3
     stem: int = 64  # width of the convolutions before the last
     dim: int = 256
     layers: int = 7
     heads: int = 4
-    hidden: int = 512
+    ffn_dim: int = 512
     classes: int = 10
-    dropout: float = 0.0
-    attention_dropout: float = 0.0  # more than 0 leaves the fast path of the fused kernel
-    drop_path: float = 0.0  # stochastic depth: the rate of the last layer; the first has 0
-    layer_scale: float = 0.0  # gain of every branch at first; 0 is none
     pool: Pool = "sequence"
-    positions: Positions = "learned"
     position_std: float = 0.2
-    norm: Norm = "pre"
-    activation: Activation = "gelu"
     norm_eps: float = 1e-5
     qkv_bias: bool = False
 
@@ -64,10 +58,14 @@ class CctConfig:
             )
 
     @property
-    def grid(self) -> tuple[int, int]:
+    def grid(self) -> Grid:
         """Rows and columns of tokens behind the stem: halved so often, rounded up."""
         share = 2**self.convolutions
         return -(-self.height // share), -(-self.width // share)
+
+    def build(self) -> "Cct":
+        """Build the model with fresh weights."""
+        return Cct(self)
 
 
 class Cct(nn.Module):
@@ -79,51 +77,22 @@ class Cct(nn.Module):
         widths = [config.stem] * (config.convolutions - 1) + [config.dim]
         self.stem = ConvStem(config.channels, widths, kernel=config.kernel)
         self.pool = POOLS[config.pool](config.dim, config.heads)
-        self.positions = POSITIONS[config.positions](
-            config.grid,
-            self.pool.extra,
-            config.dim,
-            std=config.position_std,
-            heads=config.heads,
-        )
+        self.positions = grid_positions(config, self.pool.extra)
         self.dropout = Dropout(config.dropout)
-        blocks = [
-            EncoderBlock(
-                MultiHeadAttention(
-                    config.dim,
-                    config.heads,
-                    bias=config.qkv_bias,
-                    dropout=config.attention_dropout,
-                ),
-                feedforward(config.activation, config.dim, config.hidden, dropout=config.dropout),
-                partial(
-                    RESIDUALS[config.norm],
-                    config.dim,
-                    dropout=config.dropout,
-                    eps=config.norm_eps,
-                    layer_scale=config.layer_scale,
-                    drop_path=rate,
-                ),
-            )
-            for rate in rising(config.drop_path, config.layers)
-        ]
-        self.encoder = Encoder(blocks, final_norm(config.norm, config.dim, config.norm_eps))
+        closing = final_norm(config.norm, config.dim, config.norm_eps)
+        self.encoder = Encoder(encoder_blocks(config), closing)
         self.head = Head(config.dim, config.classes)
         # The stem has drawn its own.
         initial.truncated(self)
         nn.init.zeros_(self.head.weight)  # all classes equally likely at first
 
-    def forward(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch classes"]:
+    def forward(self, images: Images) -> ClassScores:
         """Score every class for every image."""
         return self.head(self.pool(self.features(images)))
 
-    def features(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch token dim"]:
-        """Give every token (behind the class token, if there is one) its final vector."""
-        begin(images)
+    def features(self, images: Images) -> Tokens:
+        """Return the final vector of every token (after the class token, if there is one)."""
+        start_image(images)
         tokens = self.stem(images)
         grid = (tokens.shape[2], tokens.shape[3])
         x = self.pool.prepend(tokens.flatten(2).transpose(1, 2))

@@ -1,10 +1,11 @@
 """CoAtNet: Dai et al. 2021, "Marrying Convolution and Attention for All Data Sizes".
 
-Two stages of convolutions see what is near, two of attention what is far; a learned bias for each
+Two stages of convolutions mix neighbours, two of attention distant tokens; a learned bias for each
 distance gives attention the translation equivariance of a convolution.
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -14,21 +15,24 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.parts import ACTIVATIONS, Activation
-from manyheads.nn.attention import MultiHeadAttention
-from manyheads.nn.block import AttentionBlock
-from manyheads.nn.depth import rising
-from manyheads.nn.features import keep_tokens
-from manyheads.nn.feedforward import FeedForward
-from manyheads.nn.grid import to_map, to_tokens
-from manyheads.nn.grid_block import GridBlock
-from manyheads.nn.head import Head
-from manyheads.nn.linear import Linear
-from manyheads.nn.mbconv import MaxDown, MBConv, MeanDown, SqueezeExcitation, shrink
-from manyheads.nn.places import begin, see_through
-from manyheads.nn.relative_attention import RelativeAttention
-from manyheads.nn.residual import PreNorm, branch_end
-from manyheads.nn.trace import Site
+from manyheads.models.components import ACTIVATIONS, Activation
+from manyheads.models.config import ImageConfig
+from manyheads.models.sized_tables import SizedTable, stage_tables
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.attention.relative import RelativeAttention
+from manyheads.nn.blocks.block import AttentionBlock
+from manyheads.nn.blocks.grid_block import GridBlock
+from manyheads.nn.layers.feedforward import FeedForward
+from manyheads.nn.layers.grid import to_map, to_tokens
+from manyheads.nn.layers.head import Head
+from manyheads.nn.layers.linear import Linear
+from manyheads.nn.layers.residual import PreNorm, branch_end
+from manyheads.nn.layers.stochastic_depth import stage_decay
+from manyheads.nn.recording.features import record_features
+from manyheads.nn.recording.trace import LayerId
+from manyheads.nn.recording.tracking import start_image, track_modules
+from manyheads.nn.shapes import ClassScores, Grid, Images, Tokens
+from manyheads.nn.vision.mbconv import MaxDown, MBConv, MeanDown, SqueezeExcitation, shrink
 
 Down = Literal["mean", "max"]
 NORM_EPS = 1e-6
@@ -36,23 +40,19 @@ DOWNS: dict[Down, type[MeanDown] | type[MaxDown]] = {"mean": MeanDown, "max": Ma
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoatnetConfig:
+class CoatnetConfig(ImageConfig):
     """Shape and parts of a CoAtNet; the defaults are CoAtNet-0 (table 3).
 
     The paper leaves details open; the words below the line choose among the ways timm has trained.
     """
 
-    height: int = 224
-    width: int = 224
-    channels: int = 3
     stem: tuple[int, int] = (64, 64)
     dims: tuple[int, ...] = (96, 192, 384, 768)
     layers: tuple[int, ...] = (2, 3, 5, 2)
     convolutions: int = 2  # stages of MBConv; the others attend
     head_size: int = 32
     expansion: int = 4
-    classes: int = 1000
-    hidden: int = 0  # width of a layer with tanh before the head; 0 is none
+    representation: int = 0  # width of a layer with tanh before the head; 0 is none
     dropout: float = 0.0
     attention_dropout: float = 0.0  # more than 0 leaves the fast path of the fused kernel
     drop_path: float = 0.0  # stochastic depth: the rate of the last layer; the first has 0
@@ -89,12 +89,21 @@ class CoatnetConfig:
                 )
 
     @property
-    def grids(self) -> list[tuple[int, int]]:
+    def grids(self) -> list[Grid]:
         """Rows and columns of each stage: the stem and each stage halve them, rounded up."""
         return [
             (-(-self.height // 2 ** (stage + 2)), -(-self.width // 2 ** (stage + 2)))
             for stage in range(len(self.dims))
         ]
+
+    @property
+    def sized_tables(self) -> Mapping[str, SizedTable]:
+        """Bias tables depend on the grid of their stage."""
+        return stage_tables("stages.{}.*.bias.table", self.grids)
+
+    def build(self) -> "Coatnet":
+        """Build the model with fresh weights."""
+        return Coatnet(self)
 
 
 class DownBlock(AttentionBlock):
@@ -120,16 +129,14 @@ class DownBlock(AttentionBlock):
         self.feedforward = feedforward
         self.around_feedforward = residual()
 
-    def forward(
-        self, x: Float[Tensor, "batch token dim"], grid: tuple[int, int]
-    ) -> Float[Tensor, "batch fewer wider"]:
+    def forward(self, x: Tokens, grid: Grid) -> Float[Tensor, "batch fewer wider"]:
         """Halve, mix tokens, then transform each."""
-        keep_tokens(x)
-        see_through([self.pool])
+        record_features(x)
+        track_modules([self.pool])
         short, _ = to_tokens(self.shortcut(to_map(x, grid)))
         y, halved = to_tokens(self.pool(to_map(self.norm(x), grid)))
         x = short + self.end(self.attention(y, halved))
-        return self.around_feedforward(x, self.feedforward)
+        return self.around_feedforward.add(x, self.feedforward(self.around_feedforward.enter(x)))
 
 
 class MeanOfNormed(nn.Module):
@@ -139,7 +146,7 @@ class MeanOfNormed(nn.Module):
         super().__init__()
         self.norm = nn.LayerNorm(dim, eps=NORM_EPS)
 
-    def forward(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch dim"]:
+    def forward(self, x: Tokens) -> Float[Tensor, "batch dim"]:
         """Make one vector of the tokens."""
         return self.norm(x).mean(dim=1)
 
@@ -152,7 +159,7 @@ class HiddenOfMean(nn.Module):
         self.norm = nn.LayerNorm(dim, eps=NORM_EPS)
         self.hidden = Linear(dim, hidden)
 
-    def forward(self, x: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch hidden"]:
+    def forward(self, x: Tokens) -> Float[Tensor, "batch hidden"]:
         """Make one vector of the tokens."""
         return self.hidden(self.norm(x.mean(dim=1))).tanh()
 
@@ -172,19 +179,21 @@ class Coatnet(nn.Module):
                 second=nn.Conv2d(first, second, 3, padding=1, bias=False),
             )
         )
-        rates = iter(rising(config.drop_path, sum(config.layers)))
+        rates = stage_decay(config.drop_path, config.layers)
         stages = []
         dim = second
         for stage, outputs in enumerate(config.dims):
             kind = _convolve if stage < config.convolutions else _attend
             blocks = []
-            for layer in range(config.layers[stage]):
-                blocks.append(kind(config, stage, layer, dim, outputs, next(rates)))
+            for layer, rate in enumerate(rates[stage]):
+                blocks.append(kind(config, stage, layer, dim, outputs, rate))
                 dim = outputs
             stages.append(nn.ModuleList(blocks))
         self.stages = nn.ModuleList(stages)
-        self.pool = HiddenOfMean(dim, config.hidden) if config.hidden else MeanOfNormed(dim)
-        self.head = Head(config.hidden or dim, config.classes)
+        self.pool = (
+            HiddenOfMean(dim, config.representation) if config.representation else MeanOfNormed(dim)
+        )
+        self.head = Head(config.representation or dim, config.classes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -200,18 +209,14 @@ class Coatnet(nn.Module):
                     nn.init.zeros_(module.bias)
         nn.init.zeros_(self.head.weight)  # all classes equally likely at first
 
-    def forward(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch classes"]:
+    def forward(self, images: Images) -> ClassScores:
         """Score every class for every image."""
         return self.head(self.pool(self.features(images)))
 
-    def features(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch token dim"]:
-        """Give every token of the last stage its vector."""
-        begin(images)
-        see_through(self.stem)
+    def features(self, images: Images) -> Tokens:
+        """Return the vectors of the last stage's tokens."""
+        start_image(images)
+        track_modules(self.stem)
         x = self.stem(images.contiguous(memory_format=torch.channels_last))
         split = self.config.convolutions
         for blocks in self.stages[:split]:
@@ -285,7 +290,7 @@ def _attend(
         outputs=outputs,
         dropout=config.attention_dropout,
     )
-    attention.site = Site(f"stage {stage + 1}", layer, "self")
+    attention.layer_id = LayerId(f"stage {stage + 1}", layer, "self")
     relative = RelativeAttention(attention, config.grids[stage])
     feedforward = FeedForward(
         outputs, config.expansion * outputs, nn.GELU(), dropout=config.dropout

@@ -8,32 +8,29 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
-from manyheads.errors import UsageError
-from manyheads.nn import initial
-from manyheads.nn.conv_attention import ConvProjectedAttention
-from manyheads.nn.depth import rising
-from manyheads.nn.dropout import Dropout
-from manyheads.nn.feedforward import FeedForward
-from manyheads.nn.grid import to_map
-from manyheads.nn.grid_block import GridBlock
-from manyheads.nn.head import Head
-from manyheads.nn.overlap import OverlappingPatches
-from manyheads.nn.places import begin
-from manyheads.nn.pool import ClassToken, MeanPool
-from manyheads.nn.residual import PreNorm
-from manyheads.nn.trace import Site
+from manyheads.models.config import ImageConfig, check_stages
+from manyheads.nn.attention.conv import ConvProjectedAttention
+from manyheads.nn.blocks.grid_block import GridBlock
+from manyheads.nn.blocks.pool import ClassToken, MeanPool
+from manyheads.nn.layers import initial
+from manyheads.nn.layers.dropout import Dropout
+from manyheads.nn.layers.feedforward import FeedForward
+from manyheads.nn.layers.grid import to_map
+from manyheads.nn.layers.head import Head
+from manyheads.nn.layers.residual import PreNorm
+from manyheads.nn.layers.stochastic_depth import stage_decay
+from manyheads.nn.recording.trace import LayerId
+from manyheads.nn.recording.tracking import start_image
+from manyheads.nn.shapes import ClassScores, Grid, Images, Tokens
+from manyheads.nn.vision.overlap import OverlappingPatches
 
 
 @dataclass(frozen=True, kw_only=True)
-class CvtConfig:
+class CvtConfig(ImageConfig):
     """Shape of a CvT; the defaults are CvT-13 (table 2). The last stage has a class token."""
 
-    height: int = 224
-    width: int = 224
-    channels: int = 3
     dims: tuple[int, ...] = (64, 192, 384)
     layers: tuple[int, ...] = (1, 2, 10)
     heads: tuple[int, ...] = (1, 3, 6)
@@ -43,7 +40,6 @@ class CvtConfig:
     kernel: int = 3  # of the projections
     key_stride: int = 2  # keys and values are fewer by its square
     expansion: float = 4.0  # of the feed-forward layers
-    classes: int = 1000
     dropout: float = 0.0
     attention_dropout: float = 0.0  # more than 0 leaves the fast path of the fused kernel
     drop_path: float = 0.0  # stochastic depth: the rate of the last layer; the first has 0
@@ -52,13 +48,11 @@ class CvtConfig:
 
     def __post_init__(self) -> None:
         """Refuse stages that are not all described."""
-        told = (self.dims, self.layers, self.heads, self.kernels, self.strides, self.paddings)
-        if len({len(numbers) for numbers in told}) != 1 or not self.dims:
-            raise UsageError(
-                f"dims, layers, heads, kernels, strides and paddings describe "
-                f"{', '.join(str(len(numbers)) for numbers in told)} stages: give a number of each "
-                "for every stage."
-            )
+        check_stages(self, ["dims", "layers", "heads", "kernels", "strides", "paddings"])
+
+    def build(self) -> "Cvt":
+        """Build the model with fresh weights."""
+        return Cvt(self)
 
 
 class CvtStage(nn.Module):
@@ -94,12 +88,10 @@ class CvtStage(nn.Module):
             for rate in rates
         )
         for layer, block in enumerate(self.blocks):
-            block.attention.site = Site(f"stage {stage + 1}", layer, "self")  # type: ignore[union-attr]
+            block.attention.layer_id = LayerId(f"stage {stage + 1}", layer, "self")  # type: ignore[union-attr]
 
-    def forward(
-        self, x: Float[Tensor, "batch channel height width"]
-    ) -> tuple[Float[Tensor, "batch token dim"], tuple[int, int]]:
-        """Give the stage's tokens, and the grid they stand on."""
+    def forward(self, x: Images) -> tuple[Tokens, Grid]:
+        """Return the stage's tokens and their grid."""
         tokens, grid = self.embed(x)
         tokens = self.tokens.prepend(self.dropout(tokens))
         for block in self.blocks:
@@ -113,27 +105,22 @@ class Cvt(nn.Module):
     def __init__(self, config: CvtConfig) -> None:
         super().__init__()
         self.config = config
-        rates = iter(rising(config.drop_path, sum(config.layers)))
+        rates = stage_decay(config.drop_path, config.layers)
         self.stages = nn.ModuleList(
-            CvtStage(config, stage, [next(rates) for _ in range(layers)])
-            for stage, layers in enumerate(config.layers)
+            CvtStage(config, stage, each) for stage, each in enumerate(rates)
         )
         self.norm = nn.LayerNorm(config.dims[-1], eps=config.norm_eps)
         self.head = Head(config.dims[-1], config.classes)
         initial.truncated(self)
         nn.init.zeros_(self.head.weight)  # all classes equally likely at first
 
-    def forward(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch classes"]:
+    def forward(self, images: Images) -> ClassScores:
         """Score every class for every image."""
         return self.head(self.features(images)[:, 0])
 
-    def features(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch token dim"]:
-        """Give the class token and every token of the last stage their final vectors."""
-        begin(images)
+    def features(self, images: Images) -> Tokens:
+        """Return the final vectors of the class token and of every token of the last stage."""
+        start_image(images)
         x = images.contiguous(memory_format=torch.channels_last)
         *stages, last = self.stages
         for stage in stages:

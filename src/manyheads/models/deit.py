@@ -3,22 +3,25 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from manyheads.errors import UsageError
-from manyheads.models.vit import Pool, Vit, VitConfig
-from manyheads.nn.head import Head
+from manyheads.models.image_encoder import Pool
+from manyheads.models.vit import Vit, VitConfig
+from manyheads.nn.layers.head import Head
+from manyheads.nn.shapes import ClassScores, Images
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeitConfig(VitConfig):
     """A ViT with a distillation token; the defaults are DeiT-B (table 1) at 224 pixels."""
 
+    tasks = ("classify",)
+
     pool: Pool = "distilled"
 
     def __post_init__(self) -> None:
-        """Refuse what would come between the two tokens and their heads."""
+        """Refuse parts between the two tokens and their heads."""
         super().__post_init__()
         if self.pool != "distilled":
             raise UsageError(
@@ -36,12 +39,16 @@ class DeitConfig(VitConfig):
                 "directly: leave representation out, or take a ViT."
             )
 
+    def build(self) -> "Deit":
+        """Build the model with fresh weights."""
+        return Deit(self)
 
-class Answers(NamedTuple):
-    """What each of the two heads says: the first learns from labels, the second from a teacher."""
 
-    labels: Float[Tensor, "batch classes"]
-    teacher: Float[Tensor, "batch classes"]
+class TwoLogits(NamedTuple):
+    """Logits of the two heads: the first learns from labels, the second from a teacher."""
+
+    labels: ClassScores
+    teacher: ClassScores
 
 
 class Deit(Vit):
@@ -53,14 +60,14 @@ class Deit(Vit):
         nn.init.zeros_(self.teacher_head.weight)
         nn.init.zeros_(self.teacher_head.bias)
 
-    def answers(self, images: Float[Tensor, "batch channel height width"]) -> Answers:
+    def answers(self, images: Images) -> TwoLogits:
         """Score every class twice: in training, each head has a target of its own (equation 3)."""
         x = self.features(images)
-        return Answers(self.head(x[:, 0]), self.teacher_head(x[:, 1]))
+        return TwoLogits(self.head(x[:, 0]), self.teacher_head(x[:, 1]))
 
     def forward(  # type: ignore[override]  # two answers where there are two targets
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch classes"] | Answers:
-        """Average what both heads say; in training, tell them apart."""
+        self, images: Images
+    ) -> ClassScores | TwoLogits:
+        """Return the mean of both heads, in training the logits of each."""
         answers = self.answers(images)
         return answers if self.training else (answers.labels + answers.teacher) / 2

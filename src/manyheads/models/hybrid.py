@@ -4,20 +4,20 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from manyheads.errors import UsageError
 from manyheads.models.vit import PATCHES, Vit, VitConfig
-from manyheads.nn.convolution import (
+from manyheads.nn.recording.features import record_features
+from manyheads.nn.recording.tracking import track_modules
+from manyheads.nn.shapes import Grid, Images, Tokens
+from manyheads.nn.vision.convolution import (
     NormedConvolution,
     StandardisedConvolution,
     StemPool,
     initialise,
 )
-from manyheads.nn.features import keep_map
-from manyheads.nn.places import see_through
-from manyheads.nn.residual_block import Bottleneck, stages
+from manyheads.nn.vision.residual_block import BlockParts, Bottleneck, stages
 
 STEM_STRIDE = 4  # of the convolution and the pool together
 
@@ -31,13 +31,15 @@ class HybridConfig(VitConfig):
     it. Without stages (`depths = []`) only the stem is left.
     """
 
+    tasks = ("classify",)
+
     patch: int = 1
     depths: tuple[int, ...] = (3, 4, 9)
     stem_width: int = 64
     norm_groups: int = 32
 
     def __post_init__(self) -> None:
-        """Refuse a feature map that cannot be cut into whole patches, and what no part can do."""
+        """Refuse a feature map that is not whole patches, and what linear attention cannot do."""
         self.check_attention()
         if min(self.depths, default=1) < 1:
             raise UsageError(
@@ -58,14 +60,21 @@ class HybridConfig(VitConfig):
         return STEM_STRIDE * 2 ** max(len(self.depths) - 1, 0)
 
     @property
-    def grid(self) -> tuple[int, int]:
+    def grid(self) -> Grid:
         """Rows and columns of tokens."""
         rows, columns = self.feature_map(self.height, self.width)
         return rows // self.patch, columns // self.patch
 
-    def feature_map(self, height: int, width: int) -> tuple[int, int]:
+    def feature_map(self, height: int, width: int) -> Grid:
         """Rows and columns of the feature map; a rest of the image is padded."""
         return -(-height // self.stride), -(-width // self.stride)
+
+    def variant(self, suffix: str) -> None:
+        """Return None: patches are cut from a feature map, so "/16" would mislead."""
+
+    def build(self) -> "Hybrid":
+        """Build the model with fresh weights."""
+        return Hybrid(self)
 
 
 class ResNetTokens(nn.Module):
@@ -90,20 +99,17 @@ class ResNetTokens(nn.Module):
             depths=config.depths,
             widths=widths,
             outputs=outputs,
-            convolution=convolution,
-            norm=norm,
+            parts=BlockParts(convolution, norm),
         )
         dim = outputs[-1] if outputs else config.stem_width
         self.patches = PATCHES[config.patches](dim, config.patch, config.dim)
         initialise(self)
 
-    def forward(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch token dim"]:
+    def forward(self, images: Images) -> Tokens:
         """Embed every patch of the feature map."""
-        see_through([self.stem.convolution])
+        track_modules([self.stem.convolution])
         x = self.stages(self.pool(F.relu(self.stem(images))))
-        keep_map(x)
+        record_features(x)
         return self.patches(x)
 
 
@@ -112,15 +118,11 @@ class Hybrid(Vit):
 
     config: HybridConfig
 
-    def __init__(self, config: HybridConfig) -> None:
-        super().__init__(config)
+    def embedding(self) -> nn.Module:
+        """Build the module that turns images into tokens."""
+        return ResNetTokens(self.config)
 
-    def embedding(self, config: VitConfig) -> nn.Module:
-        """Build what makes tokens of images."""
-        assert isinstance(config, HybridConfig)
-        return ResNetTokens(config)
-
-    def grid(self, height: int, width: int) -> tuple[int, int]:
-        """Say how many rows and columns of tokens an image has."""
+    def grid(self, height: int, width: int) -> Grid:
+        """Count the rows and columns of tokens of an image."""
         rows, columns = self.config.feature_map(height, width)
         return rows // self.config.patch, columns // self.config.patch

@@ -1,17 +1,19 @@
-"""What next-token and masked-token language models share: one encoder stack over one text."""
+"""Base of next-token and masked-token language models: one encoder stack over one text."""
 
 import math
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from manyheads.models.parts import POSITIONS
+from manyheads.models.components import POSITIONS
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
-from manyheads.nn import initial
-from manyheads.nn.dropout import Dropout
-from manyheads.nn.linear import Linear
-from manyheads.nn.places import leave
+from manyheads.nn.layers import initial
+from manyheads.nn.layers.dropout import Dropout
+from manyheads.nn.layers.linear import Linear
+from manyheads.nn.layers.output_head import OutputFn, logits
+from manyheads.nn.recording.tracking import start_text
+from manyheads.nn.shapes import ChosenTokens, Mask, TokenIds, Tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, config: LanguageModelConfig) -> None:
         super().__init__()
+        self.config = config
         self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
         self.output = Linear(config.dim, config.vocabulary, bias=False)
         self.output.weight = self.embedding.weight
@@ -42,9 +45,21 @@ class LanguageModel(nn.Module):
         self.encoder = text_encoder(config)
         initial.embeddings(self)
 
-    def embed(
-        self, tokens: Int[Tensor, "batch token"], first: int = 0
-    ) -> Float[Tensor, "batch token dim"]:
-        """Look up tokens that stand at the positions first, first + 1, ..."""
-        leave()
+    def forward(
+        self, tokens: TokenIds, scored: ChosenTokens | None = None, readout: OutputFn = logits
+    ) -> Float[Tensor, "..."]:
+        """Score every candidate for each token, from those that `mask` lets it see.
+
+        `scored`, `readout` and the result are those of `Transformer`.
+        """
+        x = self.encoder(self.embed(tokens), self.mask(tokens))
+        return readout(self.output, x if scored is None else x[scored])
+
+    def mask(self, tokens: TokenIds) -> Mask:
+        """Say which tokens of a text may see which."""
+        raise NotImplementedError
+
+    def embed(self, tokens: TokenIds, first: int = 0) -> Tokens:
+        """Embed tokens at positions first, first + 1, ..."""
+        start_text()
         return self.dropout(self.positions(self.embedding(tokens) * self.scale, first=first))

@@ -5,47 +5,32 @@ Without segments and next-sentence prediction, which Liu et al. 2019 (RoBERTa) f
 
 from dataclasses import dataclass
 
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
-
+from manyheads.models.components import Norm
 from manyheads.models.language_model import LanguageModel, LanguageModelConfig
-from manyheads.models.parts import Norm
-from manyheads.nn.masks import padding_mask
-from manyheads.nn.readout import Readout, logits
+from manyheads.nn.layers.masks import padding_mask
+from manyheads.nn.shapes import Mask, TokenIds
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedConfig(LanguageModelConfig):
     """Shape and parts; the defaults are BERT's base model (Devlin et al. 2019, section 3)."""
 
+    tasks = ("fill",)
+
     vocabulary: int = 30522
     norm: Norm = "post"
-    mask: int = 3  # stands where a token is hidden
+    mask: int = 3  # id of the token that replaces hidden ones
+
+    def build(self) -> "MaskedLanguageModel":
+        """Build the model with fresh weights."""
+        return MaskedLanguageModel(self)
 
 
 class MaskedLanguageModel(LanguageModel):
-    """Token ids in, some of them hidden; logits of what each is out."""
+    """Token ids in, some of them hidden; logits over the vocabulary for each position out."""
 
-    def __init__(self, config: MaskedConfig) -> None:
-        super().__init__(config)
-        self.config = config
+    config: MaskedConfig
 
-    def forward(
-        self,
-        tokens: Int[Tensor, "batch token"],
-        scored: Bool[Tensor, "batch token"] | None = None,
-        readout: Readout = logits,
-    ) -> Float[Tensor, "..."]:
-        """Score what each token is, from both sides of it.
-
-        Args:
-            tokens: token ids, padded.
-            scored: positions to score, usually the hidden ones; all if None.
-            readout: what to make of the vectors there and the output layer.
-
-        Returns:
-            Logits (batch, token, vocabulary), or (scored positions, vocabulary); else whatever
-            readout returns.
-        """
-        x = self.encoder(self.embed(tokens), padding_mask(tokens, self.config.pad))
-        return readout(self.output, x if scored is None else x[scored])
+    def mask(self, tokens: TokenIds) -> Mask:
+        """Let every token see both sides of it."""
+        return padding_mask(tokens, self.config.pad)

@@ -1,4 +1,4 @@
-"""A multilayer perceptron on pixels (Rumelhart et al. 1986): no idea of what an image is."""
+"""A multilayer perceptron on pixels (Rumelhart et al. 1986), without a prior for images."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -7,24 +7,29 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.parts import ACTIVATIONS, Activation
-from manyheads.nn.dropout import Dropout
-from manyheads.nn.head import Head
-from manyheads.nn.linear import Linear
-from manyheads.nn.places import begin
+from manyheads.models.components import ACTIVATIONS, Activation
+from manyheads.models.config import ImageConfig
+from manyheads.nn.layers.dropout import Dropout
+from manyheads.nn.layers.head import Head
+from manyheads.nn.layers.linear import Linear
+from manyheads.nn.recording.tracking import start_image
+from manyheads.nn.shapes import ClassScores, Images
 
 
 @dataclass(frozen=True, kw_only=True)
-class MlpConfig:
+class MlpConfig(ImageConfig):
     """Shape of a perceptron: the image's values in, one hidden layer after the other, classes."""
 
     height: int = 32
     width: int = 32
-    channels: int = 3
-    hidden: tuple[int, ...] = (512, 512)
+    hidden_sizes: tuple[int, ...] = (512, 512)
     classes: int = 10
     activation: Activation = "relu"
     dropout: float = 0.0
+
+    def build(self) -> "Mlp":
+        """Build the model with fresh weights."""
+        return Mlp(self)
 
 
 class Mlp(nn.Module):
@@ -33,7 +38,7 @@ class Mlp(nn.Module):
     def __init__(self, config: MlpConfig) -> None:
         super().__init__()
         self.config = config
-        sizes = (config.channels * config.height * config.width, *config.hidden)
+        sizes = (config.channels * config.height * config.width, *config.hidden_sizes)
         self.layers = nn.Sequential(
             *(
                 nn.Sequential(
@@ -56,16 +61,12 @@ class Mlp(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def forward(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch classes"]:
+    def forward(self, images: Images) -> ClassScores:
         """Score every class for every image."""
         return self.head(self.features(images))
 
-    def features(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch dim"]:
-        """Give every image the vector that its classes are read from.
+    def features(self, images: Images) -> Float[Tensor, "batch dim"]:
+        """Return the vector before the head for every image.
 
         Raises:
             UsageError: images of another size; every pixel has weights of its own.
@@ -77,5 +78,5 @@ class Mlp(nn.Module):
                 f"but this perceptron has weights for {' x '.join(map(str, expected))}: resize "
                 "the images, or train one for their size."
             )
-        begin(images)
+        start_image(images)
         return self.layers(images.flatten(1))

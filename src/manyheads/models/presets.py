@@ -1,11 +1,15 @@
-"""Preset sizes by name: one plain dict."""
+"""Preset sizes by name: one plain dict, and functions to look up, add and build them."""
 
 from dataclasses import replace
+from typing import TypeVar, overload
+
+from torch import nn
 
 from manyheads.errors import UsageError, nearest
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.cct import CctConfig
 from manyheads.models.coatnet import CoatnetConfig
+from manyheads.models.config import Builds, ModelConfig, lacking
 from manyheads.models.cvt import CvtConfig
 from manyheads.models.deit import DeitConfig
 from manyheads.models.hybrid import HybridConfig
@@ -20,25 +24,7 @@ from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vgg import VggConfig
 from manyheads.models.vit import VitConfig
 
-Config = (
-    TransformerConfig
-    | Seq2SeqConfig
-    | VitConfig
-    | DeitConfig
-    | CctConfig
-    | SwinConfig
-    | CvtConfig
-    | CoatnetConfig
-    | HybridConfig
-    | MlpConfig
-    | VggConfig
-    | ResNetConfig
-    | ResNetV2Config
-    | CausalConfig
-    | MaskedConfig
-    | RecurrentTaggerConfig
-    | EncoderTaggerConfig
-)
+M = TypeVar("M", bound=nn.Module)
 
 SMALL = VitConfig(
     height=32,
@@ -47,7 +33,7 @@ SMALL = VitConfig(
     dim=256,
     layers=7,
     heads=4,
-    hidden=512,
+    ffn_dim=512,
     classes=10,
     norm_eps=1e-5,
     qkv_bias=False,
@@ -75,35 +61,41 @@ def _thin(blocks: int) -> ResNetConfig:
     )
 
 
-PRESETS: dict[str, Config] = {
+PRESETS: dict[str, ModelConfig] = {
     # Multi30k and sets of its size: 4 + 4 layers of width 128
     "transformer-tiny": TransformerConfig(
-        dim=128, heads=4, hidden=256, encoder_layers=4, decoder_layers=4, dropout=0.3
+        dim=128, heads=4, ffn_dim=256, encoder_layers=4, decoder_layers=4, dropout=0.3
     ),
     "transformer-small": TransformerConfig(
-        dim=256, heads=4, hidden=1024, encoder_layers=4, decoder_layers=4, dropout=0.1
+        dim=256, heads=4, ffn_dim=1024, encoder_layers=4, decoder_layers=4, dropout=0.1
     ),
     # Vaswani et al. 2017, table 3
     "transformer-base": TransformerConfig(),
-    "transformer-big": TransformerConfig(dim=1024, heads=16, hidden=4096, dropout=0.3),
+    "transformer-big": TransformerConfig(dim=1024, heads=16, ffn_dim=4096, dropout=0.3),
     # Kasai et al. 2021: decoding time lies in the decoder, quality in the encoder
     "transformer-deep": TransformerConfig(encoder_layers=12, decoder_layers=1),
     # What came before, at one budget: with a shared vocabulary of 8,000 each has 2.88M parameters
-    # (within 1%), as has transformer-tiny with hidden = 512. Without attention the source is one
+    # (within 1%), as has transformer-tiny with ffn_dim = 512. Without attention the source is one
     # vector (Cho et al. 2014, Sutskever et al. 2014); with it, Luong et al. 2015.
-    "seq2seq-rnn": Seq2SeqConfig(cell="rnn", dim=192, hidden=768, attention="none", dropout=0.3),
-    "seq2seq-lstm": Seq2SeqConfig(cell="lstm", dim=192, hidden=352, attention="none", dropout=0.3),
-    "seq2seq-gru": Seq2SeqConfig(cell="gru", dim=192, hidden=416, attention="none", dropout=0.3),
+    "seq2seq-rnn": Seq2SeqConfig(
+        cell="rnn", dim=192, hidden_size=768, attention="none", dropout=0.3
+    ),
+    "seq2seq-lstm": Seq2SeqConfig(
+        cell="lstm", dim=192, hidden_size=352, attention="none", dropout=0.3
+    ),
+    "seq2seq-gru": Seq2SeqConfig(
+        cell="gru", dim=192, hidden_size=416, attention="none", dropout=0.3
+    ),
     "seq2seq-lstm-attention": Seq2SeqConfig(
-        cell="lstm", dim=192, hidden=320, attention="general", dropout=0.3
+        cell="lstm", dim=192, hidden_size=320, attention="general", dropout=0.3
     ),
     "seq2seq-gru-attention": Seq2SeqConfig(
-        cell="gru", dim=192, hidden=376, attention="general", dropout=0.3
+        cell="gru", dim=192, hidden_size=376, attention="general", dropout=0.3
     ),
     # The encoder and the decoder alone (atlas T20), of the size of transformer-tiny's
-    "gpt-tiny": CausalConfig(dim=128, layers=4, heads=4, hidden=256, positions="sinusoidal"),
+    "gpt-tiny": CausalConfig(dim=128, layers=4, heads=4, ffn_dim=256, positions="sinusoidal"),
     "bert-tiny": MaskedConfig(
-        dim=128, layers=4, heads=4, hidden=256, positions="sinusoidal", norm="pre"
+        dim=128, layers=4, heads=4, ffn_dim=256, positions="sinusoidal", norm="pre"
     ),
     # Radford et al. 2019, table 2; Devlin et al. 2019, section 3
     "gpt2-small": CausalConfig(),
@@ -114,19 +106,19 @@ PRESETS: dict[str, Config] = {
     "tagger-lstm": RecurrentTaggerConfig(cell="lstm"),
     "tagger-encoder": EncoderTaggerConfig(),
     # Touvron et al. 2021, table 1 (Ti, S); Dosovitskiy et al. 2021, table 1 (B, L, H)
-    "vit-ti": VitConfig(dim=192, heads=3, hidden=768),
-    "vit-s": VitConfig(dim=384, heads=6, hidden=1536),
+    "vit-ti": VitConfig(dim=192, heads=3, ffn_dim=768),
+    "vit-s": VitConfig(dim=384, heads=6, ffn_dim=1536),
     "vit-b": VitConfig(),
-    "vit-l": VitConfig(dim=1024, layers=24, heads=16, hidden=4096),
-    "vit-h": VitConfig(dim=1280, layers=32, heads=16, hidden=5120, patch=14),
+    "vit-l": VitConfig(dim=1024, layers=24, heads=16, ffn_dim=4096),
+    "vit-h": VitConfig(dim=1280, layers=32, heads=16, ffn_dim=5120, patch=14),
     # Touvron et al. 2021, table 1, with the distillation token (table 5)
-    "deit-ti": DeitConfig(dim=192, heads=3, hidden=768),
-    "deit-s": DeitConfig(dim=384, heads=6, hidden=1536),
+    "deit-ti": DeitConfig(dim=192, heads=3, ffn_dim=768),
+    "deit-s": DeitConfig(dim=384, heads=6, ffn_dim=1536),
     "deit-b": DeitConfig(),
     # Hassani et al. 2021, tables 1 and 2, for 32 x 32 pixels; without the two convolutions of the
     # stem (ViT-Lite) and with its pooling alone (CVT), on patches of 4 x 4
-    "cct-2/3x2": CctConfig(convolutions=2, dim=128, layers=2, heads=2, hidden=128),
-    "cct-4/3x2": CctConfig(convolutions=2, dim=128, layers=4, heads=2, hidden=128),
+    "cct-2/3x2": CctConfig(convolutions=2, dim=128, layers=2, heads=2, ffn_dim=128),
+    "cct-4/3x2": CctConfig(convolutions=2, dim=128, layers=4, heads=2, ffn_dim=128),
     "cct-6/3x1": CctConfig(layers=6),
     "cct-6/3x2": CctConfig(convolutions=2, layers=6),
     "cct-7/3x1": CctConfig(),
@@ -146,10 +138,10 @@ PRESETS: dict[str, Config] = {
     "coatnet-2": CoatnetConfig(stem=(128, 128), dims=(128, 256, 512, 1024), layers=(2, 6, 14, 2)),
     "coatnet-3": CoatnetConfig(stem=(192, 192), dims=(192, 384, 768, 1536), layers=(2, 6, 14, 2)),
     # Dosovitskiy et al. 2021, R50+ViT-B/16; Steiner et al. 2022, R+Ti/16, R26+S/32, R50+L/32
-    "hybrid-r-ti": HybridConfig(depths=(), patch=8, dim=192, heads=3, hidden=768),
-    "hybrid-r26-s": HybridConfig(depths=(2, 2, 2, 2), dim=384, heads=6, hidden=1536),
+    "hybrid-r-ti": HybridConfig(depths=(), patch=8, dim=192, heads=3, ffn_dim=768),
+    "hybrid-r26-s": HybridConfig(depths=(2, 2, 2, 2), dim=384, heads=6, ffn_dim=1536),
     "hybrid-r50-b": HybridConfig(),
-    "hybrid-r50-l": HybridConfig(depths=(3, 4, 6, 3), dim=1024, layers=24, heads=16, hidden=4096),
+    "hybrid-r50-l": HybridConfig(depths=(3, 4, 6, 3), dim=1024, layers=24, heads=16, ffn_dim=4096),
     # What has no attention, for comparison: values without an order, and convolutions
     "mlp": MlpConfig(),
     # Simonyan & Zisserman 2015, table 1 (D); Ioffe & Szegedy 2015 came after it
@@ -174,21 +166,53 @@ PRESETS: dict[str, Config] = {
 }
 
 
-def preset(name: str) -> Config:
+def preset(name: str) -> ModelConfig:
     """Look up a preset; a ViT's patch size may follow a slash: "vit-b/32".
 
     Raises:
         UsageError: no such preset.
     """
-    if name in PRESETS:
-        return PRESETS[name]
-    base, _, patch = name.partition("/")
-    config = PRESETS.get(base)
-    # A hybrid's patches are cut from a feature map.
-    has_patches = isinstance(config, VitConfig) and not isinstance(config, HybridConfig)
-    if config is None or (patch and not (patch.isdigit() and has_patches)):
+    base, _, suffix = name.partition("/")
+    found = PRESETS.get(name)
+    if found is None and suffix and base in PRESETS:
+        found = PRESETS[base].variant(suffix)
+    if found is None:
         raise UsageError(
             f"There is no preset {name!r}{nearest(base, PRESETS)}Presets: {', '.join(PRESETS)}; "
             'the ViTs with any patch size, as in "vit-b/32".'
         )
-    return replace(config, patch=int(patch)) if isinstance(config, VitConfig) and patch else config
+    return found
+
+
+def register_preset(name: str, config: ModelConfig) -> None:
+    """Add a preset under a new name, for recipes (`model.preset`), `build` and `preset`.
+
+    The config is a frozen dataclass that inherits `ModelConfig`, or has all of its members.
+
+    Raises:
+        UsageError: the name is empty or exists, or the object is not a model's Config.
+    """
+    if not name:
+        raise UsageError('The name of a preset is empty: give it one, such as "my-vit".')
+    base, _, suffix = name.partition("/")
+    if name in PRESETS or (suffix and base in PRESETS and PRESETS[base].variant(suffix)):
+        raise UsageError(f"The preset {name!r} exists: register {config!r} under another name.")
+    if lacks := lacking(config):
+        raise UsageError(
+            f"{config!r} cannot be the preset {name!r}: it lacks {', '.join(lacks)}. A preset is a "
+            "frozen dataclass that inherits manyheads.models.ModelConfig."
+        )
+    PRESETS[name] = config
+
+
+@overload
+def build(config: str) -> nn.Module: ...
+@overload
+def build(config: Builds[M]) -> M: ...
+def build(config: Builds[M] | str) -> M | nn.Module:
+    """Build a model from its Config or the name of a preset; torch's generator draws the weights.
+
+    Raises:
+        UsageError: there is no preset of this name.
+    """
+    return preset(config).build() if isinstance(config, str) else config.build()

@@ -1,18 +1,19 @@
 """ResNet: He et al. 2016, "Deep Residual Learning for Image Recognition"."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
-from manyheads.errors import UsageError
-from manyheads.nn.convolution import Convolution, NormedConvolution, StemPool, initialise
-from manyheads.nn.features import keep_map
-from manyheads.nn.head import Head
-from manyheads.nn.places import begin, see_through
-from manyheads.nn.residual_block import BasicBlock, Block, Bottleneck, stages
+from manyheads.models.config import ImageConfig, check_stages
+from manyheads.nn.layers.head import Head
+from manyheads.nn.recording.features import record_features
+from manyheads.nn.recording.tracking import start_image, track_modules
+from manyheads.nn.shapes import ClassScores, FeatureMap, Images
+from manyheads.nn.vision.convolution import Convolution, NormedConvolution, StemPool, initialise
+from manyheads.nn.vision.residual_block import BasicBlock, Block, BlockParts, Bottleneck, stages
 
 BlockName = Literal["basic", "bottleneck"]
 Stem = Literal["halving", "plain"]
@@ -20,55 +21,35 @@ Stem = Literal["halving", "plain"]
 BLOCKS: dict[BlockName, Block] = {"basic": BasicBlock, "bottleneck": Bottleneck}
 
 
-class HalvingStem(nn.Module):
-    """7 x 7 with stride 2, then the pool: a quarter of the height and width (table 1)."""
+class ConvolutionStem(nn.Module):
+    """A convolution with batch norm and ReLU, then a pool."""
 
-    def __init__(self, channels: int, width: int) -> None:
+    def __init__(
+        self, channels: int, width: int, *, size: int, stride: int, pool: type[nn.Module]
+    ) -> None:
         super().__init__()
-        self.convolution = NormedConvolution(
-            Convolution(channels, width, 7, stride=2), nn.BatchNorm2d(width)
-        )
-        self.pool = StemPool()
+        convolution = Convolution(channels, width, size, stride=stride)
+        self.convolution = NormedConvolution(convolution, nn.BatchNorm2d(width))
+        self.pool = pool()
 
-    def forward(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch dim row column"]:
-        """Convolve, bend, pool."""
-        see_through([self.convolution.convolution])
+    def forward(self, images: Images) -> FeatureMap:
+        """Convolve, normalise, activate, pool."""
+        track_modules([self.convolution.convolution])
         return self.pool(F.relu(self.convolution(images)))
 
 
-class PlainStem(nn.Module):
-    """3 x 3 with stride 1: images of 32 pixels have nothing to give away (section 4.2)."""
-
-    def __init__(self, channels: int, width: int) -> None:
-        super().__init__()
-        self.convolution = NormedConvolution(Convolution(channels, width, 3), nn.BatchNorm2d(width))
-
-    def forward(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch dim row column"]:
-        """Convolve, bend."""
-        see_through([self.convolution.convolution])
-        return F.relu(self.convolution(images))
-
-
-STEMS: dict[Stem, type[HalvingStem] | type[PlainStem]] = {
-    "halving": HalvingStem,
-    "plain": PlainStem,
+# The first leaves a quarter of height and width (table 1), the second an image of 32 pixels its
+# size (section 4.2).
+STEMS: dict[Stem, partial[ConvolutionStem]] = {
+    "halving": partial(ConvolutionStem, size=7, stride=2, pool=StemPool),
+    "plain": partial(ConvolutionStem, size=3, stride=1, pool=nn.Identity),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResNetConfig:
-    """Shape and parts; the defaults are the 50 layers of table 1.
+class ResNetConfig(ImageConfig):
+    """Shape and parts; the defaults are the 50 layers of table 1. Images of any size will do."""
 
-    Images of any size will do; height and width say which one the model is meant for.
-    """
-
-    height: int = 224
-    width: int = 224
-    channels: int = 3
     stem: Stem = "halving"
     stem_width: int = 64
     block: BlockName = "bottleneck"
@@ -76,14 +57,37 @@ class ResNetConfig:
     widths: tuple[int, ...] = (64, 128, 256, 512)  # channels inside a block, a number a stage
     outputs: tuple[int, ...] = (256, 512, 1024, 2048)  # channels behind a block
     groups: int = 1  # of the 3 x 3 convolutions: more than 1 is ResNeXt
-    classes: int = 1000
 
     def __post_init__(self) -> None:
         """Refuse stages that do not match."""
-        check_stages(self.depths, self.widths, self.outputs)
+        check_stages(self, ["depths", "widths", "outputs"])
+
+    def build(self) -> "ResNet":
+        """Build the model with fresh weights."""
+        return ResNet(self)
 
 
-class ResNet(nn.Module):
+class ResidualNetwork(nn.Module):
+    """A residual network: the mean of its last feature map is classified by a linear head."""
+
+    head: Head
+
+    def reset_parameters(self) -> None:
+        """Draw weights for ReLU (He et al. 2015); a zero head: all classes equally likely."""
+        initialise(self)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, images: Images) -> ClassScores:
+        """Score every class for every image."""
+        return self.head(self.features(images).mean(dim=(2, 3)))
+
+    def features(self, images: Images) -> FeatureMap:
+        """Return the last feature map."""
+        raise NotImplementedError
+
+
+class ResNet(ResidualNetwork):
     """Images in, logits over classes out."""
 
     def __init__(self, config: ResNetConfig) -> None:
@@ -96,45 +100,14 @@ class ResNet(nn.Module):
             depths=config.depths,
             widths=config.widths,
             outputs=config.outputs,
-            groups=config.groups,
-            convolution=Convolution,
-            norm=nn.BatchNorm2d,
+            parts=BlockParts(Convolution, nn.BatchNorm2d, config.groups),
         )
         self.head = Head(config.outputs[-1], config.classes)
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Draw weights for ReLU (He et al. 2015); a zero head: all classes equally likely."""
-        initialise(self)
-        nn.init.zeros_(self.head.weight)
-        nn.init.zeros_(self.head.bias)
-
-    def forward(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch classes"]:
-        """Score every class for every image."""
-        return self.head(self.features(images).mean(dim=(2, 3)))
-
-    def features(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch dim row column"]:
-        """Give the feature map that the mean is taken of."""
-        begin(images)
+    def features(self, images: Images) -> FeatureMap:
+        """Return the feature map before the mean."""
+        start_image(images)
         x = self.stages(self.stem(images))
-        keep_map(x)
+        record_features(x)
         return x
-
-
-def check_stages(
-    depths: tuple[int, ...], widths: tuple[int, ...], outputs: tuple[int, ...]
-) -> None:
-    """Refuse a description of stages that says different numbers of them.
-
-    Raises:
-        UsageError: it does.
-    """
-    if not len(depths) == len(widths) == len(outputs) > 0:
-        raise UsageError(
-            f"depths has {len(depths)} numbers, widths {len(widths)} and outputs {len(outputs)}: "
-            "give each one number a stage."
-        )

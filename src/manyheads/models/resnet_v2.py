@@ -8,41 +8,42 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from manyheads.errors import UsageError
-from manyheads.models.resnet import check_stages
-from manyheads.nn.convolution import StandardisedConvolution, StemPool, initialise
-from manyheads.nn.features import keep_map
-from manyheads.nn.head import Head
-from manyheads.nn.places import begin, see_through
-from manyheads.nn.residual_block import PreActivationBottleneck, stages
+from manyheads.models.config import ImageConfig, check_stages
+from manyheads.models.resnet import ResidualNetwork
+from manyheads.nn.layers.head import Head
+from manyheads.nn.recording.features import record_features
+from manyheads.nn.recording.tracking import start_image, track_modules
+from manyheads.nn.shapes import FeatureMap, Images
+from manyheads.nn.vision.convolution import StandardisedConvolution, StemPool
+from manyheads.nn.vision.residual_block import BlockParts, PreActivationBottleneck, stages
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResNetV2Config:
+class ResNetV2Config(ImageConfig):
     """Shape; the defaults are BiT's R50x1. Images of any size will do."""
 
-    height: int = 224
-    width: int = 224
-    channels: int = 3
     stem_width: int = 64
     depths: tuple[int, ...] = (3, 4, 6, 3)
     widths: tuple[int, ...] = (64, 128, 256, 512)  # channels inside a block, a number a stage
     outputs: tuple[int, ...] = (256, 512, 1024, 2048)  # channels behind a block
     norm_groups: int = 32
-    classes: int = 1000
 
     def __post_init__(self) -> None:
         """Refuse stages that do not match, and channels that cannot be grouped."""
-        check_stages(self.depths, self.widths, self.outputs)
+        check_stages(self, ["depths", "widths", "outputs"])
         for channels in (self.stem_width, *self.widths, *self.outputs):
             if channels % self.norm_groups:
                 raise UsageError(
                     f"{channels} channels cannot be normalised in {self.norm_groups} groups: "
                     "choose widths that are multiples of norm_groups."
                 )
+
+    def build(self) -> "ResNetV2":
+        """Build the model with fresh weights."""
+        return ResNetV2(self)
 
 
 def bit(depths: tuple[int, ...], factor: int) -> ResNetV2Config:
@@ -56,7 +57,7 @@ def bit(depths: tuple[int, ...], factor: int) -> ResNetV2Config:
     )
 
 
-class ResNetV2(nn.Module):
+class ResNetV2(ResidualNetwork):
     """Images in, logits over classes out."""
 
     def __init__(self, config: ResNetV2Config) -> None:
@@ -71,31 +72,16 @@ class ResNetV2(nn.Module):
             depths=config.depths,
             widths=config.widths,
             outputs=config.outputs,
-            convolution=StandardisedConvolution,
-            norm=norm,
+            parts=BlockParts(StandardisedConvolution, norm),
         )
         self.norm = norm(config.outputs[-1])
         self.head = Head(config.outputs[-1], config.classes)
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Draw weights for ReLU (He et al. 2015); a zero head: all classes equally likely."""
-        initialise(self)
-        nn.init.zeros_(self.head.weight)
-        nn.init.zeros_(self.head.bias)
-
-    def forward(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch classes"]:
-        """Score every class for every image."""
-        return self.head(self.features(images).mean(dim=(2, 3)))
-
-    def features(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch dim row column"]:
-        """Give the feature map that the mean is taken of."""
-        begin(images)
-        see_through([self.stem])
+    def features(self, images: Images) -> FeatureMap:
+        """Return the feature map before the mean."""
+        start_image(images)
+        track_modules([self.stem])
         x = F.relu(self.norm(self.stages(self.pool(self.stem(images)))))
-        keep_map(x)
+        record_features(x)
         return x

@@ -1,9 +1,9 @@
 """The recurrent encoder-decoder, with attention or without: what the Transformer came after.
 
 Sutskever et al. 2014 and Cho et al. 2014: the source becomes one vector, from which the target is
-unrolled (atlas T3). Bahdanau et al. 2015 and Luong et al. 2015: the decoder looks at the source
-again at every step (atlas T4). The place of attention is Luong's, after the decoder's state is
-known, whatever the score: so a whole target can be read at once.
+unrolled (atlas T3). Bahdanau et al. 2015 and Luong et al. 2015: the decoder attends to the
+source at every step (atlas T4). Attention follows the decoder's state, as in Luong's model,
+for every score: so a whole target can be computed at once.
 """
 
 import math
@@ -15,26 +15,38 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.parts import CELLS, SCORES, CellName, ScoreName
-from manyheads.nn import initial
-from manyheads.nn.alignment import GlobalAttention, NoAttention, Source, keep_scores
-from manyheads.nn.dropout import Dropout
-from manyheads.nn.flow import keep_flow
-from manyheads.nn.linear import Linear
-from manyheads.nn.masks import padding_mask
-from manyheads.nn.readout import Readout, logits
-from manyheads.nn.recurrent import Recurrent, RecurrentStack, State
-from manyheads.nn.trace import Site
+from manyheads.models.components import CELLS, SCORES, CellName, ScoreName
+from manyheads.models.config import ModelConfig
+from manyheads.nn.attention.recurrent_attention import GlobalAttention, NoAttention, Source
+from manyheads.nn.layers import initial
+from manyheads.nn.layers.dropout import Dropout
+from manyheads.nn.layers.linear import Linear
+from manyheads.nn.layers.masks import padding_mask
+from manyheads.nn.layers.output_head import OutputFn, logits
+from manyheads.nn.recording.trace import LayerId
+from manyheads.nn.rnn import Recurrent, RecurrentStack, State
+from manyheads.nn.shapes import (
+    BeamVectors,
+    Kept,
+    PerBeam,
+    Scores,
+    SourceIds,
+    SourceWeights,
+    TokenIds,
+    Tokens,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seq2SeqConfig:
+class Seq2SeqConfig(ModelConfig):
     """Shape and parts of a recurrent encoder-decoder."""
+
+    tasks = ("translate",)
 
     vocabulary: int = 37000
     target_vocabulary: int | None = None  # a vocabulary of the target's own; None: one for both
     dim: int = 512  # of an embedding
-    hidden: int = 512  # of a state; each direction of a bidirectional encoder has half of it
+    hidden_size: int = 512  # of a state; each direction of a bidirectional encoder has half of it
     cell: CellName = "lstm"
     encoder_layers: int = 1
     decoder_layers: int = 1
@@ -50,15 +62,11 @@ class Seq2SeqConfig:
     end: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be built.
-
-        Raises:
-            UsageError: an odd width for two directions, or nothing to feed.
-        """
-        if self.bidirectional and self.hidden % 2:
+        """Refuse an odd width for two directions, and nothing to feed."""
+        if self.bidirectional and self.hidden_size % 2:
             raise UsageError(
-                f"hidden is {self.hidden}, but each direction of a bidirectional encoder has half "
-                "of it: choose an even number, or bidirectional = false."
+                f"hidden_size is {self.hidden_size}, but each direction of a bidirectional encoder "
+                "has half of it: choose an even number, or bidirectional = false."
             )
         if self.input_feeding and self.attention == "none":
             raise UsageError(
@@ -66,10 +74,14 @@ class Seq2SeqConfig:
                 '"none": choose "additive", "dot" or "general", or input_feeding = false.'
             )
 
+    def build(self) -> "Seq2Seq":
+        """Build the model with fresh weights."""
+        return Seq2Seq(self)
+
 
 @dataclass(frozen=True)
 class Memory:
-    """All that decoding carries from step to step; every tensor begins with the sentence."""
+    """State of decoding between steps; the first dimension of every tensor is the sentence."""
 
     source: Source
     states: list[State]  # of each layer, (sentence, beam, hidden)
@@ -110,7 +122,7 @@ class Seq2Seq(nn.Module):
         source: Int[Tensor, "batch source"],
         target: Int[Tensor, "batch target"],
         scored: Bool[Tensor, "batch target"] | None = None,
-        readout: Readout = logits,
+        readout: OutputFn = logits,
     ) -> Float[Tensor, "..."]:
         """Score every next token of a target; arguments and result are those of `Transformer`."""
         memory, states = self.encode(source)
@@ -126,7 +138,7 @@ class Seq2Seq(nn.Module):
         x = self.dropout(self._embed(self.embedding, source))
         return self.encoder(x, lengths=(source != self.config.pad).sum(dim=1))
 
-    def start(self, source: Int[Tensor, "sentence source"], beams: int, max_length: int) -> Memory:
+    def start(self, source: SourceIds, beams: int, max_length: int) -> Memory:
         """Encode the sentences once; every beam begins with the same state."""
         memory, last = self.encode(source)
         states = [
@@ -139,34 +151,38 @@ class Seq2Seq(nn.Module):
             memory.new_zeros(len(source), beams, self.config.dim),
         )
 
-    def step(
-        self, tokens: Int[Tensor, "sentence beam"], state: Memory
-    ) -> tuple[Float[Tensor, "sentence beam vocabulary"], Memory]:
+    def step(self, tokens: PerBeam, state: Memory) -> tuple[Scores, Memory]:
         """Feed one token a beam; return log-probabilities of the next, and the new state."""
-        x = self.dropout(self._embed(self.target_embedding, tokens))
-        seen, states = self.decoder.step(x, state.seen, state.states, state.source)
-        scores = self.output(self.dropout(seen)).float()
-        return F.log_softmax(scores, dim=-1), replace(state, states=states, seen=seen)
+        log_probabilities, after, _ = self.step_with_attention(tokens, state)
+        return log_probabilities, after
 
-    def reorder(self, state: Memory, beams: Int[Tensor, "sentence beam"]) -> Memory:
+    def step_with_attention(
+        self, tokens: PerBeam, state: Memory
+    ) -> tuple[Scores, Memory, SourceWeights | None]:
+        """Step, and return the attention over the source too; None where the model has none."""
+        x = self.dropout(self._embed(self.target_embedding, tokens))
+        seen, states, weights = self.decoder.step(x, state.seen, state.states, state.source)
+        scores = self.output(self.dropout(seen)).float()
+        after = replace(state, states=states, seen=seen)
+        return F.log_softmax(scores, dim=-1), after, weights
+
+    def reorder(self, state: Memory, beams: PerBeam) -> Memory:
         """Let beam b of a sentence go on from its beam `beams[sentence, b]`."""
         sentence = torch.arange(len(beams), device=beams.device)[:, None]
         states = [tuple(each[sentence, beams] for each in layer) for layer in state.states]
         return Memory(state.source, states, state.seen[sentence, beams])
 
-    def keep(self, state: Memory, sentences: Int[Tensor, " kept"]) -> Memory:
+    def keep(self, state: Memory, sentences: Kept) -> Memory:
         """Drop all sentences but these, with their beams."""
         return Memory(
-            Source(*(each[sentences] for each in state.source)),
+            state.source.select(sentences),
             [tuple(each[sentences] for each in layer) for layer in state.states],
             state.seen[sentences],
         )
 
-    def _embed(
-        self, embedding: nn.Embedding, tokens: Int[Tensor, "batch token"]
-    ) -> Float[Tensor, "batch token dim"]:
+    def _embed(self, embedding: nn.Embedding, tokens: TokenIds) -> Tokens:
         # As in a Transformer: tokens enter with unit variance, while the output layer, which is
-        # the same matrix, begins with small logits. Unscaled, the gates hardly hear them at first.
+        # the same matrix, begins with small logits. Unscaled, they hardly move the gates.
         return embedding(tokens) * math.sqrt(self.config.dim)
 
     def _initial(self, last: list[State]) -> list[State]:
@@ -181,9 +197,12 @@ class Seq2Seq(nn.Module):
 class StateDecoder(nn.Module):
     """The whole target in one call of the kernel, then attention for all of its states at once."""
 
+    inputs = 1  # vectors that a step reads
+
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
-        self.stack = _decoder_stack(config, config.dim)
+        layers = _layers(config, config.decoder_layers, self.inputs * config.dim)
+        self.stack = RecurrentStack("decoder", layers, dropout=config.dropout)
         self.attention = _attention(config)
 
     def forward(
@@ -191,32 +210,29 @@ class StateDecoder(nn.Module):
     ) -> Float[Tensor, "batch target dim"]:
         """Read a whole target; return its attentional vectors."""
         hidden, _ = self.stack(x, states)
-        return self.attention(hidden, source)
+        return self.attention(hidden, source)[0]
 
     def step(
-        self,
-        x: Float[Tensor, "sentence beam dim"],
-        seen: Float[Tensor, "sentence beam dim"],
-        states: list[State],
-        source: Source,
-    ) -> tuple[Float[Tensor, "sentence beam dim"], list[State]]:
-        """Read one token a beam; return its attentional vector and the new states."""
-        hidden, states = _step(self.stack, x, states)
-        return self.attention(hidden, source), states
+        self, x: BeamVectors, seen: BeamVectors, states: list[State], source: Source
+    ) -> tuple[BeamVectors, list[State], Tensor | None]:
+        """Read one token a beam; return its attentional vector, the new states and the weights."""
+        hidden, states = _step(self.stack, self.reads(x, seen), states)
+        vector, weights = self.attention(hidden, source)
+        return vector, states, weights
+
+    def reads(self, x: Tensor, seen: Tensor) -> Tensor:
+        """Give what a step reads: the token."""
+        return x
 
 
-class FedDecoder(nn.Module):
+class FedDecoder(StateDecoder):
     """Input feeding: a step also reads the attentional vector of the last (Luong et al. 2015, 3.3).
 
-    So the decoder knows what it has attended to; and a target is read one token after another.
+    So the decoder sees its earlier attention, and a target must be read token by token.
     """
 
+    inputs = 2
     attention: GlobalAttention
-
-    def __init__(self, config: Seq2SeqConfig) -> None:
-        super().__init__()
-        self.stack = _decoder_stack(config, 2 * config.dim)
-        self.attention = _global_attention(config)
 
     def forward(
         self, x: Float[Tensor, "batch target dim"], states: list[State], source: Source
@@ -225,26 +241,19 @@ class FedDecoder(nn.Module):
         seen, vectors = torch.zeros_like(x[:, 0]), []
         scores, contexts = [], []
         for token in x.unbind(dim=1):
-            hidden, states = self.stack.step(torch.cat((token, seen), dim=-1), states)
+            hidden, states = self.stack.step(self.reads(token, seen), states)
             scores.append(self.attention.scores(hidden[:, None], source))
-            contexts.append(self.attention.context(scores[-1], source))
+            weights = self.attention.weights(scores[-1], source)
+            contexts.append(weights[:, 0] @ source.values)
             seen = self.attention.join(contexts[-1], hidden[:, None])[:, 0]
             vectors.append(seen)
         # One record for the whole target, as other attentions have.
-        flow = keep_flow(source.values, contexts)
-        keep_scores(torch.cat(scores, dim=2), source.mask, site=self.attention.site, flow=flow)
+        self.attention.record(torch.cat(scores, dim=2), contexts, source)
         return torch.stack(vectors, dim=1)
 
-    def step(
-        self,
-        x: Float[Tensor, "sentence beam dim"],
-        seen: Float[Tensor, "sentence beam dim"],
-        states: list[State],
-        source: Source,
-    ) -> tuple[Float[Tensor, "sentence beam dim"], list[State]]:
-        """Read one token a beam; return its attentional vector and the new states."""
-        hidden, states = _step(self.stack, torch.cat((x, seen), dim=-1), states)
-        return self.attention(hidden, source), states
+    def reads(self, x: Tensor, seen: Tensor) -> Tensor:
+        """Give what a step reads: the token, and what the last step saw."""
+        return torch.cat((x, seen), dim=-1)
 
 
 def _step(
@@ -265,27 +274,18 @@ def _layers(
     return [
         Recurrent(
             CELLS[config.cell],
-            config.hidden if number else size,
-            config.hidden,
+            config.hidden_size if number else size,
+            config.hidden_size,
             bidirectional=bidirectional,
         )
         for number in range(count)
     ]
 
 
-def _decoder_stack(config: Seq2SeqConfig, size: int) -> RecurrentStack:
-    layers = _layers(config, config.decoder_layers, size)
-    return RecurrentStack("decoder", layers, dropout=config.dropout)
-
-
 def _attention(config: Seq2SeqConfig) -> GlobalAttention | NoAttention:
     if config.attention == "none":
-        return NoAttention(config.hidden, config.dim)
-    return _global_attention(config)
-
-
-def _global_attention(config: Seq2SeqConfig) -> GlobalAttention:
-    score = SCORES[config.attention](config.hidden)
-    attention = GlobalAttention(score, config.hidden, config.dim)
-    attention.site = Site("decoder", config.decoder_layers - 1, "cross")
+        return NoAttention(config.hidden_size, config.dim)
+    score = SCORES[config.attention](config.hidden_size)
+    attention = GlobalAttention(score, config.hidden_size, config.dim)
+    attention.layer_id = LayerId("decoder", config.decoder_layers - 1, "cross")
     return attention

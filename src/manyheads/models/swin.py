@@ -4,6 +4,7 @@ Attention within windows costs as much as there are pixels, not their square; ev
 shifts the windows so that neighbours meet, and between stages four tokens become one.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -12,19 +13,22 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.nn import initial
-from manyheads.nn.attention import MultiHeadAttention
-from manyheads.nn.depth import rising
-from manyheads.nn.dropout import Dropout
-from manyheads.nn.feedforward import FeedForward
-from manyheads.nn.grid_block import GridBlock
-from manyheads.nn.head import Head
-from manyheads.nn.merge import NoMerging, PatchMerging
-from manyheads.nn.patch import ConvPatches, pad_to_patches
-from manyheads.nn.places import begin
-from manyheads.nn.residual import PreNorm
-from manyheads.nn.trace import Site
-from manyheads.nn.window_attention import Edges, WindowedAttention
+from manyheads.models.config import ImageConfig, check_stages
+from manyheads.models.sized_tables import SizedTable, stage_tables
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.attention.window import Edges, WindowedAttention
+from manyheads.nn.blocks.grid_block import GridBlock
+from manyheads.nn.layers import initial
+from manyheads.nn.layers.dropout import Dropout
+from manyheads.nn.layers.feedforward import FeedForward
+from manyheads.nn.layers.head import Head
+from manyheads.nn.layers.residual import PreNorm
+from manyheads.nn.layers.stochastic_depth import stage_decay
+from manyheads.nn.recording.trace import LayerId
+from manyheads.nn.recording.tracking import start_image
+from manyheads.nn.shapes import ClassScores, Grid, Images, Tokens
+from manyheads.nn.vision.merge import NoMerging, PatchMerging
+from manyheads.nn.vision.patch import ConvPatches, pad_to_patches
 
 EdgesName = Literal["masked", "timm", "transformers", "torchvision"]
 
@@ -38,19 +42,15 @@ EDGES: dict[EdgesName, Edges] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class SwinConfig:
+class SwinConfig(ImageConfig):
     """Shape and parts of a Swin Transformer; the defaults are Swin-T (section 3.3)."""
 
-    height: int = 224
-    width: int = 224
-    channels: int = 3
     patch: int = 4
     dim: int = 96  # doubled from stage to stage
     layers: tuple[int, ...] = (2, 2, 6, 2)
     heads: tuple[int, ...] = (3, 6, 12, 24)
     window: tuple[int, int] = (7, 7)
     expansion: float = 4.0  # of the feed-forward layers
-    classes: int = 1000
     dropout: float = 0.0
     attention_dropout: float = 0.0  # more than 0 leaves the fast path of the fused kernel
     drop_path: float = 0.0  # stochastic depth: the rate of the last layer; the first has 0
@@ -60,11 +60,7 @@ class SwinConfig:
 
     def __post_init__(self) -> None:
         """Refuse stages that are not all described."""
-        if len(self.layers) != len(self.heads) or not self.layers:
-            raise UsageError(
-                f"layers {self.layers} describe {len(self.layers)} stages, heads {self.heads} "
-                f"{len(self.heads)}: give a number of each for every stage."
-            )
+        check_stages(self, ["layers", "heads"])
         if min(self.window) < 1:
             raise UsageError(f"The window is {self.window}: both sides must be at least 1.")
 
@@ -74,7 +70,7 @@ class SwinConfig:
         return [self.dim * 2**stage for stage in range(len(self.layers))]
 
     @property
-    def grids(self) -> list[tuple[int, int]]:
+    def grids(self) -> list[Grid]:
         """Rows and columns of tokens in each stage: each stage halves them, rounded up."""
         rows, columns = -(-self.height // self.patch), -(-self.width // self.patch)
         return [
@@ -82,9 +78,18 @@ class SwinConfig:
         ]
 
     @property
-    def windows(self) -> list[tuple[int, int]]:
+    def windows(self) -> list[Grid]:
         """The window of each stage; the learned tables have its size."""
         return [EDGES[self.edges].size(self.window, grid) for grid in self.grids]
+
+    @property
+    def sized_tables(self) -> Mapping[str, SizedTable]:
+        """Bias tables depend on the window, which shrinks with the grid."""
+        return stage_tables("stages.{}.blocks.*.bias.table", self.windows)
+
+    def build(self) -> "Swin":
+        """Build the model with fresh weights."""
+        return Swin(self)
 
 
 class SwinStage(nn.Module):
@@ -101,7 +106,7 @@ class SwinStage(nn.Module):
                 dim, config.heads[stage], bias=config.qkv_bias, dropout=config.attention_dropout
             )
             kind = "shifted window" if shifted else "window"
-            attention.site = Site(f"stage {stage + 1}", layer, kind)
+            attention.layer_id = LayerId(f"stage {stage + 1}", layer, kind)
             block = GridBlock(
                 WindowedAttention(
                     attention, config.windows[stage], shifted=shifted, edges=EDGES[config.edges]
@@ -111,10 +116,8 @@ class SwinStage(nn.Module):
             )
             self.blocks.append(block)
 
-    def forward(
-        self, x: Float[Tensor, "batch token dim"], grid: tuple[int, int]
-    ) -> tuple[Float[Tensor, "batch fewer wider"], tuple[int, int]]:
-        """Give the stage's tokens, and the grid they stand on."""
+    def forward(self, x: Tokens, grid: Grid) -> tuple[Float[Tensor, "batch fewer wider"], Grid]:
+        """Return the stage's tokens and their grid."""
         x, grid = self.merge(x, grid)
         for block in self.blocks:
             x = block(x, grid)
@@ -130,27 +133,22 @@ class Swin(nn.Module):
         self.patches = ConvPatches(config.channels, config.patch, config.dim)
         self.norm_patches = nn.LayerNorm(config.dim, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
-        rates = iter(rising(config.drop_path, sum(config.layers)))
+        rates = stage_decay(config.drop_path, config.layers)
         self.stages = nn.ModuleList(
-            SwinStage(config, stage, [next(rates) for _ in range(layers)])
-            for stage, layers in enumerate(config.layers)
+            SwinStage(config, stage, each) for stage, each in enumerate(rates)
         )
         self.norm = nn.LayerNorm(config.dims[-1], eps=config.norm_eps)
         self.head = Head(config.dims[-1], config.classes)
         initial.truncated(self)
         nn.init.zeros_(self.head.weight)  # all classes equally likely at first
 
-    def forward(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch classes"]:
+    def forward(self, images: Images) -> ClassScores:
         """Score every class for every image."""
         return self.head(self.features(images).mean(dim=1))
 
-    def features(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch token dim"]:
-        """Give every token of the last stage its final vector; an image of any size is padded."""
-        begin(images)
+    def features(self, images: Images) -> Tokens:
+        """Return the final vectors of the last stage's tokens, of images padded to patches."""
+        start_image(images)
         patch = self.config.patch
         images = pad_to_patches(images, patch)
         grid = (images.shape[2] // patch, images.shape[3] // patch)

@@ -1,30 +1,34 @@
-"""One answer a token: a tagger over recurrent cells, or over the encoder stack (T1).
+"""One tag per token: a tagger over recurrent cells, or over the encoder stack (T1).
 
-Here input and output match one to one, which is where a plain recurrent network serves. What
-stands between embedding and answer only has to turn token vectors into token vectors that know
-their context; so cells and attention can be compared on the same task.
+Input and output match one to one, which suits a plain recurrent network. The part between
+embedding and output layer maps token vectors to contextual token vectors, so that cells and
+attention can be compared on the same task.
 """
 
 import math
 from dataclasses import dataclass
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.parts import CELLS, POSITIONS, CellName, TokenPositions
+from manyheads.models.components import CELLS, POSITIONS, CellName, TokenPositions
+from manyheads.models.config import ModelConfig
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
-from manyheads.nn import initial
-from manyheads.nn.dropout import Dropout
-from manyheads.nn.linear import Linear
-from manyheads.nn.places import leave
-from manyheads.nn.readout import Readout, logits
-from manyheads.nn.recurrent import Recurrent, RecurrentStack
+from manyheads.nn.layers import initial
+from manyheads.nn.layers.dropout import Dropout
+from manyheads.nn.layers.linear import Linear
+from manyheads.nn.layers.output_head import OutputFn, logits
+from manyheads.nn.recording.tracking import start_text
+from manyheads.nn.rnn import Recurrent, RecurrentStack
+from manyheads.nn.shapes import ChosenTokens, TokenIds, Tokens
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaggerConfig:
-    """What every tagger has."""
+class TaggerConfig(ModelConfig):
+    """The keys that every tagger has."""
+
+    tasks = ("tag",)
 
     vocabulary: int = 2000
     classes: int = 2
@@ -33,26 +37,34 @@ class TaggerConfig:
     dropout: float = 0.1
     pad: int = 0
 
+    def context(self) -> "RecurrentContext | AttentiveContext":
+        """Build the part between embedding and output layer."""
+        raise NotImplementedError
+
+    def build(self) -> "Tagger":
+        """Build the model with fresh weights."""
+        return Tagger(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrentTaggerConfig(TaggerConfig):
     """A tagger that reads one token after another: Elman 1990, Hochreiter & Schmidhuber 1997."""
 
     cell: CellName = "lstm"
-    hidden: int = 256  # of a state; each of two directions has half of it
-    bidirectional: bool = True  # or a token's answer knows only what stands before it
+    hidden_size: int = 256  # of a state; each of two directions has half of it
+    bidirectional: bool = True  # False: a token's tags depend on earlier tokens only
 
     def __post_init__(self) -> None:
-        """Refuse a width that two directions cannot share.
-
-        Raises:
-            UsageError: it is odd.
-        """
-        if self.bidirectional and self.hidden % 2:
+        """Refuse a width that two directions cannot share."""
+        if self.bidirectional and self.hidden_size % 2:
             raise UsageError(
-                f"hidden is {self.hidden}, but each of two directions has half of it: choose an "
-                "even number, or bidirectional = false."
+                f"hidden_size is {self.hidden_size}, but each of two directions has half of it: "
+                "choose an even number, or bidirectional = false."
             )
+
+    def context(self) -> "RecurrentContext":
+        """Build recurrent layers."""
+        return RecurrentContext(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +74,12 @@ class EncoderTaggerConfig(TextEncoderConfig, TaggerConfig):
     dim: int = 128
     layers: int = 2
     heads: int = 4
-    hidden: int = 256
+    ffn_dim: int = 256
     positions: TokenPositions = "sinusoidal"
+
+    def context(self) -> "AttentiveContext":
+        """Build an encoder stack."""
+        return AttentiveContext(self)
 
 
 class RecurrentContext(nn.Module):
@@ -71,20 +87,22 @@ class RecurrentContext(nn.Module):
 
     def __init__(self, config: RecurrentTaggerConfig) -> None:
         super().__init__()
-        sizes = [config.dim, *[config.hidden] * (config.layers - 1)]
+        sizes = [config.dim, *[config.hidden_size] * (config.layers - 1)]
         layers = [
-            Recurrent(CELLS[config.cell], size, config.hidden, bidirectional=config.bidirectional)
+            Recurrent(
+                CELLS[config.cell], size, config.hidden_size, bidirectional=config.bidirectional
+            )
             for size in sizes
         ]
         self.stack = RecurrentStack("encoder", layers, dropout=config.dropout)
-        self.width = config.hidden
+        self.width = config.hidden_size
         for layer in layers:
             layer.reset_parameters()
 
     def forward(
-        self, x: Float[Tensor, "batch token dim"], real: Bool[Tensor, "batch token"]
+        self, x: Tokens, real: Bool[Tensor, "batch token"]
     ) -> Float[Tensor, "batch token width"]:
-        """Give every token a vector that knows what was read before it."""
+        """Return for every token a vector of what was read up to it."""
         return self.stack(x, lengths=real.sum(dim=1))[0]
 
 
@@ -98,47 +116,30 @@ class AttentiveContext(nn.Module):
         self.width = config.dim
 
     def forward(
-        self, x: Float[Tensor, "batch token dim"], real: Bool[Tensor, "batch token"]
+        self, x: Tokens, real: Bool[Tensor, "batch token"]
     ) -> Float[Tensor, "batch token width"]:
-        """Give every token a vector that knows the whole text."""
+        """Return for every token a vector of the whole text."""
         return self.encoder(self.positions(x), real[:, None, None, :])
 
 
 class Tagger(nn.Module):
     """Token ids in, logits over the tags of each out."""
 
-    def __init__(self, config: RecurrentTaggerConfig | EncoderTaggerConfig) -> None:
+    def __init__(self, config: TaggerConfig) -> None:
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
         self.scale = math.sqrt(config.dim)
         self.dropout = Dropout(config.dropout)
-        self.context = (
-            AttentiveContext(config)
-            if isinstance(config, EncoderTaggerConfig)
-            else RecurrentContext(config)
-        )
+        self.context = config.context()
         self.output = Linear(self.context.width, config.classes)
         initial.embeddings(self)
 
     def forward(
-        self,
-        tokens: Int[Tensor, "batch token"],
-        scored: Bool[Tensor, "batch token"] | None = None,
-        readout: Readout = logits,
+        self, tokens: TokenIds, scored: ChosenTokens | None = None, readout: OutputFn = logits
     ) -> Float[Tensor, "..."]:
-        """Score the tags of every token.
-
-        Args:
-            tokens: token ids, padded.
-            scored: positions to score, all if None.
-            readout: what to make of the vectors there and the output layer.
-
-        Returns:
-            Logits (batch, token, classes), or (scored positions, classes); else whatever readout
-            returns.
-        """
-        leave()
+        """Score the tags of every token; `scored` and `readout` are those of `Transformer`."""
+        start_text()
         x = self.dropout(self.embedding(tokens) * self.scale)
         x = self.context(x, tokens != self.config.pad)
         x = self.dropout(x)

@@ -1,8 +1,9 @@
-"""The encoder stack over the tokens of one text, as language models and taggers have it."""
+"""Blocks over the tokens of one text, shared by Transformer, language models and taggers."""
 
 from dataclasses import dataclass
+from functools import partial
 
-from manyheads.models.parts import (
+from manyheads.models.components import (
     RESIDUALS,
     FeedForwardName,
     Norm,
@@ -11,45 +12,72 @@ from manyheads.models.parts import (
     final_norm,
     rotation,
 )
-from manyheads.nn import initial
-from manyheads.nn.attention import MultiHeadAttention
-from manyheads.nn.block import EncoderBlock
-from manyheads.nn.stack import Encoder
+from manyheads.models.config import ModelConfig
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.blocks.block import EncoderBlock, ResidualFactory
+from manyheads.nn.blocks.stack import Encoder
+from manyheads.nn.layers import initial
+from manyheads.nn.layers.feedforward import FeedForward, GatedFeedForward
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextEncoderConfig:
-    """Shape and parts of the stack; every key means what it means in a Transformer."""
+class TextBlockConfig(ModelConfig):
+    """Shape and parts of a block; the sizes are those of BERT-base and GPT-2 small."""
 
     dim: int = 768
-    layers: int = 12
     heads: int = 12
-    hidden: int = 3072
+    ffn_dim: int = 3072
     dropout: float = 0.1
     attention_dropout: float = 0.0  # more than 0 leaves the fast path of the fused kernel
     norm: Norm = "pre"
-    activation: FeedForwardName = "gelu"
+    activation: FeedForwardName = "gelu"  # "swiglu" has three matrices of this width, not two
     positions: TokenPositions = "learned"
     max_length: int = 512  # of learned positions; sinusoids reach beyond it
     norm_eps: float = 1e-5
 
+    @property
+    def token_limit(self) -> int:
+        """As many tokens as there are learned positions; formulas have no limit."""
+        return self.max_length if self.positions == "learned" else super().token_limit
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextEncoderConfig(TextBlockConfig):
+    """Shape and parts of one encoder stack."""
+
+    layers: int = 12
+
+
+def self_attention(config: TextBlockConfig) -> MultiHeadAttention:
+    """Build self-attention; rotary positions turn its queries and keys."""
+    rotate = rotation(config.positions, config.max_length, config.dim // config.heads)
+    return MultiHeadAttention(
+        config.dim, config.heads, dropout=config.attention_dropout, rotate=rotate
+    )
+
+
+def block_feedforward(config: TextBlockConfig) -> FeedForward | GatedFeedForward:
+    """Build the feed-forward part of a block."""
+    return feedforward(config.activation, config.dim, config.ffn_dim, dropout=config.dropout)
+
+
+def residual(config: TextBlockConfig) -> ResidualFactory:
+    """Return the constructor of the residual connections of a block."""
+    part = RESIDUALS[config.norm]
+    return partial(part, config.dim, dropout=config.dropout, eps=config.norm_eps)
+
+
+def encoder_blocks(config: TextBlockConfig, layers: int) -> list[EncoderBlock]:
+    """Build the blocks of an encoder stack."""
+    return [
+        EncoderBlock(self_attention(config), block_feedforward(config), residual(config))
+        for _ in range(layers)
+    ]
+
 
 def text_encoder(config: TextEncoderConfig) -> Encoder:
     """Build the stack, with Xavier weights and zero biases."""
-    size = config.dim // config.heads
-    blocks = [
-        EncoderBlock(
-            MultiHeadAttention(
-                config.dim,
-                config.heads,
-                dropout=config.attention_dropout,
-                rotate=rotation(config.positions, config.max_length, size),
-            ),
-            feedforward(config.activation, config.dim, config.hidden, dropout=config.dropout),
-            lambda: RESIDUALS[config.norm](config.dim, dropout=config.dropout, eps=config.norm_eps),
-        )
-        for _ in range(config.layers)
-    ]
-    stack = Encoder(blocks, final_norm(config.norm, config.dim, config.norm_eps))
+    closing = final_norm(config.norm, config.dim, config.norm_eps)
+    stack = Encoder(encoder_blocks(config, config.layers), closing)
     initial.xavier(stack)
     return stack

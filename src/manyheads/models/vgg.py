@@ -9,26 +9,24 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.nn.convolution import initialise
-from manyheads.nn.dropout import Dropout
-from manyheads.nn.features import keep_map
-from manyheads.nn.head import Head
-from manyheads.nn.linear import Linear
-from manyheads.nn.places import begin, see_through
+from manyheads.models.config import ImageConfig, check_stages
+from manyheads.nn.layers.dropout import Dropout
+from manyheads.nn.layers.head import Head
+from manyheads.nn.layers.linear import Linear
+from manyheads.nn.recording.features import record_features
+from manyheads.nn.recording.tracking import start_image, track_modules
+from manyheads.nn.shapes import ClassScores, FeatureMap, Images
+from manyheads.nn.vision.convolution import initialise
 
 GRID = 7  # rows and columns that the first fully connected layer sees: 224 / 2^5
 
 
-def pooled(
-    x: Float[Tensor, "batch channel height width"],
-) -> Float[Tensor, "batch channel rows columns"]:
+def pooled(x: Images) -> Float[Tensor, "batch channel rows columns"]:
     """Average any feature map to 7 x 7."""
     return F.adaptive_avg_pool2d(x, GRID)
 
 
-def dense(
-    x: Float[Tensor, "batch channel height width"],
-) -> Float[Tensor, "batch channel rows columns"]:
+def dense(x: Images) -> Float[Tensor, "batch channel rows columns"]:
     """Leave a larger feature map as it is: the classifier slides over it (section 3.2)."""
     rows, columns = (max(GRID, length) for length in x.shape[2:])
     return x if (rows, columns) == x.shape[2:] else F.adaptive_avg_pool2d(x, (rows, columns))
@@ -44,28 +42,24 @@ NORMS: dict[ConvolutionNorm, Callable[[int], nn.Module]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class VggConfig:
+class VggConfig(ImageConfig):
     """Shape and parts; the defaults are configuration D of table 1, VGG-16."""
 
-    height: int = 224
-    width: int = 224
-    channels: int = 3
     depths: tuple[int, ...] = (2, 2, 3, 3, 3)  # convolutions before each halving
     widths: tuple[int, ...] = (64, 128, 256, 512, 512)
-    hidden: int = 4096
-    classes: int = 1000
+    hidden_size: int = 4096
     norm: ConvolutionNorm = "none"
     head: HeadName = "pooled"
     dropout: float = 0.5
 
     def __post_init__(self) -> None:
         """Refuse stages that do not match, and an image that is halved to nothing."""
-        if len(self.depths) != len(self.widths):
-            raise UsageError(
-                f"depths has {len(self.depths)} numbers and widths {len(self.widths)}: give both "
-                "one number a stage."
-            )
+        check_stages(self, ["depths", "widths"])
         _check_size(self.height, self.width, len(self.depths))
+
+    def build(self) -> "Vgg":
+        """Build the model with fresh weights."""
+        return Vgg(self)
 
 
 class Vgg(nn.Module):
@@ -85,10 +79,10 @@ class Vgg(nn.Module):
             layers.append(nn.MaxPool2d(2))
         self.layers = nn.Sequential(*layers)
         self.to_windows = HEADS[config.head]
-        self.expand = Linear(inputs * GRID * GRID, config.hidden)
-        self.mix = Linear(config.hidden, config.hidden)
+        self.expand = Linear(inputs * GRID * GRID, config.hidden_size)
+        self.mix = Linear(config.hidden_size, config.hidden_size)
         self.dropout = Dropout(config.dropout)
-        self.head = Head(config.hidden, config.classes)
+        self.head = Head(config.hidden_size, config.classes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -100,28 +94,24 @@ class Vgg(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def forward(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch classes"]:
+    def forward(self, images: Images) -> ClassScores:
         """Score every class for every image."""
         windows = F.unfold(self.to_windows(self.features(images)), GRID).transpose(1, 2)
         x = self.dropout(F.relu(self.expand(windows)))  # batch window hidden
         x = self.dropout(F.relu(self.mix(x)))
         return self.head(x.mean(dim=1))  # the mean of the windows' logits: the head is linear
 
-    def features(
-        self, images: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch dim row column"]:
-        """Give the feature map behind the last halving."""
+    def features(self, images: Images) -> FeatureMap:
+        """Return the feature map after the last halving."""
         _check_size(images.shape[2], images.shape[3], len(self.config.depths))
-        begin(images)
+        start_image(images)
         x = images
         *layers, halving = self.layers
         for layer in layers:
-            see_through(layer if isinstance(layer, nn.Sequential) else [layer])
+            track_modules(layer if isinstance(layer, nn.Sequential) else [layer])
             x = layer(x)
-        keep_map(x)
-        see_through([halving])
+        record_features(x)
+        track_modules([halving])
         return halving(x)
 
 

@@ -1,9 +1,9 @@
-"""Is the difference between two systems more than the luck of these sentences?
+"""Significance of the difference between two systems on the same test sentences.
 
-Two answers, from the same sums (metrics.Statistics): how the difference varies over samples of the
-test set drawn with replacement (paired bootstrap, Koehn 2004), and how often swapping the systems'
-outputs sentence by sentence makes one as large (approximate randomisation, Riezler and Maxwell
-2005, which found it the less rash of the two).
+Two tests, from the same sums (metrics.Statistics): the paired bootstrap varies the test set by
+drawing it with replacement (Koehn 2004); approximate randomisation counts how often randomly
+swapped outputs give a difference as large (Riezler and Maxwell 2005, who found it the more
+conservative of the two).
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ ROUNDING = 1e-9  # below it, two differences are equal
 
 
 class Interval(NamedTuple):
-    """A value on the whole corpus, and where 95% of the samples lie."""
+    """A value on the whole corpus, and its 95% bootstrap interval."""
 
     value: float
     low: float
@@ -26,7 +26,7 @@ class Interval(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two systems by one metric."""
+    """Two systems compared by one metric."""
 
     a: Interval
     b: Interval
@@ -40,9 +40,9 @@ def compare(
 ) -> Comparison:
     """Compare two systems on the same sentences, by the same metric.
 
-    The p-values are two-sided: how likely a difference at least as large as the observed one would
-    be if there were none. sacrebleu's bootstrap centres the absolute differences instead, which
-    makes its p-value about half as large.
+    The p-values are two-sided: the probability of a difference at least as large as the observed
+    one if the systems are equal. sacrebleu's bootstrap centres the absolute differences instead,
+    which makes its p-value about half as large.
     """
     assert a.rows.shape == b.rows.shape
     scores = [each.value(each.rows.sum(axis=0)) for each in (a, b)]
@@ -80,6 +80,6 @@ def _interval(value: float, samples: np.ndarray) -> Interval:
 
 
 def _p_value(samples: np.ndarray, observed: float) -> float:
-    """Count the observed difference itself, so that no p-value is zero."""
+    """Return a p-value; the observed difference is counted too, so that it is never zero."""
     larger = int((samples >= abs(observed) - ROUNDING).sum())
     return (larger + 1) / (len(samples) + 1)

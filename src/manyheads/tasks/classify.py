@@ -1,55 +1,64 @@
-"""Classification of pictures: cross-entropy over classes and accuracy; or several classes each."""
+"""Image classification: one class per image, or several (multi-label)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from manyheads.data.augment import Augmentation, Augmenter
-from manyheads.data.batches import ImageBatch
-from manyheads.data.buckets import shuffled
-from manyheads.data.images import ImageSet, Preprocessing, spread
+from manyheads.data.augment.augment import Augmentation, Augmenter
+from manyheads.data.batching.batches import ImageBatch
+from manyheads.data.batching.buckets import rank_part, shuffled
+from manyheads.data.images.image_set import ImageSet, Preprocessing, spread
 from manyheads.tasks.class_metrics import mean_average_precision, micro_f1
 from manyheads.tasks.distil import Distil, Teacher
 from manyheads.train.class_losses import (
-    Weighed,
+    Weighted,
     balanced_weights,
     binary_cross_entropy,
     distillation,
-    shares,
+    one_hot,
     soft_cross_entropy,
 )
 from manyheads.train.config import Count, TrainConfig
 from manyheads.train.losses import smoothed_cross_entropy
-from manyheads.train.task import Indices, Loss
+from manyheads.train.task import Batch, Indices, Loss
 
 IN_MEMORY = 2 << 30  # bytes of pixels kept; a larger set is read from disk again each epoch
 METRICS = ("accuracy", "loss")
 MULTI_LABEL_METRICS = ("map", "f1", "loss")
-ROWS = 256  # pictures classified at a time
+ROWS = 256  # images per forward pass
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassifyTrainConfig(TrainConfig):
+class ImageTrainConfig(TrainConfig):
+    """What the [train] tables of all tasks on images have."""
+
+    batch_size: Count = 128  # images
+
+
+C = TypeVar("C", bound=ImageTrainConfig)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifyTrainConfig(ImageTrainConfig):
     """The [train] table of a classifier."""
 
-    batch_size: Count = 128  # pictures
-    # "balanced": rare classes weigh as much in the loss as frequent ones.
+    # "balanced": rare classes have the same total weight in the loss as frequent ones.
     class_weights: Literal["balanced"] | None = None
-    channels_last: bool = False  # how pictures lie in memory: faster convolutions in bf16
+    channels_last: bool = False  # memory format: faster convolutions in bf16
 
     @property
     def memory_format(self) -> torch.memory_format:
-        """As `channels_last` says."""
+        """The memory format set by `channels_last`."""
         return torch.channels_last if self.channels_last else torch.contiguous_format
 
 
 class Pixels:
-    """The pixels of a set after cropping and resizing, remembered where memory allows."""
+    """The preprocessed pixels of a set, cached if they fit into memory."""
 
     def __init__(self, images: ImageSet, preprocessing: Preprocessing) -> None:
         self.images = images
@@ -60,11 +69,7 @@ class Pixels:
         self._pixels = np.empty((len(self._known), *shape), dtype=np.uint8)
 
     def __getitem__(self, indices: np.ndarray) -> Tensor:
-        """Return pixels (picture, channel, height, width), 0..255.
-
-        Raises:
-            DataError: a picture cannot be read.
-        """
+        """Return pixels (image, channel, height, width), 0..255."""
         if not len(self._known):
             return torch.from_numpy(np.stack(self._read(indices)))
         new = indices[~self._known[indices]]
@@ -74,7 +79,7 @@ class Pixels:
         return torch.from_numpy(self._pixels[indices])
 
     def _read(self, indices: np.ndarray) -> list[np.ndarray]:
-        """Decode pictures, on all threads."""
+        """Decode images on all threads."""
         threads = min(torch.get_num_threads(), len(indices))
         return list(
             spread(
@@ -85,10 +90,48 @@ class Pixels:
         )
 
 
-class ClassifyTask:
-    """A Task for the training loop."""
+class TrainingImages(Generic[C]):
+    """The part of a Task that plans, reads and augments training images."""
 
     unit = "images"
+
+    def __init__(
+        self,
+        train: ImageSet,
+        valid: ImageSet,
+        preprocessing: Preprocessing,
+        augmentation: Augmentation,
+        config: C,
+        *,
+        seed: int,
+        device: torch.device | None = None,
+    ) -> None:
+        self.train = train
+        self.pixels = Pixels(train, training_preprocessing(preprocessing, augmentation))
+        self.valid = Pixels(valid, preprocessing)
+        self.preprocessing = preprocessing
+        self.augmentation = augmentation
+        self.config = config
+        self.seed = seed
+        self.device = device or torch.device("cpu")
+
+    def plan(self, epoch: int, rank: int = 0, world: int = 1) -> list[Indices]:
+        """Shuffle the images."""
+        batches = shuffled(len(self.train), self.config.batch_size, seed=self.seed, epoch=epoch)
+        return rank_part(batches, rank, world)
+
+    def augmenter(self, epoch: int) -> Augmenter:
+        """Draw the augmentations of an epoch."""
+        size = (self.preprocessing.height, self.preprocessing.width)
+        return Augmenter(self.augmentation, len(self.train), seed=self.seed, epoch=epoch, size=size)
+
+    def describe(self, batch: Batch) -> str:
+        """Return the names of the images of a batch."""
+        return self.train.describe(batch.indices)
+
+
+class ClassifyTask(TrainingImages[ClassifyTrainConfig]):
+    """A Task for the training loop."""
 
     def __init__(
         self,
@@ -103,56 +146,36 @@ class ClassifyTask:
         distil: Distil | None = None,
         teacher: Teacher | None = None,
     ) -> None:
-        """Bring data and settings together.
+        """Prepare the data; both sets have the same classes.
 
-        Args:
-            train: pictures to learn from.
-            valid: pictures to measure on, with the same classes.
-            preprocessing: what the model sees of a picture.
-            augmentation: what is done to training pictures.
-            config: how to train.
-            seed: of the run.
-            device: where to augment; on the CPU if None.
-            distil: how to listen to the teacher.
-            teacher: another classifier; None: the labels alone.
+        Images are augmented on the CPU if there is no `device`. A teacher is another classifier to
+        learn from, as the [distil] table says.
         """
-        self.train = train
-        self.pixels = Pixels(train, training_preprocessing(preprocessing, augmentation))
-        self.valid = Pixels(valid, preprocessing)
-        self.preprocessing = preprocessing
-        self.augmentation = augmentation
-        self.config = config
-        self.seed = seed
-        self.device = device or torch.device("cpu")
+        super().__init__(
+            train, valid, preprocessing, augmentation, config, seed=seed, device=device
+        )
         self.distil = distil
         self.teacher = teacher
         self.weights = (
             balanced_weights(train.labels, len(train.classes)) if config.class_weights else None
         )
 
-    def plan(self, epoch: int) -> list[Indices]:
-        """Shuffle the pictures."""
-        return shuffled(len(self.train), self.config.batch_size, seed=self.seed, epoch=epoch)
-
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[ImageBatch]:
-        """Read, augment and normalise the planned batches, on the device."""
-        size = (self.preprocessing.height, self.preprocessing.width)
-        augment = Augmenter(
-            self.augmentation, len(self.train), seed=self.seed, epoch=epoch, size=size
-        )
+        """Read, augment and normalise the planned batches on the device."""
+        augment = self.augmenter(epoch)
         for indices in batches:
             pixels = augment(self.pixels[indices].to(self.device), indices)
             labels = torch.from_numpy(self.train.labels[indices]).to(self.device)
             if self.augmentation.mixes:
-                wanted = shares(labels, len(self.train.classes))
+                wanted = one_hot(labels, len(self.train.classes))
                 pixels, labels = augment.mix(pixels, wanted, indices)
             yield ImageBatch(self.preprocessing.normalise(pixels), labels, indices)
 
     def loss(self, model: nn.Module, batch: ImageBatch) -> Loss:
-        """Sum the loss over the pictures: towards the labels, and towards the teacher."""
+        """Sum the loss over the images: label loss, and distillation loss with a teacher."""
         batch = batch.to(next(model.parameters()).device)
         output = model(batch.images.contiguous(memory_format=self.config.memory_format))
-        # A model with a head for distillation gives two answers in training (DeiT, equation 3).
+        # A model with a distillation head returns two logits in training (DeiT, equation 3).
         logits, taught = output if isinstance(output, tuple) else (output, output)
         if isinstance(output, tuple) and self.teacher is None:  # both learn from the labels
             logits = (logits + taught) / 2
@@ -168,14 +191,14 @@ class ClassifyTask:
             loss = (1 - share) * loss + share * distance * (weight / len(logits))
         return Loss(loss, weight, self._logs(logits, batch.labels, weight))
 
-    def _towards_labels(self, logits: Tensor, labels: Tensor) -> Weighed:
+    def _towards_labels(self, logits: Tensor, labels: Tensor) -> Weighted:
         smoothing = self.config.label_smoothing
         weights = None if self.weights is None else self.weights.to(logits.device)
         if self.train.multi_label:
             return binary_cross_entropy(logits, labels, smoothing, weights)
         if labels.ndim == 1 and weights is None:
-            return Weighed(smoothed_cross_entropy(logits, labels, smoothing), float(len(labels)))
-        return soft_cross_entropy(logits, shares(labels, logits.shape[1]), smoothing, weights)
+            return Weighted(smoothed_cross_entropy(logits, labels, smoothing), float(len(labels)))
+        return soft_cross_entropy(logits, one_hot(labels, logits.shape[1]), smoothing, weights)
 
     def _logs(self, logits: Tensor, labels: Tensor, weight: float) -> dict[str, float]:
         if self.train.multi_label:
@@ -185,18 +208,14 @@ class ClassifyTask:
         return {"accuracy": 100.0 * right * (weight / len(labels))}
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
-        """Classify the validation pictures."""
+        """Classify the validation images."""
         return score(model, self.valid)
-
-    def describe(self, batch: ImageBatch) -> str:
-        """Name the pictures."""
-        return self.train.describe(batch.indices)
 
 
 def training_preprocessing(
     preprocessing: Preprocessing, augmentation: Augmentation
 ) -> Preprocessing:
-    """Say what training pictures are before augmentation: larger and whole, for a random crop."""
+    """Return the preprocessing before augmentation: larger and uncropped, for a random crop."""
     if augmentation.resized_crop == 1:
         return preprocessing
     larger = augmentation.oversize
@@ -209,8 +228,8 @@ def training_preprocessing(
 
 
 @torch.inference_mode()
-def answers(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> Tensor:
-    """Return logits (picture, class) for pixels (picture, channel, height, width)."""
+def predict_logits(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> Tensor:
+    """Return logits (image, class) for pixels (image, channel, height, width)."""
     device = next(model.parameters()).device
     logits = [
         model(preprocessing.normalise(part.to(device))).float() for part in pixels.split(ROWS)
@@ -219,23 +238,25 @@ def answers(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> T
 
 
 def classify(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> Tensor:
-    """Return log-probabilities (picture, class) for pixels (picture, channel, height, width)."""
-    return F.log_softmax(answers(model, preprocessing, pixels), dim=-1)
+    """Return log-probabilities (image, class) for pixels (image, channel, height, width)."""
+    return F.log_softmax(predict_logits(model, preprocessing, pixels), dim=-1)
 
 
-def all_answers(model: nn.Module, pixels: Pixels) -> Tensor:
-    """Return the logits (picture, class) of a whole set, read a part at a time."""
+def predict_all_logits(model: nn.Module, pixels: Pixels) -> Tensor:
+    """Return the logits (image, class) of a whole set, computed in batches."""
     parts = torch.arange(len(pixels.images)).split(ROWS)
-    return torch.cat([answers(model, pixels.preprocessing, pixels[p.numpy()]) for p in parts])
+    return torch.cat(
+        [predict_logits(model, pixels.preprocessing, pixels[p.numpy()]) for p in parts]
+    )
 
 
 def score(model: nn.Module, pixels: Pixels) -> dict[str, float]:
-    """Measure accuracy in percent and mean cross-entropy on a set with known classes.
+    """Measure accuracy in percent and mean cross-entropy on a labelled set.
 
-    Where several classes may apply: mean average precision, F1 at probability 1/2, sigmoid loss.
+    Multi-label: mean average precision, F1 at probability 1/2, and sigmoid loss.
     """
     labels = torch.from_numpy(pixels.images.labels)
-    logits = all_answers(model, pixels)
+    logits = predict_all_logits(model, pixels)
     if pixels.images.multi_label:
         probabilities, wanted = logits.sigmoid().numpy(), pixels.images.labels
         loss = binary_cross_entropy(logits, labels, smoothing=0.0)

@@ -1,6 +1,7 @@
-"""Texts in, translations out: tokenize, search, put in order again."""
+"""Translate texts: tokenize, decode in batches, detokenize."""
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
@@ -10,30 +11,29 @@ import torch
 from annotated_types import Ge, Gt, Le
 from torch import Tensor, nn
 
-from manyheads.data.batches import pad
-from manyheads.data.tokenizer import Piece, Tokenizers
+from manyheads.data.batching.batches import pad
+from manyheads.data.tokenizers.tokenizer import Piece, Tokenizers
 from manyheads.decode.beam import beam_search
-from manyheads.decode.choice import LIKELIEST, Chooser
+from manyheads.decode.beam_selection import TOP_K, BeamSelector
 from manyheads.decode.constraints import (
-    Banned,
     ForcedEnd,
     ForcedPrefix,
     MinLength,
     NoRepeatNgram,
     Renormalise,
     Rule,
+    SuppressTokens,
 )
 from manyheads.decode.coverage import Coverage
 from manyheads.decode.diverse import Diverse
 from manyheads.decode.greedy import greedy_search
-from manyheads.decode.phrases import Containing
-from manyheads.decode.sample import Sampling, sample
+from manyheads.decode.phrases import PhraseConstraint
+from manyheads.decode.sampling import Sampling, sample
 from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import UsageError
-from manyheads.lens.alignment import Reader
-from manyheads.models.reach import reach
+from manyheads.lens.measures.alignment_head import AlignmentHead
 from manyheads.streams import stream
-from manyheads.tasks.details import OutputToken, behind_space, describe, readings
+from manyheads.tasks.token_details import OutputToken, behind_space, describe, readings
 from manyheads.train.config import Count, NotNegative
 
 ROWS = 256  # sentences x beams decoded at a time
@@ -42,31 +42,31 @@ Tokens = Sequence[int]
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeConfig:
-    """The [decode] table: how a trained translator searches."""
+    """The [decode] table: how a trained translator decodes."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     beams: Count = 4  # 1 is greedy
     length_penalty: float = 1.0  # score = log-probability / length ** length_penalty
-    early_stopping: bool = False  # stop at `beams` outputs, though a beam might still be better
-    coverage_penalty: NotNegative = 0.0  # what is left unread of the source costs; 0.2 is usual
-    # Beams in groups that avoid each other's words, for an n-best list of different translations.
+    early_stopping: bool = False  # stop at `beams` outputs, even if a beam might become better
+    coverage_penalty: NotNegative = 0.0  # for source tokens with little attention; 0.2 is usual
+    # Groups of beams that avoid each other's tokens, for an n-best list of different translations.
     groups: Count = 1
-    diversity: NotNegative = 0.0  # what a word costs that another group says at the same place
-    # Draw the next token instead of searching for the likeliest translation.
+    diversity: NotNegative = 0.0  # penalty for a token that another group has at the same step
+    # Sample the next token instead of searching for the most likely translation.
     sample: bool = False
-    temperature: Annotated[float, Gt(0)] = 1.0  # below 1 safer, above 1 bolder
-    top_k: Count | None = None  # draw from so many of the likeliest tokens
-    top_p: Annotated[float, Gt(0), Le(1)] = 1.0  # draw from the likeliest with this probability
-    no_repeat_ngram: Annotated[int, Ge(0)] = 0  # no n tokens in a row twice; 0 lets them
-    min_length: Annotated[int, Ge(0)] = 0  # tokens, the end not included
-    max_length: Count | None = None  # tokens, the end included; None: 2 * source + 16
-    forced_end: bool = False  # end at the limit rather than be cut off; Marian's models want it
-    banned: tuple[Annotated[int, Ge(0)], ...] = ()  # token ids that never occur
-    renormalise: bool = False  # after all of this, let the probabilities sum to 1 again
+    temperature: Annotated[float, Gt(0)] = 1.0  # below 1 sharper, above 1 flatter distributions
+    top_k: Count | None = None  # sample from the k most likely tokens
+    top_p: Annotated[float, Gt(0), Le(1)] = 1.0  # sample from the smallest set with this mass
+    no_repeat_ngram: Annotated[int, Ge(0)] = 0  # never repeat an n-gram of this size; 0 is off
+    min_length: Annotated[int, Ge(0)] = 0  # tokens, without the end token
+    max_length: Count | None = None  # tokens, with the end token; None: 2 * source + 16
+    forced_end: bool = False  # force the end token at the length limit; Marian models need it
+    banned: tuple[Annotated[int, Ge(0)], ...] = ()  # ids of tokens that are never generated
+    renormalise: bool = False  # renormalise the probabilities after all rules
 
     def __post_init__(self) -> None:
-        """Refuse settings that contradict each other, or that would have no effect."""
+        """Refuse settings that contradict each other or have no effect."""
         for name in ("length_penalty", "coverage_penalty", "diversity", "temperature"):
             if not math.isfinite(getattr(self, name)):
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be a finite number")
@@ -76,16 +76,16 @@ class DecodeConfig:
             if getattr(self, name) != default
         ]
         if narrowed and not self.sample:
-            raise ValueError(f"{narrowed[0]}, but nothing is drawn: set sample = true")
+            raise ValueError(f"{narrowed[0]}, but sampling is off: set sample = true")
         if self.sample and (self.groups > 1 or self.coverage_penalty or self.early_stopping):
             raise ValueError(
-                "sample is true, but groups, coverage_penalty and early_stopping are parts of a "
-                "beam search: leave them out, or sample = false"
+                "sample is true, but groups, coverage_penalty and early_stopping are options of "
+                "beam search: leave them out, or set sample = false"
             )
         if (self.groups > 1) != (self.diversity > 0):
             raise ValueError(
                 f"groups is {self.groups} and diversity {self.diversity}: several groups need a "
-                "diversity above 0 to differ, such as 0.5, and a diversity needs several groups"
+                "diversity above 0, such as 0.5, and a diversity needs several groups"
             )
         if self.beams % self.groups:
             raise ValueError(
@@ -93,31 +93,31 @@ class DecodeConfig:
             )
         if self.coverage_penalty and self.beams == 1:
             raise ValueError(
-                f"coverage_penalty is {self.coverage_penalty}, but one beam has nothing to rank: "
+                f"coverage_penalty is {self.coverage_penalty}, but it has no effect on one beam: "
                 "set beams above 1"
             )
         if self.max_length is not None and self.min_length >= self.max_length:
             raise ValueError(
-                f"min_length is {self.min_length} and max_length {self.max_length}, the end "
-                "included: the one must be below the other"
+                f"min_length is {self.min_length} and max_length, with the end token, "
+                f"{self.max_length}: min_length must be the smaller"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """One translation of one text, and the search's account of it."""
+    """One translation of a text, with its scores and tokens."""
 
     text: str
-    score: float  # log-probability / length ** length_penalty, and the coverage penalty
+    score: float  # log-probability / length ** length_penalty, plus the coverage penalty
     log_probability: float
     tokens: list[int]
     finished: bool  # False: cut off at the length limit
     token_log_probabilities: list[float] = field(default_factory=list)  # the end's included
-    details: list[OutputToken] | None = None  # if they were asked for
+    details: list[OutputToken] | None = None  # if requested
 
 
 class SpecialIds(Protocol):
-    """The ids that every translating model's config names."""
+    """The special token ids in the config of every translation model."""
 
     @property
     def pad(self) -> int: ...  # noqa: D102
@@ -128,7 +128,7 @@ class SpecialIds(Protocol):
 
 
 def special_ids(model: nn.Module) -> SpecialIds:
-    """Say what a model pads with, and what its targets start and end with."""
+    """Return the special token ids of a model."""
     return cast(SpecialIds, model.config)
 
 
@@ -145,31 +145,31 @@ def translate(
     seed: int = 1,
     details: bool = False,
     align: bool = False,
-    reader: Reader | None = None,
+    reader: AlignmentHead | None = None,
 ) -> list[list[Translation]]:
     """Translate texts; return the n_best translations of each, in the order of the texts.
 
-    Texts of like length are decoded together; what a text becomes does not depend on the others.
+    Texts of similar length are decoded together; the result does not depend on the other texts.
     An empty text stays empty.
 
     Args:
-        model: an encoder-decoder that offers the Step protocol.
+        model: an encoder-decoder with the Step protocol.
         tokenizers: of its two sides.
         texts: raw texts.
-        decode: how to search.
-        n_best: translations a text; widens the search if it has fewer beams.
-        prefixes: for each text the target tokens that its translations begin with.
-        constraints: for each text sequences of target tokens that its translations contain, each
-            as often as it is listed. Needs a beam search; a text with constraints gets one more
-            beam, and one more token, for every token of theirs.
-        seed: of sampling; what is drawn for a text depends on this and the text alone.
+        decode: the decoding options.
+        n_best: number of translations per text; raises the number of beams if necessary.
+        prefixes: for each text, the target tokens that its translations begin with.
+        constraints: for each text, sequences of target tokens that its translations contain, each
+            as often as it is listed. Needs beam search; a text with constraints gets one more
+            beam, and one more token of length, for every constraint token.
+        seed: of sampling; the sample of a text depends only on the seed and the text.
         details: describe the tokens of each translation.
-        align: with the source token that each comes from; costs one more pass of the model.
-        reader: the attention that says so.
+        align: add the aligned source token of each; costs one more forward pass.
+        reader: the attention to align with; None: `alignment_head.fallback`.
 
     Raises:
-        UsageError: constraints without a plain beam search, an alignment or coverage of a model
-            without attention, or prefixes, constraints or banned tokens that do not fit.
+        UsageError: constraints without a plain beam search, an alignment or coverage penalty for
+            a model without attention, or invalid prefixes, constraints or banned tokens.
     """
     assert isinstance(model, Step)
     ids = special_ids(model)
@@ -177,26 +177,26 @@ def translate(
     constraints = constraints or [[]] * len(texts)
     for what, given in (("prefixes", prefixes), ("constraints", constraints)):
         if len(given) != len(texts):
-            raise UsageError(f"{len(texts)} texts, but {what} for {len(given)}: give one for each.")
+            raise UsageError(f"{len(texts)} texts, but {len(given)} {what}: give one per text.")
     if any(map(any, constraints)) and (decode.sample or decode.groups > 1):
         raise UsageError(
-            "Constraints need a beam search in one group, but this one "
-            f"{'samples' if decode.sample else f'has {decode.groups}'}: leave that out."
+            "Constraints need a beam search with one group, but "
+            f"{'sample is true' if decode.sample else f'groups is {decode.groups}'}: leave it out."
         )
     if max(decode.banned, default=0) >= len(tokenizers.target):
         raise UsageError(
-            f"Token {max(decode.banned)} is banned, but the last of the target's "
-            f"{len(tokenizers.target)} tokens is {len(tokenizers.target) - 1}."
+            f"Token {max(decode.banned)} is banned, but the target vocabulary has "
+            f"{len(tokenizers.target)} tokens, 0 to {len(tokenizers.target) - 1}."
         )
     for what, rows in (("A prefix", prefixes), ("A constraint", chain(*constraints))):
         _check_ids(what, rows, len(tokenizers.target), ids.end)
     if ids.end in decode.banned and not decode.forced_end:
         raise UsageError(
-            f"Token {ids.end}, the end, is banned, so that no output could end: set forced_end as "
-            "well, or leave it out."
+            f"Token {ids.end} is the end token: without it no output can end. Do not ban it, or "
+            "set forced_end."
         )
     sources = [[*tokens, ids.end] for tokens in tokenizers.source.encode(texts)]
-    most = reach(getattr(model, "config", None))
+    most = getattr(getattr(model, "config", None), "token_limit", sys.maxsize)
     jobs = [
         _job(n, source, prefix, phrases, decode, n_best, most)
         for n, (text, source, prefix, phrases) in enumerate(
@@ -236,14 +236,14 @@ def _check_ids(what: str, rows: Iterable[Sequence[int]], vocabulary: int, end: i
     for token in chain(*rows):
         if not 0 <= token < vocabulary or token == end:
             raise UsageError(
-                f"{what} has the token {token}: allowed are those from 0 to {vocabulary - 1}, but "
-                f"not the end, {end}."
+                f"{what} has the token {token}: allowed are 0 to {vocabulary - 1}, except the end "
+                f"token {end}."
             )
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One text to translate, and what its search depends on: on nothing of its neighbours."""
+    """One text to translate, with the parameters of its search."""
 
     number: int
     source: list[int]
@@ -272,7 +272,7 @@ def _job(
 
 
 def _batches(jobs: list[_Job]) -> Iterator[list[_Job]]:
-    """Put together texts of like length whose searches are equally wide."""
+    """Batch texts of similar length with equal numbers of beams."""
     jobs = sorted(jobs, key=lambda job: (job.beams, len(job.source)))
     for beams, group in groupby(jobs, key=lambda job: job.beams):
         alike, rows = list(group), max(1, ROWS // beams)
@@ -288,7 +288,7 @@ def _search(
     n_best: int,
     seed: int,
 ) -> list[list[Hypothesis]]:
-    """Choose the search; return the n_best outputs of each text, best first."""
+    """Sample, or run a greedy or beam search; return n_best outputs per text, best first."""
     limits = [job.limit for job in jobs]
     rules = _rules(jobs, decode, ids)
     beams = jobs[0].beams
@@ -317,14 +317,17 @@ def _search(
             rules=rules,
         )
         return [[hypothesis] for hypothesis in best]
-    choose: Chooser = LIKELIEST
+    choose: BeamSelector = TOP_K
     if decode.groups > 1:
         choose = Diverse(decode.groups, decode.diversity)
     elif any(job.phrases for job in jobs):
-        choose = Containing([job.phrases for job in jobs], limits)
-    covering = Coverage(model, source != ids.pad, decode.coverage_penalty)
+        choose = PhraseConstraint([job.phrases for job in jobs], limits)
+    bonus = None
+    if decode.coverage_penalty:
+        model = covering = Coverage(model, source != ids.pad, decode.coverage_penalty)
+        bonus = covering.bonus
     return beam_search(
-        covering if decode.coverage_penalty else model,
+        model,
         source,
         limits,
         beams=beams,
@@ -335,14 +338,14 @@ def _search(
         n_best=n_best,
         rules=rules,
         choose=choose,
-        bonus=covering.bonus if decode.coverage_penalty else None,
+        bonus=bonus,
     )
 
 
 def _rules(jobs: list[_Job], decode: DecodeConfig, ids: SpecialIds) -> list[Rule]:
     rules: list[Rule] = []
     if decode.banned:
-        rules.append(Banned(decode.banned))
+        rules.append(SuppressTokens(decode.banned))
     if decode.no_repeat_ngram:
         rules.append(NoRepeatNgram(decode.no_repeat_ngram))
     if decode.min_length:
@@ -363,9 +366,9 @@ def _readings(
     source: Tensor,
     found: list[list[Hypothesis]],
     ids: SpecialIds,
-    reader: Reader | None,
+    reader: AlignmentHead | None,
 ) -> list[list[tuple[Piece, float]]]:
-    """For every output of every text, in this order: what each of its tokens comes from."""
+    """Return the aligned source piece and its weight, for each token of each output."""
     pieces = [
         [replace(each, begin=behind_space(text, each.begin, each.end)) for each in split]
         for text, split in ((text, tokenizers.source.pieces(text)) for text in texts)
@@ -377,6 +380,6 @@ def _readings(
         model, source[rows], lengths, outputs, start=ids.start, padding=ids.pad, reader=reader
     )
     return [
-        [(pieces[n][place], share) for place, share in each]
+        [(pieces[n][index], share) for index, share in each]
         for n, each in zip(rows, read, strict=True)
     ]

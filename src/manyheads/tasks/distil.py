@@ -1,4 +1,4 @@
-"""A teacher: another classifier, whose opinion of each training picture is learned, too."""
+"""Knowledge distillation: a student also learns from the logits of a teacher classifier."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from annotated_types import Ge, Gt, Le
 from torch import Tensor, nn
 
-from manyheads.data.images import Preprocessing
+from manyheads.data.images.image_set import Preprocessing
 from manyheads.errors import RecipeError
 
 
@@ -20,13 +20,13 @@ class Distil:
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     teacher: str  # folder or name of the classifier to learn from
-    weight: Annotated[float, Ge(0), Le(1)] = 0.5  # of the teacher; the labels get the rest
+    weight: Annotated[float, Ge(0), Le(1)] = 0.5  # of the teacher loss; the labels get the rest
     temperature: Annotated[float, Gt(0)] = 1.0
-    hard: bool = False  # the teacher's choice alone, as in DeiT (Touvron et al. 2021)
+    hard: bool = False  # learn only the teacher's argmax, as in DeiT (Touvron et al. 2021)
 
 
 class Teacher:
-    """Sees what the student sees, augmented and mixed, in the size and scale it is used to."""
+    """Classifies the student's augmented images, converted to the teacher's preprocessing."""
 
     def __init__(
         self,
@@ -36,27 +36,20 @@ class Teacher:
         labels: Sequence[str],
         classes: Sequence[str],
     ) -> None:
-        """Bring a classifier and a student together.
-
-        Args:
-            model: the classifier.
-            theirs: what its pictures look like.
-            ours: the same of the student.
-            labels: its classes, in the order of its logits.
-            classes: the student's.
+        """Match a teacher's preprocessing, and classes in the order of logits, to a student's.
 
         Raises:
-            RecipeError: they do not know the same classes, or see other channels.
+            RecipeError: the classes or image channels of teacher and student differ.
         """
         if sorted(labels) != sorted(classes):
             unlike = sorted(set(labels) ^ set(classes))
             raise RecipeError(
-                f"distil.teacher knows {len(labels)} classes, the data have {len(classes)}; only "
-                f"one of them knows {', '.join(unlike[:8])}. Teacher and student need the same."
+                f"distil.teacher has {len(labels)} classes, the data have {len(classes)}; only "
+                f"one of them has {', '.join(unlike[:8])}. Teacher and data need the same classes."
             )
         if (theirs.mode, theirs.channels) != (ours.mode, ours.channels):
             raise RecipeError(
-                f"distil.teacher sees {theirs.mode} ({theirs.channels} channels), the student "
+                f"distil.teacher reads {theirs.mode} ({theirs.channels} channels), the student "
                 f"{ours.mode} ({ours.channels}): give both the same image.mode."
             )
         self.model = model.eval().requires_grad_(False)
@@ -66,7 +59,7 @@ class Teacher:
 
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
-        """Return logits in the order of the student's classes for its normalised images."""
+        """Return the teacher's logits of the student's images, in the student's class order."""
         if next(self.model.parameters()).device != images.device:
             self.model.to(images.device)
         pixels = self.ours.restore(images)

@@ -1,4 +1,4 @@
-"""Language models: predict the next token (GPT), or the hidden one from both sides (BERT)."""
+"""Language models: predict the next token (GPT), or masked tokens from both sides (BERT)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,34 +9,33 @@ import torch
 import torch.nn.functional as F
 from annotated_types import Gt, Lt
 
-from manyheads.data.batches import pad
-from manyheads.data.monolingual import Sentences
-from manyheads.data.tokenizer import END, PAD, START, UNKNOWN, Piece, TextTokenizer
+from manyheads.data.batching.batches import pad
+from manyheads.data.text.sentences import Sentences
+from manyheads.data.tokenizers.tokenizer import END, PAD, START, UNKNOWN, Piece, TextTokenizer
 from manyheads.decode.beam import beam_search
-from manyheads.decode.constraints import Banned
-from manyheads.decode.sample import Sampling, sample
+from manyheads.decode.constraints import SuppressTokens
+from manyheads.decode.sampling import Sampling, sample
 from manyheads.errors import UsageError
 from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
 from manyheads.models.masked_lm import MaskedLanguageModel
-from manyheads.models.reach import reach
 from manyheads.streams import generator, stream
-from manyheads.tasks.details import behind_space
-from manyheads.tasks.tokenwise import NOTHING, Examples, TokenTrainConfig
+from manyheads.tasks.token_details import behind_space
+from manyheads.tasks.tokenwise import IGNORED, Examples, TokenTrainConfig
 
-MASK = UNKNOWN  # bytes stand in for unknown text, so the unknown token is free to hide others
-BLANK = "<mask>"  # what people write for it
-ROWS = 64  # texts a batch when answering
+MASK = UNKNOWN  # unknown text is encoded as bytes, so the unknown token can serve as mask token
+BLANK = "<mask>"  # the mask in texts of users
+ROWS = 64  # texts per batch in prediction
 
 
 @dataclass(frozen=True, kw_only=True)
 class FillTrainConfig(TokenTrainConfig):
     """The [train] table of a masked-token model."""
 
-    masked: Annotated[float, Gt(0), Lt(1)] = 0.15  # share of tokens to be predicted
+    masked: Annotated[float, Gt(0), Lt(1)] = 0.15  # share of tokens to predict
 
 
 class NextToken(Examples):
-    """At every token, the next one: Radford et al. 2018, equation 1. The end is one, too."""
+    """Every token is trained to predict the next, up to the end (Radford et al. 2018, eq. 1)."""
 
     padding = PAD
 
@@ -47,17 +46,17 @@ class NextToken(Examples):
         super().__init__(sentences, [[START, *ids] for ids in encoded], max_length)
 
     def example(self, index: int, epoch: int) -> tuple[list[int], list[int]]:
-        """Shift by one: what is to be predicted at a token stands behind it."""
+        """Return the tokens, and the same tokens shifted by one as targets."""
         tokens = list(self.sequences[index])
         return tokens, [*tokens[1:], END]
 
 
 class MaskedToken(Examples):
-    """At some tokens, what they were before they were hidden: Devlin et al. 2019, section 3.1.
+    """Masked language modelling: the targets are the masked tokens (Devlin et al. 2019, 3.1).
 
-    Of the tokens chosen, 80% are replaced by the mask, 10% by any token, and 10% stay, so that the
-    model has to know every token, not only masks. The choice is another one each epoch and a pure
-    function of (seed, epoch, example).
+    Of the chosen tokens, 80% are replaced by the mask, 10% by a random token, and 10% stay, so that
+    the model represents every token, not only masks. Each epoch chooses other tokens; the choice
+    is a pure function of (seed, epoch, example).
     """
 
     padding = PAD
@@ -72,7 +71,7 @@ class MaskedToken(Examples):
         seed: int = 0,
     ) -> None:
         encoded = tokenizer.encode(sentences.lines)
-        # Of a line that is nothing but invisible characters no token is left to hide.
+        # A line of only invisible characters has no tokens to mask.
         sequences = [[*ids, END] if ids else [] for ids in encoded]
         super().__init__(sentences, sequences, max_length)
         self.masked = masked
@@ -80,30 +79,32 @@ class MaskedToken(Examples):
         self.vocabulary = len(tokenizer)
 
     def example(self, index: int, epoch: int) -> tuple[list[int], list[int]]:
-        """Hide some tokens, at least one, never the end."""
+        """Mask some tokens, at least one, never the end token."""
         tokens = list(self.sequences[index])
-        wanted = [NOTHING] * len(tokens)
+        wanted = [IGNORED] * len(tokens)
         random = generator(self.seed, "mask", epoch, index)
         real = len(tokens) - 1
         chosen = random.permutation(real)[: max(1, round(self.masked * real))]
-        for place, luck in zip(chosen.tolist(), random.random(len(chosen)).tolist(), strict=True):
-            wanted[place] = tokens[place]
+        for position, luck in zip(
+            chosen.tolist(), random.random(len(chosen)).tolist(), strict=True
+        ):
+            wanted[position] = tokens[position]
             if luck < 0.8:
-                tokens[place] = MASK
+                tokens[position] = MASK
             elif luck < 0.9:
-                tokens[place] = int(random.integers(UNKNOWN + 1, self.vocabulary))
+                tokens[position] = int(random.integers(UNKNOWN + 1, self.vocabulary))
         return tokens, wanted
 
 
 class ScoredToken(NamedTuple):
-    """A token of a text, and how likely the model finds it after those before it."""
+    """A token of a text, and its log-probability given the tokens before it."""
 
     piece: str
     log_probability: float
 
 
 class Filling(NamedTuple):
-    """One way to fill a text's blank: the token, its probability, and the text with it."""
+    """A token for a mask: the token, its probability, and the filled text."""
 
     token: str
     probability: float
@@ -112,11 +113,11 @@ class Filling(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A prompt and what a model wrote behind it."""
+    """A prompt with its generated continuation."""
 
-    text: str  # of both
-    tokens: list[int]  # of what was written
-    log_probability: float  # of what was written
+    text: str  # prompt and continuation
+    tokens: list[int]  # of the continuation
+    log_probability: float  # of the continuation
     finished: bool  # False: cut off at the length limit
 
 
@@ -132,22 +133,22 @@ def complete(
     n_best: int = 1,
     seed: int = 1,
 ) -> list[list[Completion]]:
-    """Continue each prompt up to an end token, or by as many tokens; in the order of the prompts.
+    """Continue each prompt up to an end token or `tokens` tokens; in the order of the prompts.
 
-    Prompts of equal length are continued together. An empty prompt begins a text of its own.
+    Prompts of equal length are batched. An empty prompt starts a new text.
 
     Args:
-        model: writes.
-        tokenizer: that it was trained with.
+        model: the language model.
+        tokenizer: the tokenizer of the model.
         prompts: raw texts.
-        tokens: the most that are written.
-        beams: of a search for the likeliest continuation, 1 is greedy; at least n_best.
-        sampling: draw from this distribution instead of searching.
-        n_best: continuations a prompt: so many draws, or the best of the beams.
-        seed: of the draws; what is drawn for a prompt depends on this and the prompt alone.
+        tokens: the maximum number of generated tokens.
+        beams: of the beam search, 1 is greedy; raised to n_best if necessary.
+        sampling: sample from this distribution instead of searching.
+        n_best: number of continuations per prompt: samples, or the best beams.
+        seed: of sampling; the sample of a prompt depends only on the seed and the prompt.
 
     Raises:
-        UsageError: a number is too small, or a prompt is longer than the positions learned.
+        UsageError: a number is too small, or a prompt is longer than the model's positions.
     """
     for name, number in (("tokens", tokens), ("beams", beams), ("n_best", n_best)):
         if number < 1:
@@ -155,12 +156,12 @@ def complete(
     device, config = next(model.parameters()).device, model.config
     encoded = [[config.start, *ids] for ids in tokenizer.encode(prompts)]
     order = sorted(range(len(prompts)), key=lambda i: len(encoded[i]))
-    # What is no text: a model knows, but a draw may hit anything.
-    rules = [Banned([config.pad, config.start, UNKNOWN])]
+    # Special tokens are never text; a trained model avoids them, but sampling may draw any token.
+    rules = [SuppressTokens([config.pad, config.start, UNKNOWN])]
     found: dict[int, list[Completion]] = {}
     for length, group in groupby(order, key=lambda i: len(encoded[i])):
         alike = list(group)
-        limit = min(tokens, room(config, length))
+        limit = min(tokens, remaining_positions(config, length))
         for first in range(0, len(alike), ROWS):
             chosen = alike[first : first + ROWS]
             batch = torch.tensor([encoded[i] for i in chosen], device=device)
@@ -198,13 +199,13 @@ def complete(
     return [found[i] for i in range(len(prompts))]
 
 
-def room(config: CausalConfig, length: int) -> int:
-    """Say how many tokens a model can write behind so many; the last is not read again.
+def remaining_positions(config: CausalConfig, length: int) -> int:
+    """Return how many tokens fit after a prompt; the last one needs no position.
 
     Raises:
-        UsageError: there are more than it has positions for.
+        UsageError: the prompt is longer than the model's positions.
     """
-    most = reach(config)
+    most = config.token_limit
     if length > most:
         raise UsageError(
             f"The prompt has {length} tokens, its start token included, but the model has learned "
@@ -217,7 +218,7 @@ def room(config: CausalConfig, length: int) -> int:
 def token_scores(
     model: CausalLanguageModel, tokenizer: TextTokenizer, texts: Sequence[str]
 ) -> list[list[ScoredToken]]:
-    """Say how likely a model finds every token of each text, its end included."""
+    """Return the log-probability of every token of each text, end token included."""
     device, config = next(model.parameters()).device, model.config
     encoded = tokenizer.encode(texts)
     found: list[list[ScoredToken]] = [[] for _ in texts]
@@ -240,37 +241,35 @@ def token_scores(
 def fill(
     model: MaskedLanguageModel, tokenizer: TextTokenizer, text: str, *, top: int = 5
 ) -> list[list[Filling]]:
-    """Propose tokens for every <mask> of a text, the likeliest first.
+    """Return the top-k tokens for every <mask> of a text, the most likely first.
 
-    Several blanks are filled independently of each other; in the text of a proposal, the others
-    hold their own likeliest token.
+    Masks are predicted independently; in a filled text, the other masks are replaced by their most
+    likely tokens.
 
     Raises:
-        UsageError: there is no <mask>, or the proposals asked for are not 1 or more.
+        UsageError: there is no <mask>, or `top` is less than 1.
     """
     if top < 1:
         raise UsageError(f"top is {top}: it must be at least 1.")
     config = model.config
-    tokens = blanked(tokenizer, text, mask=config.mask)
-    places = [place for place, token in enumerate(tokens) if token == config.mask]
-    if not places:
-        raise UsageError(
-            f"There is nothing to fill in {text!r}: write {BLANK} for the token to be proposed."
-        )
+    tokens = encode_masked(tokenizer, text, mask=config.mask)
+    masked = [index for index, token in enumerate(tokens) if token == config.mask]
+    if not masked:
+        raise UsageError(f"There is no mask in {text!r}: write {BLANK} for the token to predict.")
     device = next(model.parameters()).device
-    logits = model(torch.tensor([[*tokens, config.end]], device=device))[0, places]
+    logits = model(torch.tensor([[*tokens, config.end]], device=device))[0, masked]
     no_text = [config.pad, config.start, config.end, config.mask]
     logits[:, no_text] = -torch.inf
     proposed = min(top, logits.shape[1] - len(no_text))
     values, candidates = F.log_softmax(logits.float(), dim=-1).topk(proposed)
     best = list(tokens)
-    for place, choice in zip(places, candidates[:, 0].tolist(), strict=True):
-        best[place] = choice
+    for index, choice in zip(masked, candidates[:, 0].tolist(), strict=True):
+        best[index] = choice
     found = []
-    for place, row, log_probabilities in zip(
-        places, candidates.tolist(), values.tolist(), strict=True
+    for index, row, log_probabilities in zip(
+        masked, candidates.tolist(), values.tolist(), strict=True
     ):
-        variants = [[*best[:place], choice, *best[place + 1 :]] for choice in row]
+        variants = [[*best[:index], choice, *best[index + 1 :]] for choice in row]
         found.append(
             [
                 Filling(tokenizer.piece(choice), probability, filled)
@@ -285,21 +284,21 @@ def fill(
     return found
 
 
-def blanked(tokenizer: TextTokenizer, text: str, *, mask: int = MASK) -> list[int]:
-    """Encode a text with the token `mask` where it has a <mask>."""
-    return [piece.id for piece in blanked_pieces(tokenizer, text, mask=mask)]
+def encode_masked(tokenizer: TextTokenizer, text: str, *, mask: int = MASK) -> list[int]:
+    """Encode a text, with the token `mask` for each <mask>."""
+    return [piece.id for piece in masked_pieces(tokenizer, text, mask=mask)]
 
 
-def blanked_pieces(tokenizer: TextTokenizer, text: str, *, mask: int = MASK) -> list[Piece]:
-    """Split a text with the token `mask` where it has a <mask>; say which characters are whose.
+def masked_pieces(tokenizer: TextTokenizer, text: str, *, mask: int = MASK) -> list[Piece]:
+    """Split a text into tokens with their characters, with the token `mask` for each <mask>.
 
-    The text is encoded as one, with a character from the private use area in the blanks: encoded
-    in parts, what follows a blank would begin a new word. The mask stands for a whole token, the
-    space in front of it included.
+    The text is encoded as a whole, with a character of the private use area for each <mask>;
+    encoded in parts, the text after a <mask> would begin a new word. The mask replaces a whole
+    token, with its leading space.
     """
-    sign, spelled = _sign(tokenizer, text)
+    sign, spelled = _placeholder(tokenizer, text)
     pieces: list[Piece] = []
-    longer = 0  # what the blanks so far are longer than their sign
+    longer = 0  # difference in length of the masks so far and their placeholders
     for found in tokenizer.pieces(text.replace(BLANK, sign)):
         begin = behind_space(text, found.begin + longer, found.end + longer)
         pieces.append(replace(found, begin=begin, end=found.end + longer))
@@ -313,11 +312,11 @@ def blanked_pieces(tokenizer: TextTokenizer, text: str, *, mask: int = MASK) -> 
     return pieces
 
 
-def _sign(tokenizer: TextTokenizer, text: str) -> tuple[str, list[int]]:
-    """Choose a private character that the text does not have; return it and its tokens.
+def _placeholder(tokenizer: TextTokenizer, text: str) -> tuple[str, list[int]]:
+    """Choose a private use character that is not in the text; return it and its tokens.
 
-    It is one that the vocabulary spells in bytes, wherever it stands: what is learned could become
-    one token with its neighbours.
+    The tokenizer must encode it as bytes: a character in the vocabulary could be merged with its
+    neighbours into one token.
     """
     for sign in map(chr, range(0xE000, 0xF900)):
         wanted = [f"<0x{byte:02X}>" for byte in sign.encode()]
@@ -325,6 +324,6 @@ def _sign(tokenizer: TextTokenizer, text: str) -> tuple[str, list[int]]:
         if sign not in text and [tokenizer.piece(token) for token in spelled] == wanted:
             return sign, spelled
     raise UsageError(
-        f"The text or the vocabulary has every private character (U+E000 to U+F8FF), so that none "
-        f"is left to stand for {BLANK}: leave one out of the text."
+        f"The text or the vocabulary contains every private use character (U+E000 to U+F8FF), but "
+        f"one is needed in place of {BLANK}: remove one from the text."
     )

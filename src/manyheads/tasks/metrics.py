@@ -1,53 +1,44 @@
-"""Scores on texts. Values are percentages, as the field reports them.
+"""Text metrics, in percent.
 
-A corpus score is a function of sums over sentences: of n-grams matched, of edits, of outputs that
-are right. `statistics` returns what is summed, one row a sentence, so that a bootstrap can score a
-thousand samples of a corpus without reading a text twice.
+A corpus score is a function of sums over sentences: of matched n-grams, of edits, of exact matches.
+`statistics` returns the summands, one row per sentence, so that a bootstrap can score a thousand
+samples of a corpus without processing a text twice.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from manyheads.data.languages import base
+from manyheads.data.text.languages import base
 from manyheads.errors import MissingExtraError
 
 TextMetric = Literal["bleu", "chrf", "ter", "exact", "bleu_lc_tok"]
 
 
 class Score(NamedTuple):
-    """A value, and a signature that says how it was computed."""
+    """A value, and a signature of how it was computed."""
 
     value: float
     signature: str
 
 
 class Statistics(NamedTuple):
-    """What a corpus score is computed from."""
+    """The statistics per sentence that a corpus score is computed from."""
 
     rows: np.ndarray  # (sentence, statistic)
     value: Callable[[np.ndarray], float]  # the score, from the sum of any rows
     signature: str
 
 
-class Metric(Protocol):
-    """Called with outputs, references and the language of both, it answers with a Score."""
+class Metric:
+    """A text metric: returns the Score of outputs, given references and their language."""
 
-    def __call__(
-        self, outputs: Sequence[str], references: Sequence[str], language: str = ""
-    ) -> Score:
-        """Score a corpus."""
-
-    def statistics(
-        self, outputs: Sequence[str], references: Sequence[str], language: str = ""
-    ) -> Statistics:
-        """Return what the score is computed from, sentence by sentence."""
-
-
-class ExactMatch:
-    """Percentage of outputs that equal their reference, character by character."""
+    def __init__(
+        self, statistics: Callable[[Sequence[str], Sequence[str], str], Statistics]
+    ) -> None:
+        self._statistics = statistics
 
     def __call__(
         self, outputs: Sequence[str], references: Sequence[str], language: str = ""
@@ -59,67 +50,48 @@ class ExactMatch:
     def statistics(
         self, outputs: Sequence[str], references: Sequence[str], language: str = ""
     ) -> Statistics:
-        """Return for each sentence: 1 if it is right, and 1."""
-        same = [float(o == r) for o, r in zip(outputs, references, strict=True)]
-        rows = np.stack([same, np.ones(len(same))], axis=1)
-        return Statistics(rows, lambda sums: float(100 * sums[0] / sums[1]), "exact match")
+        """Return the statistics of each sentence.
+
+        Raises:
+            MissingExtraError: sacrebleu, or its tokenizer for the language, is not installed.
+        """
+        return self._statistics(outputs, references, language)
+
+
+def _exact(outputs: Sequence[str], references: Sequence[str], _: str) -> Statistics:
+    """Return for each sentence: 1 if it equals its reference in every character, else 0; and 1."""
+    same = [float(o == r) for o, r in zip(outputs, references, strict=True)]
+    rows = np.stack([same, np.ones(len(same))], axis=1)
+    return Statistics(rows, lambda sums: float(100 * sums[0] / sums[1]), "exact match")
 
 
 class Method(NamedTuple):
-    """How sacrebleu scores texts of one language."""
+    """The settings of sacrebleu for one language."""
 
     metric: Any
     prepare: Callable[[str], str] = str  # applied to outputs and references first
-    notes: Mapping[str, str] = MappingProxyType({})  # what the signature has to say about that
+    notes: Mapping[str, str] = MappingProxyType({})  # entries for the signature
 
 
-class Sacrebleu:
-    """A metric of sacrebleu (Post 2018), with its signature.
+def _sacrebleu(method_of: Callable[[str], Method]) -> Metric:
+    """Return a metric of sacrebleu (Post 2018), with its signature."""
 
-    Calling it raises MissingExtraError if sacrebleu, or what it needs for a language, is missing.
-    """
-
-    def __init__(self, method: Callable[[str], Method]) -> None:
-        self.method = method
-
-    def __call__(
-        self, outputs: Sequence[str], references: Sequence[str], language: str = ""
-    ) -> Score:
-        """Score a corpus."""
-        method = self.method(language)
-        prepared, wanted = _prepare(method, outputs, references)
-        score = method.metric.corpus_score(prepared, [wanted])
-        return Score(score.score, _signature(method))
-
-    def statistics(
-        self, outputs: Sequence[str], references: Sequence[str], language: str = ""
-    ) -> Statistics:
-        """Return the counts that the score is computed from, for each sentence."""
-        method = self.method(language)
-        metric = method.metric
-        prepared, wanted = _prepare(method, outputs, references)
-        # sacrebleu makes these public to its own significance tests only.
-        rows = np.array(metric._extract_corpus_statistics(prepared, [wanted]), dtype=float)
+    def statistics(outputs: Sequence[str], references: Sequence[str], language: str) -> Statistics:
+        metric, prepare, notes = method_of(language)
+        # Strict: a missing output must not go unnoticed.
+        pairs = [(prepare(o), prepare(r)) for o, r in zip(outputs, references, strict=True)]
+        # Private methods that sacrebleu uses in its own significance tests.
+        rows = metric._extract_corpus_statistics([o for o, _ in pairs], [[r for _, r in pairs]])
+        signature = metric.get_signature()
+        for name, value in notes.items():
+            signature.update(name, value)
         return Statistics(
-            rows,
+            np.array(rows, dtype=float),
             lambda sums: float(metric._compute_score_from_stats(sums.tolist()).score),
-            _signature(method),
+            str(signature),
         )
 
-
-def _prepare(
-    method: Method, outputs: Sequence[str], references: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    pairs = zip(outputs, references, strict=True)  # a missing output must not go unnoticed
-    both = [(method.prepare(output), method.prepare(reference)) for output, reference in pairs]
-    return [output for output, _ in both], [reference for _, reference in both]
-
-
-def _signature(method: Method) -> str:
-    signature = method.metric.get_signature()
-    for name, value in method.notes.items():
-        signature.update(name, value)
-    return str(signature)
+    return Metric(statistics)
 
 
 def _bleu(language: str) -> Method:
@@ -127,10 +99,10 @@ def _bleu(language: str) -> Method:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError:
         raise MissingExtraError(package="sacrebleu", extra="text") from None
-    language = base(language)  # sacrebleu knows ja, but would take 13a for ja_JP
+    language = base(language)  # sacrebleu supports ja, but would use 13a for ja_JP
     try:
         return Method(BLEU(trg_lang=language))
-    except RuntimeError:  # the tokenizers of these two languages are packages of their own
+    except RuntimeError:  # the tokenizers of these two languages are separate packages
         package, extra = {"ko": ("mecab-ko", "korean"), "ja": ("mecab-python3", "japanese")}[
             language
         ]
@@ -155,14 +127,15 @@ def _ter(language: str) -> Method:
     return Method(TER(normalized=unspaced, asian_support=unspaced))
 
 
-def _bleu_lc_tok(language: str) -> Method:
+def lower_cased_tokens(language: str) -> Method:
+    """Prepare texts as the Perl scripts that made Multi30k's `lc.norm.tok` files did."""
     try:
         import sacremoses
         from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
         raise MissingExtraError(package=error.name or "sacremoses", extra="text") from None
-    # As the Perl scripts that made the published files: their lines still end with \n when quotes
-    # and full stops change places, and ’ between no letters of a-z becomes a double quote.
+    # Lines still end with \n when quotes and full stops are swapped, and ’ that is not between
+    # letters a-z becomes a double quote.
     normalizer = sacremoses.MosesPunctNormalizer(language, perl_parity=True)
     tokenizer = sacremoses.MosesTokenizer(language)
 
@@ -180,17 +153,18 @@ def _bleu_lc_tok(language: str) -> Method:
     return Method(BLEU(tokenize="none", force=True), prepare, notes)
 
 
-exact_match = ExactMatch()
-# BLEU (Papineni et al. 2002) of detokenised text, with the tokenizer that sacrebleu has for the
-# language: 13a for most, morphemes for Korean (docs/decisions/korean-bleu.md).
-bleu = Sacrebleu(_bleu)
-# chrF2: character n-grams up to 6, recall weighs twice (Popović 2015).
-chrf = Sacrebleu(_chrf)
-# Edits a reference word, shifts included (Snover et al. 2006): lower is better, may exceed 100.
-ter = Sacrebleu(_ter)
-# BLEU of lower-cased, normalised, tokenised text, both sides prepared from raw text as Multi30k's
-# `lc.norm.tok` files were: the number that papers on Multi30k print, and no other to compare with.
-bleu_lc_tok = Sacrebleu(_bleu_lc_tok)
+# Percentage of outputs that equal their reference, character by character.
+exact_match = Metric(_exact)
+# BLEU (Papineni et al. 2002) of detokenised text, with sacrebleu's tokenizer for the language: 13a
+# for most, morphemes for Korean (docs/decisions/korean-bleu.md).
+bleu = _sacrebleu(_bleu)
+# chrF2: character n-grams up to 6, recall has twice the weight of precision (Popović 2015).
+chrf = _sacrebleu(_chrf)
+# Edits per reference word, shifts included (Snover et al. 2006): lower is better, may exceed 100.
+ter = _sacrebleu(_ter)
+# BLEU of lower-cased, normalised, tokenised text, prepared like Multi30k's `lc.norm.tok` files: the
+# number in papers on Multi30k; compare it only with those.
+bleu_lc_tok = _sacrebleu(lower_cased_tokens)
 
 TEXT_METRICS: dict[TextMetric, Metric] = {
     "bleu": bleu,

@@ -1,7 +1,7 @@
-"""Learning from pictures without labels: hide patches, and draw them from what is around them.
+"""Self-supervised learning from images: mask patches and predict their pixels.
 
-SimMIM (Xie et al. 2022): masked patches become a learned token, the encoder sees all tokens, one
-linear layer predicts the pixels, and the loss is the L1 distance on what was hidden.
+SimMIM (Xie et al. 2022): masked patches become a learned token, the encoder reads all tokens, one
+linear layer predicts the pixels, and the loss is the L1 distance on the masked patches.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,31 +11,30 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from manyheads.data.augment import Augmentation, Augmenter
-from manyheads.data.buckets import shuffled
-from manyheads.data.images import ImageSet, Preprocessing
+from manyheads.data.augment.augment import Augmentation
+from manyheads.data.batching.batches import Batch
+from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.models.vit import Vit
-from manyheads.nn.linear import Linear
-from manyheads.nn.patch import patchify
+from manyheads.nn.layers.linear import Linear
+from manyheads.nn.vision.patch import patchify
 from manyheads.streams import generator
-from manyheads.tasks.classify import ROWS, Pixels, training_preprocessing
-from manyheads.train.config import Count, Share, TrainConfig
+from manyheads.tasks.classify import ROWS, ImageTrainConfig, Pixels, TrainingImages
+from manyheads.train.config import Share
 from manyheads.train.task import Indices, Loss
 
 METRICS = ("loss",)
-ENCODER = "vit."  # in front of the names of the weights that a classifier starts from
+ENCODER = "vit."  # name prefix of the weights that initialise a classifier
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReconstructTrainConfig(TrainConfig):
-    """The [train] table of a model that reconstructs pictures."""
+class ReconstructTrainConfig(ImageTrainConfig):
+    """The [train] table of masked image modelling."""
 
-    batch_size: Count = 128  # pictures
-    masked: Share = 0.6  # of the patches (Xie et al. 2022, table 1)
+    masked: Share = 0.6  # share of masked patches (Xie et al. 2022, table 1)
 
 
 class Reconstructor(nn.Module):
-    """A ViT that sees some patches only as "hidden", and a linear layer back to pixels."""
+    """A ViT with masked patches, and a linear layer that predicts pixels."""
 
     def __init__(self, vit: Vit) -> None:
         super().__init__()
@@ -49,11 +48,7 @@ class Reconstructor(nn.Module):
         nn.init.zeros_(self.decoder.bias)
 
     def forward(self, images: Tensor, masked: Tensor) -> Tensor:
-        """Predict the pixels of all patches.
-
-        Args:
-            images: (image, channel, height, width), normalised.
-            masked: (image, patch) boolean, True = hidden.
+        """Predict the pixels of all patches of normalised images, given the masked (image, patch).
 
         Returns:
             (image, patch, pixel), each patch flattened as `patchify` does.
@@ -67,9 +62,9 @@ class Reconstructor(nn.Module):
         return self.decoder(x[:, vit.pool.extra :])
 
 
-@dataclass(frozen=True, slots=True)
-class MaskedBatch:
-    """Normalised images, and which of their patches are hidden."""
+@dataclass(frozen=True)
+class MaskedBatch(Batch):
+    """Normalised images, and the mask of their patches."""
 
     images: Tensor  # (image, channel, height, width)
     masked: Tensor  # (image, patch)
@@ -81,10 +76,8 @@ class MaskedBatch:
         return len(self.indices)
 
 
-class ReconstructTask:
+class ReconstructTask(TrainingImages[ReconstructTrainConfig]):
     """A Task for the training loop."""
-
-    unit = "images"
 
     def __init__(
         self,
@@ -98,52 +91,33 @@ class ReconstructTask:
         seed: int,
         device: torch.device | None = None,
     ) -> None:
-        self.train = train
-        self.pixels = Pixels(train, training_preprocessing(preprocessing, augmentation))
-        self.valid = Pixels(valid, preprocessing)
-        self.preprocessing = preprocessing
-        self.augmentation = augmentation
-        self.config = config
+        super().__init__(
+            train, valid, preprocessing, augmentation, config, seed=seed, device=device
+        )
         self.patch = patch
-        self.seed = seed
-        self.device = device or torch.device("cpu")
-
-    def plan(self, epoch: int) -> list[Indices]:
-        """Shuffle the pictures."""
-        return shuffled(len(self.train), self.config.batch_size, seed=self.seed, epoch=epoch)
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[MaskedBatch]:
         """Read, augment, normalise and mask the planned batches."""
-        size = (self.preprocessing.height, self.preprocessing.width)
-        augment = Augmenter(
-            self.augmentation, len(self.train), seed=self.seed, epoch=epoch, size=size
-        )
         masks = Masks(self.preprocessing, self.patch, self.config.masked, self.seed, epoch)
+        augment = self.augmenter(epoch)
         for indices in batches:
             pixels = augment(self.pixels[indices].to(self.device), indices)
-            masked = torch.from_numpy(np.stack([masks(int(index)) for index in indices]))
             images = self.preprocessing.normalise(pixels)
-            yield MaskedBatch(images, masked.to(self.device), indices)
+            yield MaskedBatch(images, masks.batch(indices).to(self.device), indices)
 
     def loss(self, model: nn.Module, batch: MaskedBatch) -> Loss:
-        """Sum the L1 distance over the pictures, the mean over the hidden pixels of each."""
-        device = next(model.parameters()).device
-        images, masked = batch.images.to(device), batch.masked.to(device)
-        distance = (model(images, masked).float() - patchify(images, self.patch)).abs().mean(dim=2)
-        each = (distance * masked).sum(dim=1) / masked.sum(dim=1).clamp(min=1)
-        return Loss(each.sum(), float(len(images)), {})
+        """Sum the L1 distance over the images: of each the mean over its masked pixels."""
+        batch = batch.to(next(model.parameters()).device)
+        each = distances(model, batch.images, batch.masked, self.patch)
+        return Loss(each.sum(), float(len(each)), {})
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
-        """Measure the L1 distance on the validation pictures, always under the same masks."""
+        """Measure the L1 distance on the validation images, always with the same masks."""
         return {"loss": distance(model, self.valid, self.patch, self.config.masked)}
-
-    def describe(self, batch: MaskedBatch) -> str:
-        """Name the pictures."""
-        return self.train.describe(batch.indices)
 
 
 class Masks:
-    """Says which patches of an example are hidden: a pure function of (seed, epoch, example)."""
+    """Draws the masked patches of an example: a pure function of (seed, epoch, example)."""
 
     def __init__(
         self, preprocessing: Preprocessing, patch: int, share: float, seed: int, epoch: int
@@ -159,16 +133,25 @@ class Masks:
         masked[random.permutation(self.patches)[: self.count]] = True
         return masked
 
+    def batch(self, examples: np.ndarray) -> Tensor:
+        """Return (example, patch) boolean."""
+        return torch.from_numpy(np.stack([self(int(example)) for example in examples]))
+
+
+def distances(model: nn.Module, images: Tensor, masked: Tensor, patch: int) -> Tensor:
+    """Return for each image the mean L1 distance over its masked pixels."""
+    gap = (model(images, masked).float() - patchify(images, patch)).abs().mean(dim=2)
+    return (gap * masked).sum(dim=1) / masked.sum(dim=1).clamp(min=1)
+
 
 @torch.inference_mode()
 def distance(model: nn.Module, pixels: Pixels, patch: int, share: float) -> float:
-    """Return the mean L1 distance on hidden patches of a set; the masks are always the same."""
+    """Return the mean L1 distance on the masked patches of a set, always with the same masks."""
     device = next(model.parameters()).device
     masks = Masks(pixels.preprocessing, patch, share, seed=0, epoch=0)
     total = 0.0
     for indices in torch.arange(len(pixels.images)).split(ROWS):
         images = pixels.preprocessing.normalise(pixels[indices.numpy()].to(device))
-        masked = torch.from_numpy(np.stack([masks(int(index)) for index in indices])).to(device)
-        gap = (model(images, masked).float() - patchify(images, patch)).abs().mean(dim=2)
-        total += ((gap * masked).sum(dim=1) / masked.sum(dim=1)).sum().item()
+        masked = masks.batch(indices.numpy()).to(device)
+        total += distances(model, images, masked, patch).sum().item()
     return total / len(pixels.images)

@@ -1,4 +1,4 @@
-"""Tagging: one answer a token. Korean word spacing: which character is followed by a space?"""
+"""Tagging: one label per token. Korean word spacing: is a character followed by a space?"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,15 +7,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from manyheads.data.batches import pad
-from manyheads.data.characters import PAD, Characters
-from manyheads.data.monolingual import Sentences
-from manyheads.data.spacing import without_spaces
-from manyheads.tasks.tokenwise import Examples, answers
+from manyheads.data.batching.batches import pad
+from manyheads.data.text.sentences import Sentences
+from manyheads.data.tokenizers.characters import PAD, Characters
+from manyheads.data.tokenizers.spacing import without_spaces
+from manyheads.tasks.tokenwise import Examples, predict_batches
 
 METRICS = ("f1", "exact", "accuracy", "loss")
-SPACE = 1  # the tag that is looked for
-ROWS = 64  # texts a batch when answering
+SPACE = 1  # the positive tag
+ROWS = 64  # texts per batch in prediction
 
 
 class SpacedCharacter(NamedTuple):
@@ -26,7 +26,7 @@ class SpacedCharacter(NamedTuple):
 
 
 class Spacing(Examples):
-    """Characters without spaces, and at each whether a space followed it."""
+    """Characters without spaces, with a tag for each: whether a space followed it."""
 
     padding = PAD
 
@@ -38,19 +38,19 @@ class Spacing(Examples):
         self.tags = [tags for _, tags in pairs]
 
     def example(self, index: int, epoch: int) -> tuple[list[int], list[int]]:
-        """Ask about every character; nothing stands behind the last, so its answer is no."""
+        """Return the characters and their tags."""
         return list(self.sequences[index]), self.tags[index]
 
 
 def measure(model: nn.Module, examples: Examples, max_tokens: int) -> dict[str, float]:
-    """Measure F1 of the spaces, the share of texts without a mistake, accuracy and loss.
+    """Measure F1 of the spaces, the share of texts without error, accuracy and loss.
 
-    Precision is the share of the spaces set that are right, recall the share of the right ones
-    that were set, and F1 their harmonic mean (van Rijsbergen 1979), in percent.
+    Precision is the share of predicted spaces that are correct, recall the share of true spaces
+    that are predicted, and F1 their harmonic mean (van Rijsbergen 1979), in percent.
     """
     loss, count, right, set_, true, hits, texts, whole = 0.0, 0, 0, 0, 0, 0, 0, 0
-    for batch, log_probabilities in answers(model, examples, max_tokens):
-        found, wanted = log_probabilities.argmax(dim=-1), batch.wanted
+    for batch, log_probabilities in predict_batches(model, examples, max_tokens):
+        found, wanted = log_probabilities.argmax(dim=-1), batch.targets
         loss += F.nll_loss(log_probabilities, wanted, reduction="sum").item()
         same = found == wanted
         count += len(wanted)
@@ -74,7 +74,7 @@ def measure(model: nn.Module, examples: Examples, max_tokens: int) -> dict[str, 
 def tag(
     model: nn.Module, characters: Characters, texts: Sequence[str]
 ) -> list[list[SpacedCharacter]]:
-    """Say for every character of each text, its spaces left out, how likely a space follows."""
+    """Return for every character of each text, without its spaces, P(a space follows)."""
     device = next(model.parameters()).device
     plain = [without_spaces(text)[0] for text in texts]
     found: list[list[SpacedCharacter]] = [[] for _ in texts]

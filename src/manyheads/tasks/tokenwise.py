@@ -1,4 +1,4 @@
-"""Learning to say something about tokens: the next one, the hidden one, a tag."""
+"""Training with a target per token: the next token, a masked token, or a tag."""
 
 import math
 from abc import ABC, abstractmethod
@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from manyheads.data.batches import TokenBatch, pad
-from manyheads.data.buckets import length_buckets
-from manyheads.data.monolingual import Sentences
+from manyheads.data.batching.batches import TokenBatch, pad
+from manyheads.data.batching.buckets import length_buckets, rank_part
+from manyheads.data.text.sentences import Sentences
 from manyheads.errors import DataError
 from manyheads.train.config import Count, TrainConfig
 from manyheads.train.losses import projected_cross_entropy
@@ -24,14 +24,14 @@ METRICS = ("loss", "perplexity", "accuracy")
 
 @dataclass(frozen=True, kw_only=True)
 class TokenTrainConfig(TrainConfig):
-    """The [train] table of whatever learns from single texts."""
+    """The [train] table of models of single texts."""
 
-    max_tokens: Count = 4096  # a batch, padding included
+    max_tokens: Count = 4096  # per batch, padding included
     max_length: Count = 256  # tokens; longer texts are left out of training, and counted
 
 
 class Examples(ABC):
-    """Texts as token ids, and what is to be said about their tokens."""
+    """Texts as token ids, with targets for their tokens."""
 
     padding = 0
 
@@ -41,7 +41,7 @@ class Examples(ABC):
         sequences: Sequence[Sequence[int]],
         max_length: int | None = None,
     ) -> None:
-        """Leave out what is longer than max_length.
+        """Leave out texts longer than max_length.
 
         Raises:
             DataError: no text is short enough.
@@ -60,7 +60,7 @@ class Examples(ABC):
 
     @property
     def left_out(self) -> int:
-        """Count the texts that were too long, or had nothing to learn from."""
+        """Count the texts that are too long or empty."""
         return len(self.sequences) - len(self.kept)
 
     def plan(self, max_tokens: int, *, seed: int, epoch: int) -> list[Indices]:
@@ -69,20 +69,20 @@ class Examples(ABC):
         return [self.kept[bucket] for bucket in buckets]
 
     def batch(self, indices: Indices, epoch: int) -> TokenBatch:
-        """Make a batch of these texts."""
+        """Build a batch of these texts."""
         rows = [self.example(int(index), epoch) for index in indices]
         tokens = pad([tokens for tokens, _ in rows], self.padding)
-        answers = pad([wanted for _, wanted in rows], NOTHING)
-        scored = answers != NOTHING
+        answers = pad([wanted for _, wanted in rows], IGNORED)
+        scored = answers != IGNORED
         units = sum(len(tokens) for tokens, _ in rows)
         return TokenBatch(tokens, scored, answers[scored], indices, units)
 
     @abstractmethod
     def example(self, index: int, epoch: int) -> tuple[list[int], list[int]]:
-        """Give the tokens of a text, and at each the right answer or NOTHING."""
+        """Return the tokens of a text, and for each its target or IGNORED."""
 
 
-NOTHING = -1  # as an answer: this token is not asked about
+IGNORED = -1  # no target for this token
 
 Measure = Callable[[nn.Module, Examples, int], dict[str, float]]
 
@@ -107,40 +107,41 @@ class TokenTask:
         self.measure = measure
         self.seed = seed
 
-    def plan(self, epoch: int) -> list[Indices]:
+    def plan(self, epoch: int, rank: int = 0, world: int = 1) -> list[Indices]:
         """Bucket the texts by length."""
-        return self.train.plan(self.config.max_tokens, seed=self.seed, epoch=epoch)
+        batches = self.train.plan(self.config.max_tokens, seed=self.seed, epoch=epoch)
+        return rank_part(batches, rank, world)
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[TokenBatch]:
-        """Make the planned batches."""
+        """Build the planned batches."""
         for indices in batches:
             yield self.train.batch(indices, epoch)
 
     def loss(self, model: nn.Module, batch: TokenBatch) -> Loss:
-        """Sum the label-smoothed cross-entropy over the tokens that are asked about."""
+        """Sum the label-smoothed cross-entropy over the tokens with a target."""
         batch = batch.to(next(model.parameters()).device)
         cross_entropy = partial(
             projected_cross_entropy,
-            targets=batch.wanted,
+            targets=batch.targets,
             smoothing=self.config.label_smoothing,
         )
         loss = model(batch.tokens, batch.scored, cross_entropy)
-        return Loss(loss, len(batch.wanted), {})
+        return Loss(loss, len(batch.targets), {})
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Measure on the validation texts."""
         return self.measure(model, self.valid, self.config.max_tokens)
 
     def describe(self, batch: TokenBatch) -> str:
-        """Name the texts by file and line."""
+        """Return the file and line numbers of the texts."""
         return self.train.sentences.describe(batch.indices)
 
 
 @torch.inference_mode()
-def answers(
+def predict_batches(
     model: nn.Module, examples: Examples, max_tokens: int
 ) -> Iterator[tuple[TokenBatch, Tensor]]:
-    """Run a model over all examples; yield batches with log-probabilities (scored, classes)."""
+    """Run a model on all examples; yield batches with log-probabilities (scored, classes)."""
     device = next(model.parameters()).device
     for indices in examples.plan(max_tokens, seed=0, epoch=0):
         batch = examples.batch(indices, epoch=0)
@@ -149,12 +150,12 @@ def answers(
 
 
 def measure(model: nn.Module, examples: Examples, max_tokens: int) -> dict[str, float]:
-    """Measure mean cross-entropy, its exponential, and the share of right answers in percent."""
+    """Measure mean cross-entropy, perplexity, and accuracy in percent."""
     loss, right, count = 0.0, 0, 0
-    for batch, log_probabilities in answers(model, examples, max_tokens):
-        loss += F.nll_loss(log_probabilities, batch.wanted, reduction="sum").item()
-        right += int((log_probabilities.argmax(dim=-1) == batch.wanted).sum())
-        count += len(batch.wanted)
+    for batch, log_probabilities in predict_batches(model, examples, max_tokens):
+        loss += F.nll_loss(log_probabilities, batch.targets, reduction="sum").item()
+        right += int((log_probabilities.argmax(dim=-1) == batch.targets).sum())
+        count += len(batch.targets)
     mean = loss / count
-    # A model that has learned nothing may exceed what a float can hold.
+    # The perplexity of a bad model may overflow a float.
     return {"loss": mean, "perplexity": math.exp(min(mean, 700)), "accuracy": 100 * right / count}

@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import nn
 
-from manyheads.data.batches import TextBatch, pad
-from manyheads.data.buckets import length_buckets
-from manyheads.data.streamed import StreamedCorpus
-from manyheads.data.subwords import SubwordSampler
-from manyheads.data.text import Corpus
-from manyheads.data.token_store import TokenStore, encode_in_memory
-from manyheads.data.tokenizer import OURS, Tokenizers
+from manyheads.data.batching.batches import TextBatch, pad
+from manyheads.data.batching.buckets import length_buckets, rank_part
+from manyheads.data.text.corpus import Corpus
+from manyheads.data.text.streamed_corpus import StreamedCorpus
+from manyheads.data.tokenizers.subword_sampling import SubwordSampler
+from manyheads.data.tokenizers.token_store import TokenStore, encode_in_memory
+from manyheads.data.tokenizers.tokenizer import OURS, Tokenizers
 from manyheads.errors import DataError
 from manyheads.tasks.decoding import DecodeConfig, SpecialIds, translate
 from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
-from manyheads.tasks.watch import Watch
+from manyheads.tasks.output_monitor import OutputMonitor
 from manyheads.train.config import Count, NotNegative, TrainConfig
 from manyheads.train.losses import projected_cross_entropy
 from manyheads.train.task import Indices, Loss
@@ -28,21 +28,21 @@ from manyheads.train.task import Indices, Loss
 class TranslateTrainConfig(TrainConfig):
     """The [train] table of a translator."""
 
-    max_tokens: Count = 4096  # a batch and side, padding included
-    r_drop: NotNegative = 0.0  # alpha of Liang et al. 2021; 5 suits small corpora; a pass more
+    max_tokens: Count = 4096  # per batch and side, padding included
+    r_drop: NotNegative = 0.0  # alpha of R-Drop (Liang et al. 2021), a second pass; 5 is usual
     max_length: Count = 256  # tokens; longer pairs are left out of training, and counted
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateConfig:
-    """The [evaluate] table: what is measured; the first metric is the headline."""
+    """The [evaluate] table: the metrics; the first is the main one."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     metrics: tuple[TextMetric, ...] = ("bleu",)
 
     def __post_init__(self) -> None:
-        """Refuse to measure nothing."""
+        """Refuse an empty list of metrics."""
         if not self.metrics:
             raise ValueError(f"metrics is empty: name at least one of {', '.join(TEXT_METRICS)}")
 
@@ -68,17 +68,8 @@ class TranslateTask:
     ) -> None:
         """Turn the corpus into token ids.
 
-        Args:
-            train: what is learned from.
-            valid: what is measured on.
-            tokenizers: of both sides.
-            config: the [train] table.
-            evaluate: the [evaluate] table.
-            seed: of all named random streams.
-            ids: what sentences are padded with, start with and end with; the model's config.
-            sampling: of segmentations, as in PairTokenizerConfig; the store has the texts then.
-            store: train as token ids; encoded here, in memory, if None.
-            language: of the target, for the metrics.
+        `store` has the training corpus as token ids (None: encode it in memory), and its texts if
+        segmentations are sampled. `language` is that of the target, for the metrics.
 
         Raises:
             DataError: no pair is short enough.
@@ -88,7 +79,7 @@ class TranslateTask:
         self.config = config
         self.metrics = evaluate.metrics
         self.language = language
-        self.watch = Watch(valid.source, valid.target)
+        self.watch = OutputMonitor(valid.source, valid.target)
         self.seed = seed
         self.train = train
         self.ids = ids
@@ -96,7 +87,7 @@ class TranslateTask:
         if store is None:
             store = encode_in_memory(train.pairs(), tokenizers, texts=sampling > 0)
         self.store = store
-        # With the end; the start comes in where the end is predicted, so it is not a token more.
+        # Plus the end token; decoder inputs have a start instead of an end, so the same length.
         source, target = (side.lengths.astype(np.int32) + 1 for side in store.ids)
         self.kept = np.flatnonzero(np.maximum(source, target) <= config.max_length)
         self.left_out = len(store) - len(self.kept)
@@ -107,16 +98,16 @@ class TranslateTask:
             )
         self.lengths = source[self.kept], target[self.kept]
 
-    def plan(self, epoch: int) -> list[Indices]:
-        """Bucket the pairs by length, that of their best segmentation."""
+    def plan(self, epoch: int, rank: int = 0, world: int = 1) -> list[Indices]:
+        """Bucket the pairs by the length of their best segmentation."""
         source, target = self.lengths
         buckets = length_buckets(
             source, target, self.config.max_tokens, seed=self.seed, epoch=epoch
         )
-        return [self.kept[bucket] for bucket in buckets]
+        return [self.kept[bucket] for bucket in rank_part(buckets, rank, world)]
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[TextBatch]:
-        """Pad the planned batches, of segmentations drawn for this epoch if that is asked for."""
+        """Pad the planned batches; with sampling, of segmentations drawn for this epoch."""
         segment = self._sampler(epoch) if self.sampling else self.store.tokens
         start, end, padding = self.ids.start, self.ids.end, self.ids.pad
         for indices in batches:
@@ -131,7 +122,7 @@ class TranslateTask:
             self.store,
             self.tokenizers,
             self.sampling,
-            longest=self.config.max_length - 1,
+            max_length=self.config.max_length - 1,
             seed=self.seed,
             epoch=epoch,
         )
@@ -149,13 +140,13 @@ class TranslateTask:
             r_drop=self.config.r_drop,
         )
         source, shifted = batch.source, batch.target[:, :-1]
-        if self.config.r_drop:  # every pair twice, each time under dropout of its own
+        if self.config.r_drop:  # every pair twice, with different dropout
             source, shifted, real = (part.repeat(2, 1) for part in (source, shifted, real))
         loss = model(source, shifted, real, readout)
         return Loss(loss, len(targets), {})
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
-        """Translate the validation sources greedily, score them and look for signs of trouble."""
+        """Translate the validation sources greedily, score and monitor the outputs."""
         outputs = translate(model, self.tokenizers, self.valid.source, DecodeConfig(beams=1))
         texts = [best[0].text for best in outputs]
         scores = {
@@ -165,5 +156,5 @@ class TranslateTask:
         return scores | self.watch(texts)
 
     def describe(self, batch: TextBatch) -> str:
-        """Name the pairs by file and line."""
+        """Return the file and line numbers of the pairs."""
         return self.train.describe(batch.indices)

@@ -1,8 +1,7 @@
-"""Which weights to validate and to keep: the last ones, or an average over the way to them."""
+"""The weights to validate and save: the last ones, or an average over training."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -13,76 +12,61 @@ from manyheads.train.config import TrainConfig
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
 
-class Average(Protocol):
-    """Follows the weights of a model in training; a checkpoint holds its `state`."""
+class Average:
+    """Averages the weights of a model during training; a checkpoint holds its `state`.
 
-    state: dict[str, Tensor]
-
-    def after_step(self, model: nn.Module, step: int) -> None:
-        """Take note of an update, the first step being 1."""
-
-    def before_validation(self, model: nn.Module, step: int) -> None:
-        """Take note of a validation."""
-
-    def weights(self) -> Mapping[str, Tensor]:
-        """Return the averaged parameters by name; those not in it are used as they are."""
-
-
-class Newest:
-    """No average."""
+    This one averages nothing: the last weights are used.
+    """
 
     def __init__(self) -> None:
         self.state: dict[str, Tensor] = {}
 
     def after_step(self, model: nn.Module, step: int) -> None:
-        """Nothing to note."""
+        """Include the weights after an update; the first step is 1."""
 
     def before_validation(self, model: nn.Module, step: int) -> None:
-        """Nothing to note."""
+        """Include the weights at a validation."""
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Leave all parameters as they are."""
+        """Return the averaged parameters by name; the others are used unchanged."""
         return {}
 
 
-class ExponentialAverage:
-    """Weights averaged over all steps, each counting `decay` times as much as the one after it.
+class ExponentialAverage(Average):
+    """Exponential moving average of the weights over all steps.
 
-    Early on the average follows faster, or the initial weights would stay in it for long.
+    The decay is smaller in the first steps; otherwise the initial weights would count for long.
     """
 
     def __init__(self, decay: float) -> None:
+        super().__init__()
         self.decay = decay
-        self.state: dict[str, Tensor] = {}
 
     def after_step(self, model: nn.Module, step: int) -> None:
-        """Move a little towards the new weights."""
+        """Update the average with the new weights."""
         named = {name: parameter.detach() for name, parameter in model.named_parameters()}
         if not self.state:
             self.state = {name: parameter.clone() for name, parameter in named.items()}
         share = 1 - min(self.decay, step / (step + 10))
         torch._foreach_lerp_([self.state[name] for name in named], list(named.values()), share)
 
-    def before_validation(self, model: nn.Module, step: int) -> None:
-        """Nothing to note: every step was."""
-
     def weights(self) -> Mapping[str, Tensor]:
         """Return the moving average."""
         return self.state
 
 
-class CheckpointAverage:
-    """The mean of the weights at the last `count` validations (Vaswani et al. 2017, 6.1)."""
+class CheckpointAverage(Average):
+    """The mean of the weights at the last `count` validations (Vaswani et al. 2017, 6.1).
+
+    The state has the weights of each of them, as "STEP/NAME".
+    """
 
     def __init__(self, count: int) -> None:
+        super().__init__()
         self.count = count
-        self.state: dict[str, Tensor] = {}  # "STEP/NAME"
-
-    def after_step(self, model: nn.Module, step: int) -> None:
-        """Nothing to note: only validations count."""
 
     def before_validation(self, model: nn.Module, step: int) -> None:
-        """Keep the weights, and forget the oldest."""
+        """Add the weights, and drop the oldest."""
         for name, parameter in model.named_parameters():
             self.state[f"{step:09d}/{name}"] = parameter.detach().clone()
         steps = sorted({key.partition("/")[0] for key in self.state})
@@ -98,17 +82,17 @@ class CheckpointAverage:
 
 
 def average(config: TrainConfig, model: nn.Module) -> Average:
-    """Build what a recipe asks for.
+    """Build the average of a recipe.
 
     Raises:
-        UsageError: a mean of checkpoints, of a model with batch norm.
+        UsageError: a mean of checkpoints for a model with batch norm.
     """
     if config.ema:
         return ExponentialAverage(config.ema)
     if config.average <= 1:
-        return Newest()
-    # Running means and variances are those of the newest weights: a moving average stays close to
-    # these, a mean over validations does not. Frozen layers keep what they have.
+        return Average()
+    # Running means and variances belong to the newest weights: a moving average stays close to
+    # these, a mean over validations does not. Frozen layers do not change theirs.
     normed = [
         name
         for name, part in model.named_modules()
@@ -117,15 +101,15 @@ def average(config: TrainConfig, model: nn.Module) -> Average:
     if normed:
         raise UsageError(
             f"train.average is {config.average}, but the model has batch norm ({normed[0]}), whose "
-            "running statistics would not fit the mean of the weights: leave it 1, or set "
-            "train.ema, such as 0.999, instead."
+            "running statistics do not match the mean of the weights: set it to 1, or use "
+            "train.ema instead, such as 0.999."
         )
     return CheckpointAverage(config.average)
 
 
 @torch.no_grad()
 def apply(average: Average, model: nn.Module) -> dict[str, Tensor]:
-    """Put the averaged weights into a model; return the parameters they replaced."""
+    """Copy the averaged weights into a model; return the replaced parameters."""
     parameters = dict(model.named_parameters())
     weights = average.weights()
     own = {name: parameters[name].detach().clone() for name in weights}
@@ -136,7 +120,7 @@ def apply(average: Average, model: nn.Module) -> dict[str, Tensor]:
 
 @contextmanager
 def averaged(average: Average, model: nn.Module) -> Iterator[None]:
-    """Use the averaged weights for a while; then training goes on from its own."""
+    """Use the averaged weights inside the context, then restore the training weights."""
     own = apply(average, model)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Training state on disk: complete or not there at all, and checked when it is read."""
+"""Checkpoints of the training state: written atomically, verified by sha256 when read."""
 
 import hashlib
 import json
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import FolderError
 from manyheads.train.average import Average
+from manyheads.train.distribute import whole
 from manyheads.train.optim import Optimizer
 
 KEPT = 2  # the newest, and one before it in case the newest is damaged from outside
@@ -21,7 +22,7 @@ KEPT = 2  # the newest, and one before it in case the newest is damaged from out
 
 @dataclass
 class Progress:
-    """Where a run is. With the weights and the optimizer's tensors, all that is needed to go on."""
+    """The progress of a run. With the weights and the optimizer state, it suffices to resume."""
 
     step: int = 0
     epoch: int = 0
@@ -34,7 +35,7 @@ class Progress:
 
 
 def tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Return parameters and persistent buffers by name; a tied one only once, by its first name."""
+    """Return parameters and persistent buffers by name; a tied one only under its first name."""
     names = model.state_dict().keys()
     named = [*model.named_parameters(), *model.named_buffers()]
     return {name: tensor.detach() for name, tensor in named if name in names}
@@ -57,7 +58,7 @@ def restore(model: nn.Module, stored: Mapping[str, Tensor], where: Path) -> None
     if wrong:
         listed = "\n".join(sorted(wrong)[:8])
         raise FolderError(
-            f"{where} does not fit the model that its recipe describes "
+            f"{where} does not match the model of its recipe "
             f"({len(wrong)} differences):\n{listed}\n"
             "Use the recipe it was trained with, or train again."
         )
@@ -73,7 +74,7 @@ def save(
     average: Average,
     progress: Progress,
 ) -> None:
-    """Write a checkpoint under folder, atomically: a kill at any moment leaves a usable one."""
+    """Write a checkpoint under folder, atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"step-{progress.step:09d}"
     if final.exists():
@@ -86,15 +87,15 @@ def save(
         ("optimizer", _optimizer_tensors(model, optimizer)),
         ("average", average.state),
     ):
-        # Channels-last weights lie in memory in another order than files have.
-        plain = {k: t.contiguous() if torch.is_tensor(t) else t for k, t in state.items()}
+        # Channels-last weights have another memory order than files.
+        plain = {k: whole(t).contiguous() if torch.is_tensor(t) else t for k, t in state.items()}
         save_file(plain, partial / f"{name}.safetensors")
     hashes = {path.name: sha256(path) for path in sorted(partial.glob("*.safetensors"))}
     document = {"progress": asdict(progress), "sha256": hashes}
     (partial / "progress.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
     for path in partial.iterdir():
         _flush(path)
-    partial.rename(final)  # the moment the checkpoint begins to exist
+    partial.rename(final)  # atomic: from here on the checkpoint exists
     _flush(folder)
     for old in checkpoints(folder)[:-KEPT]:
         shutil.rmtree(old)
@@ -108,20 +109,20 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def newest(folder: Path) -> Progress | None:
-    """Read where the newest checkpoint under folder is; None if there is none, or it is damaged."""
+    """Read the progress of the newest checkpoint; None if there is none, or it is damaged."""
     found = checkpoints(folder)
     try:
         document = json.loads((found[-1] / "progress.json").read_text(encoding="utf-8"))
         return Progress(**document["progress"])
     except (IndexError, OSError, ValueError, KeyError, TypeError):
-        return None  # `load` will say what is wrong
+        return None  # `load` reports the damage
 
 
 def load(folder: Path, model: nn.Module, optimizer: Optimizer, average: Average) -> Progress | None:
     """Restore the newest checkpoint under folder; None if there is none.
 
     Raises:
-        FolderError: the newest checkpoint is damaged; the message says what to do.
+        FolderError: the newest checkpoint is damaged.
     """
     found = checkpoints(folder)
     if not found:
@@ -132,10 +133,10 @@ def load(folder: Path, model: nn.Module, optimizer: Optimizer, average: Average)
         progress = Progress(**document["progress"])
         for name, expected in document["sha256"].items():
             if sha256(newest / name) != expected:
-                raise FolderError(f"{newest / name} is not what was written (its sha256 differs)")
+                raise FolderError(f"{newest / name} has changed since it was written (sha256)")
         model_tensors = load_file(newest / "model.safetensors")
         optimizer_tensors = load_file(newest / "optimizer.safetensors")
-        # Checkpoints from before there were averages have none.
+        # Older checkpoints have no averages.
         averaged = "average.safetensors" in document["sha256"]
         averages = load_file(newest / "average.safetensors") if averaged else {}
     except (OSError, ValueError, KeyError, TypeError, FolderError) as error:
@@ -168,8 +169,8 @@ def _restore_optimizer(
     for full_name, value in stored.items():
         key, _, name = full_name.partition("/")
         parameter = parameters[name]
-        # As torch does on loading: step counters of a fused optimizer are where the weights are,
-        # and moments also lie in memory as these do.
+        # As torch does on loading: step counters of a fused optimizer are on the device of the
+        # weights, and moments also have their memory format.
         if key == "step":
             value = value.to(parameter.device)
         else:
@@ -178,13 +179,13 @@ def _restore_optimizer(
 
 
 def sha256(path: Path) -> str:
-    """Hash a file."""
+    """Return the sha256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _flush(path: Path) -> None:
-    """Make sure that a file or folder is on the disk before anything relies on it."""
+    """Flush a file or folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

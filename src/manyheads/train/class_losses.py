@@ -1,6 +1,6 @@
-"""Losses of a classifier whose targets are shares of classes, or several classes at once.
+"""Classifier losses for soft targets (class shares) and for several classes per image.
 
-All are sums over the pictures, with the weight to divide by, as `train/task.py` has it.
+All are sums over the images, with the weight to divide by, as in `train/task.py`.
 """
 
 from typing import NamedTuple
@@ -11,68 +11,68 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-class Weighed(NamedTuple):
-    """A sum over pictures, and what they weigh together."""
+class Weighted(NamedTuple):
+    """A sum over images, and their total weight."""
 
     sum: Tensor
     weight: float
 
 
-def shares(labels: Tensor, classes: int) -> Tensor:
-    """Write classes as shares: (picture,) numbers become (picture, class) with a 1 each."""
+def one_hot(labels: Tensor, classes: int) -> Tensor:
+    """One-hot encode class numbers: (image,) to (image, class)."""
     return labels if labels.ndim == 2 else F.one_hot(labels, classes).float()
 
 
 def soft_cross_entropy(
     logits: Tensor, targets: Tensor, smoothing: float, weights: Tensor | None = None
-) -> Weighed:
-    """Cross-entropy against shares of classes, smoothed (Szegedy et al. 2016), classes weighed.
+) -> Weighted:
+    """Cross-entropy with class shares, label smoothing (Szegedy et al. 2016) and class weights.
 
-    Where every picture has one class this equals `F.cross_entropy(..., weight=weights,
-    label_smoothing=smoothing, reduction="sum")`, and the weight is what "mean" divides by.
+    If every image has one class this equals `F.cross_entropy(..., weight=weights,
+    label_smoothing=smoothing, reduction="sum")`, and the weight is the divisor of "mean".
 
     Args:
-        logits: (picture, class).
-        targets: (picture, class) shares that add up to 1.
-        smoothing: the part of each target that is spread evenly over all classes.
+        logits: (image, class).
+        targets: (image, class) shares that sum to 1.
+        smoothing: the part of each target that is distributed evenly over all classes.
         weights: (class,); None: all 1.
     """
     log_p = logits.float().log_softmax(dim=1)
     wanted = (1 - smoothing) * targets + smoothing / logits.shape[1]
     if weights is None:
-        return Weighed(-(wanted * log_p).sum(), float(len(logits)))
-    return Weighed(-(wanted * weights * log_p).sum(), float((targets @ weights).sum()))
+        return Weighted(-(wanted * log_p).sum(), float(len(logits)))
+    return Weighted(-(wanted * weights * log_p).sum(), float((targets @ weights).sum()))
 
 
 def binary_cross_entropy(
     logits: Tensor, targets: Tensor, smoothing: float, weights: Tensor | None = None
-) -> Weighed:
-    """Each class a question of its own: the sigmoid loss, averaged over the classes.
+) -> Weighted:
+    """Binary cross-entropy of each class (sigmoid loss), averaged over the classes.
 
     Args:
-        logits: (picture, class).
-        targets: (picture, class) between 0 and 1.
-        smoothing: draws targets towards 1/2.
-        weights: (class,) of the cases where the class applies; None: all 1.
+        logits: (image, class).
+        targets: (image, class) between 0 and 1.
+        smoothing: moves targets towards 1/2.
+        weights: (class,) weights of positive targets; None: all 1.
     """
     wanted = (1 - smoothing) * targets + smoothing / 2
     loss = F.binary_cross_entropy_with_logits(
         logits.float(), wanted, pos_weight=weights, reduction="sum"
     )
-    return Weighed(loss / logits.shape[1], float(len(logits)))
+    return Weighted(loss / logits.shape[1], float(len(logits)))
 
 
 def distillation(logits: Tensor, teacher: Tensor, temperature: float, *, hard: bool) -> Tensor:
-    """Sum over the pictures of how far a student is from its teacher.
+    """Distillation loss, summed over the images.
 
     Soft: temperature^2 KL(teacher || student), both at the temperature (Hinton et al. 2015). Hard:
-    cross-entropy against the teacher's own choice (Touvron et al. 2021, equation 3).
+    cross-entropy with the teacher's argmax (Touvron et al. 2021, equation 3).
 
     Args:
-        logits: (picture, class) of the student.
-        teacher: (picture, class) logits.
-        temperature: above 1 shows more of what the teacher thinks of the other classes.
-        hard: go by the likeliest class alone.
+        logits: (image, class) of the student.
+        teacher: (image, class) logits of the teacher.
+        temperature: above 1 gives more weight to the teacher's less likely classes.
+        hard: use only the teacher's argmax.
     """
     if hard:
         return F.cross_entropy(logits.float(), teacher.argmax(dim=1), reduction="sum")
@@ -85,8 +85,8 @@ def distillation(logits: Tensor, teacher: Tensor, temperature: float, *, hard: b
 def balanced_weights(labels: np.ndarray, classes: int) -> Tensor:
     """Weigh classes so that rare ones count as much as frequent ones.
 
-    One class a picture: pictures / (classes x pictures of the class), which is 1 on average over
-    the pictures. Several: for each class how many pictures lack it for one that has it.
+    One class an image: images / (classes x images of the class), which is 1 on average over
+    the images. Several: for each class how many images lack it for one that has it.
     """
     if labels.ndim == 2:
         having = labels.sum(axis=0)

@@ -27,9 +27,9 @@ class EarlyStop:
 
 @dataclass(frozen=True, kw_only=True)
 class Restart:
-    """Begin the schedule anew after `step`, warm-up and all, at `scale` times the peak.
+    """Restart the schedule after `step`, with warm-up, at `scale` times the peak.
 
-    A warm restart (Loshchilov & Hutter 2017, section 3): weights and optimizer go on.
+    A warm restart (Loshchilov & Hutter 2017, section 3): weights and optimizer state are kept.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
@@ -40,12 +40,12 @@ class Restart:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How to train. Steps are optimizer updates, whatever `accumulate` is."""
+    """The [train] table of all tasks. A step is one optimizer update, whatever `accumulate` is."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     steps: Count = 1000
-    accumulate: Count = 1  # batches an update: equals one batch that is as many times larger
+    accumulate: Count = 1  # batches per update: equivalent to one larger batch
     learning_rate: Annotated[float, Gt(0)] = 1e-3  # the peak
     schedule: ScheduleName = "cosine"
     warmup: Annotated[int, Ge(0)] = 100  # steps
@@ -54,32 +54,32 @@ class TrainConfig:
     beta1: Share = 0.9
     beta2: Share = 0.98
     muon: bool = False  # for the matrices of Transformer blocks; AdamW for all else
-    # Each layer below the top learns this many times as fast as the one above it (Clark et al.
-    # 2020, section 3); 1 is one rate for all.
+    # The learning rate of each layer, relative to the layer above it (Clark et al. 2020,
+    # section 3); 1 is the same rate for all.
     layer_decay: Annotated[float, Gt(0), Le(1)] = 1.0
-    # Beginnings of the names of parameters that stay as they are; "!head" is all but the head.
+    # Name prefixes of parameters to freeze; "!head" is all but the head.
     freeze: tuple[str, ...] = ()
-    clip: NotNegative = 1.0  # largest gradient norm; 0 leaves gradients alone
+    clip: NotNegative = 1.0  # maximum gradient norm; 0 is off
     label_smoothing: Share = 0.0
-    # The weights to use, and to validate: 0 the last ones, else their exponential moving average.
+    # Decay of the exponential moving average of the weights to save and validate; 0: the last ones.
     ema: Share = 0.0
-    average: Count = 1  # validations whose weights are averaged; 1 is the newest alone
-    precision: Precision = "fp32"  # "auto": the faster one, by measurement
-    tensorboard: bool = False  # the metrics as event files too
+    average: Count = 1  # number of validations whose weights are averaged; 1: only the newest
+    precision: Precision = "fp32"  # "auto": measure both and use the faster one
+    tensorboard: bool = False  # also write the metrics as TensorBoard event files
     threads: Annotated[int, Ge(0)] = 0  # 0 = all cores
     log_every: Count = 50
     validate_every: Count = 500
     save_every: Count = 500
     early_stop: EarlyStop | None = None
-    store: Literal["float32", "float16"] = "float32"  # of model.safetensors
+    save_dtype: Literal["float32", "float16"] = "float32"  # of model.safetensors
 
     @property
     def memory_format(self) -> torch.memory_format:
-        """How pictures, and the weights of convolutions, lie in memory."""
+        """The memory format of images and convolution weights."""
         return torch.contiguous_format
 
     def __post_init__(self) -> None:
-        """Refuse two averages at once, and a restart when all is over."""
+        """Refuse two averages at once, and a restart after the last step."""
         if self.ema and self.average > 1:
             raise ValueError(
                 f"ema is {self.ema} and average {self.average}: choose one, leave the other out"

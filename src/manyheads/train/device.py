@@ -1,30 +1,85 @@
-"""One policy for devices, threads and precision."""
+"""Devices, threads and autocast precision."""
 
 import contextlib
+import os
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+from torch import nn
 
+from manyheads.errors import UsageError, nearest
 from manyheads.train.config import Precision
+
+# Parameters below which more threads cost more than they bring: docs/decisions/threads.md.
+SMALL = 50_000_000
 
 
 def set_threads(threads: int) -> int:
-    """Set the threads for tensor operations, 0 for as many as torch finds; return the number."""
+    """Set the number of threads for tensor operations, 0 for torch's default; return it."""
     if threads > 0:
         torch.set_num_threads(threads)
     return torch.get_num_threads()
 
 
+def inference_threads(model: nn.Module) -> int | None:
+    """Return how many threads inference uses on a CPU; None: as many as torch has.
+
+    A model below `SMALL` parameters uses one, unless OMP_NUM_THREADS says otherwise.
+    """
+    if os.environ.get("OMP_NUM_THREADS"):
+        return None
+    parameters = sum(each.numel() for each in model.parameters())
+    return 1 if parameters < SMALL else None
+
+
+@contextlib.contextmanager
+def limited_threads(threads: int | None) -> Iterator[None]:
+    """Run tensor operations on so many threads, then on as many as before; None: no change."""
+    before = torch.get_num_threads()
+    set_threads(threads or before)
+    try:
+        yield
+    finally:
+        set_threads(before)
+
+
 def best_device() -> torch.device:
-    """Prefer a GPU if torch can use one."""
+    """Return a GPU if torch can use one, otherwise the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[None]:
-    """Compute matrix products in bf16 if the recipe says so. Never fp16: a CPU is lost with it.
+def find_device(name: str | None) -> torch.device:
+    """Return the device of this name, such as "cpu" or "cuda:0"; the best there is if None.
 
-    "auto" has been decided before (`precision.py`).
+    Raises:
+        UsageError: torch does not know the name, or cannot use the device here.
+    """
+    if name is None:
+        return best_device()
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        count = torch.cuda.device_count()
+        known = ["cpu", *(f"cuda:{number}" for number in range(count))]
+        raise UsageError(
+            f"There is no device {name!r}{nearest(name, known)}Devices: {', '.join(known)}."
+        ) from None
+    try:
+        torch.ones(1, device=device).item()  # "meta" is a device, but it holds no values
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
+        raise UsageError(
+            f'The device {name!r} cannot be used here: {reason}. Try "cpu", or leave `device` out.'
+        ) from None
+    return device
+
+
+def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[None]:
+    """Compute matrix products in bf16 if `precision` is bf16. Never fp16: it is slow on a CPU.
+
+    "auto" is resolved before (`precision.py`).
     """
     if precision == "fp32":
         return contextlib.nullcontext()
@@ -33,7 +88,7 @@ def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractC
 
 
 def processor() -> str:
-    """Name the processor, for whoever reads a measured time."""
+    """Return the name of the processor, to be reported with measured times."""
     information = Path("/proc/cpuinfo")
     if information.exists():
         for line in information.read_text(encoding="utf-8").splitlines():

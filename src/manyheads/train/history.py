@@ -1,4 +1,4 @@
-"""What a run wrote about itself: metrics.jsonl, read back."""
+"""Read the metrics log of a run, metrics.jsonl."""
 
 import json
 import math
@@ -9,42 +9,42 @@ import numpy as np
 
 from manyheads.errors import FolderError
 
-NON_FINITE = "non_finite"  # in the line of the step at which training stopped on an impossible loss
+NON_FINITE = "non_finite"  # key in the line of the step where training stopped: loss not finite
 
 Line = dict[str, float]
 
 
 @dataclass(frozen=True)
 class History:
-    """The lines of a metrics log by what they are of, each in the order of steps."""
+    """The lines of a metrics log by type, in the order of steps."""
 
     training: list[Line] = field(default_factory=list)  # with a loss
-    validations: list[Line] = field(default_factory=list)  # with what was measured, val_...
-    non_finite: int | None = None  # the step whose loss was infinite or not a number
+    validations: list[Line] = field(default_factory=list)  # with metrics named val_...
+    non_finite: int | None = None  # the step whose loss was infinite or NaN
 
     def __len__(self) -> int:
-        """Count the lines about training."""
+        """Count the training lines."""
         return len(self.training)
 
     @property
     def last_step(self) -> int:
-        """The last step that is known of; 0 if none is."""
+        """The last logged step; 0 if there is none."""
         lines = (*self.training[-1:], *self.validations[-1:])
         return max([int(line["step"]) for line in lines] + [self.non_finite or 0])
 
     @property
     def steps(self) -> np.ndarray:
-        """The step of each line about training."""
+        """The step of each training line."""
         return np.array([int(line["step"]) for line in self.training])
 
     @property
     def losses(self) -> np.ndarray:
-        """The mean loss of each line about training."""
+        """The mean loss of each training line."""
         return np.array([line["loss"] for line in self.training])
 
     @property
     def distance(self) -> np.ndarray:
-        """The sum of the learning rates up to each line: how far an Adam could have gone.
+        """The sum of the learning rates up to each line: a bound on how far Adam moved a weight.
 
         An update of Adam moves a weight by about the learning rate (Kingma & Ba 2015, section 2.1).
         """
@@ -54,10 +54,10 @@ class History:
 
 
 def read_history(path: Path) -> History:
-    """Read a metrics log; nothing if there is none. A last line that is cut off is left out.
+    """Read a metrics log; empty if the file is missing. An incomplete last line is left out.
 
     Raises:
-        FolderError: a line is not what training writes.
+        FolderError: a line is invalid.
     """
     if not path.exists():
         return History()

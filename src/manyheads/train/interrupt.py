@@ -1,4 +1,4 @@
-"""Ctrl-C that saves: a signal becomes a question the loop asks after a step."""
+"""Stop signals: the loop checks after each step whether Ctrl-C was pressed, and saves."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -8,21 +8,21 @@ from types import FrameType
 
 @contextmanager
 def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C and SIGTERM into a question the loop asks after a step; a second one insists."""
-    asked = False
+    """Yield a function that returns whether Ctrl-C or SIGTERM arrived; a second one interrupts."""
+    stop = False
 
-    def ask(_number: int, _frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        nonlocal stop
+        if stop:
             raise KeyboardInterrupt
-        asked = True
+        stop = True
 
     try:
-        earlier = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: whoever runs us there handles signals
+        earlier = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread: the caller handles signals
         earlier = {}
     try:
-        yield lambda: asked
+        yield lambda: stop
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)

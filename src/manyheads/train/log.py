@@ -1,4 +1,4 @@
-"""Metrics as JSON lines: one line a log step, readable while the run goes on."""
+"""The metrics log: one JSON line per log step, readable during the run."""
 
 import json
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from manyheads.errors import MissingExtraError
 
 
 class MetricsLog:
-    """Appends to metrics.jsonl; a resumed run first drops the lines it is about to repeat.
+    """Appends to metrics.jsonl; a resumed run first drops the lines of steps after its checkpoint.
 
-    With `events` a folder, TensorBoard's event files are written there as well.
+    If `events` is a folder, TensorBoard event files are written there, too.
 
     Raises:
-        MissingExtraError: events are asked for, and the package that writes them is missing.
+        MissingExtraError: event files are requested, but tensorboardX is not installed.
     """
 
     def __init__(self, path: Path, *, first_step: int, events: Path | None = None) -> None:
@@ -36,7 +36,7 @@ class MetricsLog:
                 self._events.add_scalar(name, line[name], step)
 
     def close(self) -> None:
-        """Write out what the event file's writer still holds back."""
+        """Flush and close the event file."""
         if self._events is not None:
             self._events.close()
 
@@ -50,6 +50,6 @@ def _writer(folder: Path, first_step: int) -> Any:
 
 
 def whole_lines(path: Path) -> list[str]:
-    """Read whole lines; a line cut off by a kill is not one."""
+    """Read the complete lines; an incomplete last line is left out."""
     text = path.read_text(encoding="utf-8")
     return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]

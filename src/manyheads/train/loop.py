@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -17,20 +17,22 @@ from manyheads.train import average as averages
 from manyheads.train import checkpoint
 from manyheads.train.checkpoint import Progress
 from manyheads.train.config import TrainConfig
-from manyheads.train.depth import freeze, rest
 from manyheads.train.device import autocast
+from manyheads.train.distribute import RankTask, rank_and_world, summed, unwrapped, whole
+from manyheads.train.early_stop import improved
 from manyheads.train.history import NON_FINITE
 from manyheads.train.interrupt import stop_signals
+from manyheads.train.layer_groups import freeze, set_frozen_eval
 from manyheads.train.log import MetricsLog
 from manyheads.train.meter import Meter
 from manyheads.train.optim import SCALE, Optimizer
 from manyheads.train.optim import optimizer as build_optimizer
 from manyheads.train.schedule import learning_rate
-from manyheads.train.task import B, Task, lower_is_better
+from manyheads.train.task import B, Task
 
 
 class Observer(Protocol):
-    """Whoever watches a run: a progress bar, a page, nobody."""
+    """What watches a run: a progress bar, a page, nothing."""
 
     def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
         """Hear of every step; `line` is the newest line of the metrics log."""
@@ -46,22 +48,23 @@ def fit(
     folder: Path,
     *,
     seed: int,
-    conditions: dict[str, str],
-    keep: Callable[[nn.Module], None],
+    environment: dict[str, str],
+    save_best: Callable[[nn.Module], None],
     observer: Observer,
 ) -> Progress:
     """Train until the last step or an early stop, going on from the newest checkpoint in folder.
 
-    Afterwards the model has the weights to use: the last ones, or their average.
+    Afterwards the model has the weights to use: the last ones, or their average. Several ranks make
+    the same updates as one (see `distribute.py`); each needs a folder of its own.
 
     Args:
-        model: on the device to train on, with its initial weights.
+        model: on the device to train on, with its initial weights; may be wrapped or compiled.
         task: what to learn.
         config: how.
         folder: the run folder; state/ and metrics.jsonl are written here.
         seed: of all named random streams.
-        conditions: what bitwise reproduction depends on (versions, threads); a change is warned of.
-        keep: called with the model whenever its weights are the ones to use.
+        environment: what bitwise reproduction depends on (versions, threads); a change warns.
+        save_best: called with the model whenever its weights are the ones to use.
         observer: hears of progress.
 
     Raises:
@@ -69,12 +72,15 @@ def fit(
         NonFiniteLossError: the loss is infinite or not a number; nothing was updated with it.
     """
     device = next(model.parameters()).device
-    freeze(model, config.freeze)
-    optimizer = build_optimizer(model, config)
-    average = averages.average(config, model)
-    progress = checkpoint.load(folder / "state", model, optimizer, average) or Progress()
-    _compare(progress.conditions, conditions)
-    progress.conditions = conditions
+    rank, world = rank_and_world()
+    part: Task[Any] = RankTask(task, rank, world) if world > 1 else task
+    plain = unwrapped(model)  # only `task.loss` calls what is around it
+    freeze(plain, config.freeze)
+    optimizer = build_optimizer(plain, config)
+    average = averages.average(config, plain)
+    progress = checkpoint.load(folder / "state", plain, optimizer, average) or Progress()
+    _compare(progress.conditions, environment)
+    progress.conditions = environment
     log = MetricsLog(
         folder / "metrics.jsonl",
         first_step=progress.step,
@@ -84,20 +90,21 @@ def fit(
     line: dict[str, float] = {}
     with stop_signals() as stop_asked, closing(log):
         while progress.step < config.steps and not progress.stopped:
-            plan = task.plan(progress.epoch)
+            plan = part.plan(progress.epoch)
             if not plan:
                 raise TrainingError("There is nothing to train on: the training data is empty.")
-            batches = task.load(progress.epoch, plan[progress.index :])
+            batches = part.load(progress.epoch, plan[progress.index :])
             for window in _windows(batches, config.accumulate):
                 step = progress.step + 1
                 # Reseeding by step makes dropout a pure function of (seed, step): nothing to store.
-                torch.manual_seed(stream(seed, "dropout", step))
+                # Rank 0 draws what one process alone does, the others something else.
+                torch.manual_seed(stream(seed, "dropout", step, *((rank,) if rank else ())))
                 try:
-                    loss, logs = update(model, task, window, config, optimizer, step, device)
+                    loss, logs = update(model, part, window, config, optimizer, step, device)
                 except NonFiniteLossError:
                     log.write({"step": step, "epoch": progress.epoch, NON_FINITE: 1})
                     raise
-                average.after_step(model, step)
+                average.after_step(plain, step)
                 progress.step = step
                 progress.index += len(window)
                 meter.add(loss, logs, sum(batch.units for batch in window))
@@ -106,18 +113,18 @@ def fit(
                     log.write(line)
                 observer.progress(step, config.steps, line)
                 if step % config.validate_every == 0 or step == config.steps:
-                    average.before_validation(model, step)
-                    with averages.averaged(average, model):
-                        metrics = _validate(model, task, config, device)
+                    average.before_validation(plain, step)
+                    with averages.averaged(average, plain):
+                        metrics = _validate(plain, task, config, device)
                         log.write({"step": step, "epoch": progress.epoch} | metrics)
                         observer.validated(step, metrics)
-                        if _improved(progress, metrics, config):
-                            keep(model)
+                        if improved(progress, metrics, config.early_stop):
+                            save_best(plain)
                 progress.seconds = meter.skip()
                 finished = progress.stopped or step == config.steps
                 interrupted = stop_asked()
                 if step % config.save_every == 0 or finished or interrupted:
-                    checkpoint.save(folder / "state", model, optimizer, average, progress)
+                    checkpoint.save(folder / "state", plain, optimizer, average, progress)
                     meter.skip()
                 if finished:
                     break
@@ -126,7 +133,7 @@ def fit(
             else:
                 progress.epoch += 1
                 progress.index = 0
-    averages.apply(average, model)
+    averages.apply(average, plain)
     return progress
 
 
@@ -142,7 +149,7 @@ def update(
     """Make one optimizer update from a window of batches; return mean loss and further means."""
     model.train()
     if config.freeze:
-        rest(model)
+        set_frozen_eval(model)
     optimizer.zero_grad(set_to_none=True)
     total, weight = 0.0, 0.0
     logs: dict[str, float] = {}
@@ -154,26 +161,29 @@ def update(
             raise NonFiniteLossError(
                 f"The loss is {value} at step {step}, in the batch of {task.describe(batch)}. "
                 "Nothing was updated with it. Look at these examples, lower train.learning_rate, "
-                "or set train.clip, and train anew with --out."
+                "or set train.clip, and train anew with another `out`."
             )
         loss.sum.backward()
         total += value
         weight += loss.weight
         for name, part in loss.logs.items():
             logs[name] = logs.get(name, 0.0) + part
+    total, weight, *sums = summed([total, weight, *logs.values()], device)
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
-    torch._foreach_div_(gradients, weight)  # over the whole window: the mean of one big batch
-    norm = nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf)
+    # Over the whole window and all ranks: the mean of one big batch. Ranks average their gradients.
+    torch._foreach_div_(gradients, weight / rank_and_world()[1])
+    norm = whole(nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf))
     if not math.isfinite(norm.item()):
         raise NonFiniteLossError(
             f"The gradient is {norm.item()} at step {step} (the loss is {total / weight:.4g}), in "
             f"the batch of {', '.join(map(task.describe, window))}. Nothing was updated with it. "
-            "Lower train.learning_rate and train anew with --out."
+            "Lower train.learning_rate and train anew with another `out`."
         )
     for group in optimizer.param_groups:
         group["lr"] = learning_rate(step, config) * group[SCALE]
     optimizer.step()
-    return total / weight, {name: part / weight for name, part in logs.items()}
+    means = {name: part / weight for name, part in zip(logs, sums, strict=True)}
+    return total / weight, means
 
 
 def _validate(
@@ -183,26 +193,6 @@ def _validate(
     with torch.inference_mode(), autocast(device, config.precision):
         metrics = task.evaluate(model)
     return {f"val_{name}": value for name, value in metrics.items()}
-
-
-def _improved(progress: Progress, metrics: dict[str, float], config: TrainConfig) -> bool:
-    """Note a validation; say whether the weights are now the ones to keep."""
-    if config.early_stop is None:
-        return True  # without it, the last weights are the ones to keep
-    name = config.early_stop.metric
-    if name not in metrics:
-        raise TrainingError(
-            f"train.early_stop.metric is {name!r}, but validation measures {', '.join(metrics)}."
-        )
-    value = metrics[name]
-    better = progress.best is None or (
-        value < progress.best if lower_is_better(name) else value > progress.best
-    )
-    if better:
-        progress.best = value if math.isfinite(value) else None  # which any number beats
-    progress.stale = 0 if better else progress.stale + 1
-    progress.stopped = progress.stale >= config.early_stop.patience
-    return better
 
 
 def _windows(batches: Iterator[B], size: int) -> Iterator[list[B]]:

@@ -1,4 +1,4 @@
-"""Losses, summed so that the loop can divide by what a whole accumulation window weighs."""
+"""Losses as sums: the loop divides by the total weight of an accumulation window."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ ROWS = 256  # of logits at a time: 10 MB in fp32 over a vocabulary of 10,000
 def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
     """Sum over all items of the cross-entropy against smoothed targets (Szegedy et al. 2016, 7).
 
-    The target distribution gives 1 - smoothing to the true class and spreads smoothing evenly over
-    all classes. Equals `F.cross_entropy(..., label_smoothing=smoothing, reduction="sum")`, which
-    over a vocabulary takes several passes more over the logits.
+    The target distribution gives 1 - smoothing to the true class and distributes smoothing evenly
+    over all classes. Equals `F.cross_entropy(..., label_smoothing=smoothing, reduction="sum")`,
+    which needs several more passes over the logits of a vocabulary.
 
     Args:
         logits: (items, classes).
@@ -47,19 +47,19 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 def projected_cross_entropy(
     layer: nn.Linear, x: Tensor, *, targets: Tensor, smoothing: float, r_drop: float = 0.0
 ) -> Tensor:
-    """Sum `smoothed_cross_entropy(layer(x), targets, smoothing)` without ever holding all logits.
+    """Compute `smoothed_cross_entropy(layer(x), targets, smoothing)` without storing all logits.
 
-    Over a vocabulary the logits and their gradient are by far the largest tensors of a small
-    model, and memory, not arithmetic, sets the time. So a few hundred rows at a time go through
-    the output layer, the loss and both of its gradients while they are in the cache.
+    The logits over a vocabulary and their gradient are by far the largest tensors of a small
+    model, and memory access takes most of the time. So the output layer, the loss and both
+    gradients are computed for a few hundred rows at a time, while they are in the cache.
 
-    With r_drop the same items come twice, under different dropout, and their two distributions are
-    drawn to each other: half of equation (4) of Liang et al. 2021, "R-Drop", so that the loss stays
-    that of one copy.
+    With r_drop the same items come twice, with different dropout, and the divergence of their two
+    distributions is added: half of equation (4) of Liang et al. 2021, "R-Drop", so that the loss
+    has the scale of one copy.
 
     Args:
         layer: the output layer, dim -> classes.
-        x: (items, dim) what it reads; (2 x items, dim) with r_drop, all items and then all again.
+        x: (items, dim) its inputs; (2 x items, dim) with r_drop, all items and then all again.
         targets: (items,) class of each item.
         smoothing: between 0 and 1.
         r_drop: alpha, the weight of the divergence between the copies.
@@ -71,7 +71,7 @@ def projected_cross_entropy(
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
-    """Gradients are computed in the forward pass, where the logits are; backward scales them."""
+    """Gradients are computed in the forward pass with the logits; backward only scales them."""
 
     @staticmethod
     def forward(
@@ -86,7 +86,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         device = x.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
         x_low, weight_low = x.detach().to(dtype), weight.detach().to(dtype)
-        wide = torch.promote_types(dtype, torch.float32)  # the loss, whatever the products are in
+        wide = torch.promote_types(dtype, torch.float32)  # of the loss, whatever the products use
         loss = torch.zeros((), device=x.device, dtype=wide)
         grad_x = torch.empty_like(x)
         grad_weight = torch.zeros_like(weight)

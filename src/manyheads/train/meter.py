@@ -1,10 +1,10 @@
-"""What a run did between two lines of its log, and how fast."""
+"""Mean losses and training speed between two lines of the log."""
 
 import time
 
 
 class Meter:
-    """Adds up what happens between two lines of the log."""
+    """Accumulates losses and counts units between two lines of the log."""
 
     def __init__(self, unit: str, seconds: float) -> None:
         self.unit = unit
@@ -23,7 +23,7 @@ class Meter:
         return elapsed
 
     def add(self, loss: float, logs: dict[str, float], units: int) -> None:
-        """Note a step: its mean loss, further means, and how many units it processed."""
+        """Add a step: its mean loss, further means, and the number of units."""
         self._steps += 1
         self._units += units
         self._busy += self._tick()
@@ -31,12 +31,12 @@ class Meter:
             self._sums[name] = self._sums.get(name, 0.0) + value
 
     def skip(self) -> float:
-        """Let the time since the last step not count as training speed; say how long the run is."""
+        """Exclude the time since the last step from the speed; return the run time in seconds."""
         self._tick()
         return self.seconds
 
     def line(self, step: int, epoch: int, rate: float) -> dict[str, float]:
-        """Return a line for the log, and start anew."""
+        """Return a line for the log, and reset the sums."""
         means = {name: value / self._steps for name, value in self._sums.items()}
         speed = round(self._units / self._busy, 1)
         head = {"step": step, "epoch": epoch, "seconds": round(self.seconds, 2)}

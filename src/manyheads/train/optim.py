@@ -1,4 +1,4 @@
-"""The optimizers: fused AdamW, and Muon for the matrices inside Transformer blocks."""
+"""Optimizers: fused AdamW, and Muon for the matrices inside Transformer blocks."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -8,31 +8,31 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.errors import TrainingError
-from manyheads.nn.block import AttentionBlock
+from manyheads.nn.blocks.block import AttentionBlock
 from manyheads.train.config import TrainConfig
-from manyheads.train.depth import depths
+from manyheads.train.layer_groups import depths
 
-SCALE = "scale"  # of a group: the factor on the schedule's learning rate
+SCALE = "scale"  # key of a parameter group: the factor on the schedule's learning rate
 
 
 class Optimizer(Protocol):
-    """What the loop and the checkpoints need of torch's optimizers."""
+    """The interface of torch's optimizers that the loop and the checkpoints use."""
 
     param_groups: list[dict[str, Any]]
     state: defaultdict[Tensor, Any]
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients."""
+        """Clear the gradients."""
 
     def step(self) -> Any:
         """Update the parameters."""
 
 
 def optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
-    """Build what a recipe asks for.
+    """Build the optimizer of a recipe.
 
     Raises:
-        TrainingError: Muon is asked for, and the model has no Transformer blocks.
+        TrainingError: Muon is requested, but the model has no Transformer blocks to train.
     """
     parameters = {n: p for n, p in model.named_parameters() if p.requires_grad}
     return muon(model, parameters, config) if config.muon else adamw(model, parameters, config)
@@ -41,7 +41,7 @@ def optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
 def adamw(
     model: nn.Module, parameters: Mapping[str, nn.Parameter], config: TrainConfig
 ) -> torch.optim.AdamW:
-    """Build AdamW (Loshchilov & Hutter 2019); vectors (biases, norms) are not decayed."""
+    """Build AdamW (Loshchilov & Hutter 2019); no weight decay on vectors (biases, norms)."""
     return torch.optim.AdamW(
         _groups(model, parameters, config),
         lr=config.learning_rate,
@@ -53,7 +53,7 @@ def adamw(
 def _groups(
     model: nn.Module, parameters: Mapping[str, nn.Parameter], config: TrainConfig
 ) -> list[dict[str, Any]]:
-    """Divide parameters by what differs: weight decay, and the factor on the learning rate."""
+    """Group parameters by weight decay and by the factor on the learning rate."""
     depth = depths(model) if config.layer_decay < 1 else dict.fromkeys(parameters, 0)
     top = max(depth.values(), default=0)
     groups: dict[tuple[int, bool], list[nn.Parameter]] = {(top, True): [], (top, False): []}
@@ -74,9 +74,9 @@ def muon(
 ) -> "Together":
     """Build Muon (Jordan et al. 2024) for the blocks' linear layers, AdamW for everything else.
 
-    Muon moves a matrix by its momentum made orthogonal, so that no few directions take all of a
-    step. Embeddings and output layers, whose rows are rarely used words, are better off with AdamW.
-    The step has the size of AdamW's (Liu et al. 2025, equation 4): one learning rate serves both.
+    Muon orthogonalises the momentum of a matrix, so that no few directions dominate a step.
+    Embeddings and output layers, with rows for rare words, train better with AdamW. Muon's steps
+    are scaled to AdamW's size (Liu et al. 2025, equation 4): both use the same learning rate.
     """
     inside = {
         id(layer.weight)
@@ -88,8 +88,8 @@ def muon(
     matrices = {name: p for name, p in parameters.items() if id(p) in inside}
     if not matrices:
         raise TrainingError(
-            "train.muon = true asks for Muon, which trains the matrices of Transformer blocks; "
-            f"{type(model).__name__} has none to train. AdamW trains it: train.muon=false."
+            "train.muon = true: Muon trains the matrices of Transformer blocks, but "
+            f"{type(model).__name__} has none to train. Use AdamW: train.muon=false."
         )
     others = {name: p for name, p in parameters.items() if name not in matrices}
     return Together(
@@ -104,7 +104,7 @@ def muon(
 
 
 class Together:
-    """Optimizers of different parameters, used as one."""
+    """Several optimizers of different parameters, used as one."""
 
     def __init__(self, *parts: torch.optim.Optimizer) -> None:
         self.parts = parts
@@ -114,7 +114,7 @@ class Together:
             part.state = self.state  # one dictionary: a checkpoint restores into it
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients."""
+        """Clear the gradients."""
         for part in self.parts:
             part.zero_grad(set_to_none)
 

@@ -1,7 +1,7 @@
-"""precision = "auto": measure, do not guess.
+"""precision = "auto": measure whether fp32 or bf16 is faster.
 
-bf16 multiplies large matrices several times as fast as fp32 on a CPU that has instructions for it,
-gains nothing on small ones, and loses on a CPU that has none.
+On a CPU with bf16 instructions, bf16 multiplies large matrices several times as fast as fp32, but
+small ones no faster; on other CPUs it is slower.
 """
 
 import time
@@ -23,7 +23,7 @@ def measure(model: nn.Module, task: Task[B]) -> dict[Precision, float]:
     """Time forward and backward passes on a batch of the middle length; the model is not changed.
 
     Returns:
-        For each precision the seconds a batch takes, the best of a few rounds taken in turns.
+        The seconds per batch for each precision, the best of a few alternating rounds.
 
     Raises:
         TrainingError: there is no batch.
@@ -33,7 +33,7 @@ def measure(model: nn.Module, task: Task[B]) -> dict[Precision, float]:
         raise TrainingError("There is nothing to train on: the training data is empty.")
     (batch,) = task.load(0, [sorted(plan, key=len)[len(plan) // 2]])
     device = next(model.parameters()).device
-    copy = deepcopy(model).train()  # a forward pass may count on (running means)
+    copy = deepcopy(model).train()  # a forward pass may update running means
     seconds: dict[Precision, list[float]] = {precision: [] for precision in CANDIDATES}
     with torch.random.fork_rng():
         for _ in range(1 + ROUNDS):  # the first is for warming up
@@ -42,12 +42,12 @@ def measure(model: nn.Module, task: Task[B]) -> dict[Precision, float]:
                 with autocast(device, precision):
                     loss = task.loss(copy, batch).sum
                 loss.backward()
-                loss.item()  # a GPU works on in the background
+                loss.item()  # waits for the GPU
                 seconds[precision].append(time.perf_counter() - started)
                 copy.zero_grad(set_to_none=True)
     return {precision: min(times[1:]) for precision, times in seconds.items()}
 
 
 def fastest(seconds: dict[Precision, float]) -> Precision:
-    """Choose bf16 only if it gains more than a tenth: fp32 is the more exact."""
+    """Choose bf16 only if it is more than a tenth faster: fp32 is more exact."""
     return "bf16" if seconds["bf16"] < 0.9 * seconds["fp32"] else "fp32"

@@ -37,8 +37,12 @@ class Task(Protocol[B]):
 
     unit: str  # what a batch's `units` counts: "tokens", "images"
 
-    def plan(self, epoch: int) -> Sequence[Indices]:
-        """Divide the training examples into batches: a pure function of seed and epoch."""
+    def plan(self, epoch: int, rank: int = 0, world: int = 1) -> Sequence[Indices]:
+        """Divide the training examples into batches: a pure function of seed and epoch.
+
+        Of each batch a rank gets its part, which may be empty; the batches do not depend on the
+        number of ranks.
+        """
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[B]:
         """Make the planned batches, in order."""

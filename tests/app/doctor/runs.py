@@ -26,7 +26,7 @@ TRANSLATOR = (
     .replace("validate_every = 30", "validate_every = 120")
     .replace("dropout = 0.1", "dropout = 0.0")
     .replace("dim = 16", "dim = 32")
-    .replace("hidden = 32", "hidden = 64")
+    .replace("ffn_dim = 32", "ffn_dim = 64")
     .replace("learning_rate = 1e-2", "learning_rate = 8e-3")
 )
 CLASSIFIER = (
@@ -50,7 +50,7 @@ size = 300
 preset = "gpt-tiny"
 dim = 16
 heads = 2
-hidden = 32
+ffn_dim = 32
 layers = 1
 dropout = 0.0
 
@@ -74,7 +74,7 @@ valid = "numbers/valid.en"
 preset = "tagger-encoder"
 dim = 16
 heads = 2
-hidden = 32
+ffn_dim = 32
 layers = 1
 dropout = 0.0
 
@@ -133,8 +133,8 @@ def shuffle_targets(root: Path) -> None:
     write_lines(path, lines)
 
 
-def shuffle_pictures(root: Path) -> None:
-    """Give every picture a class by chance."""
+def shuffle_images(root: Path) -> None:
+    """Give every image a class by chance."""
     files = sorted((root / "halves").rglob("*.png"))
     contents = [path.read_bytes() for path in files]
     for path, place in zip(files, np.random.default_rng(0).permutation(len(files)), strict=True):

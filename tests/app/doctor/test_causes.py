@@ -2,7 +2,7 @@
 
 from manyheads.app.doctor.causes import CONTRADICTED, FOLLOWS, by_cause
 from manyheads.app.doctor.finding import Finding
-from manyheads.data.damage import Severity
+from manyheads.data.checks.issue_types import Severity
 
 
 def finding(kind: str, severity: Severity = "warning") -> Finding:

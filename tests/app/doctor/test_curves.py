@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from manyheads.app.doctor import curves
-from manyheads.app.doctor.finding import Finding
-from manyheads.app.paths import shipped
-from manyheads.app.recipe import Recipe, read_recipe
+from manyheads.app.doctor.finding import Findings
+from manyheads.app.project.paths import shipped
+from manyheads.app.project.recipe import Recipe, read_recipe
 from manyheads.train.history import History, Line, read_history
 from tests.made import CLASSIFY, TRANSLATE, write_recipe
 
@@ -24,7 +24,7 @@ def recipe(tmp_path: Path) -> Recipe:
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Recipe:
+def images(tmp_path: Path) -> Recipe:
     return read_recipe(write_recipe(tmp_path / "p.toml", CLASSIFY, tmp_path))
 
 
@@ -41,7 +41,7 @@ def history(
 
 X = np.linspace(0, 1, STEPS)
 HEALTHY = 1 + 5 * np.exp(-8 * X) + NOISE
-EVERY: list[Callable[[History, Recipe], list[Finding]]] = [
+EVERY: list[Callable[[History, Recipe], Findings]] = [
     curves.non_finite,
     curves.diverged,
     curves.spikes,
@@ -102,7 +102,7 @@ def test_spikes(height: float, count: int, severity: str, recipe: Recipe) -> Non
     """Small ones are noise, one is worth a look, several or a large one are too many."""
     losses = HEALTHY.copy()
     losses[20 : 20 + 5 * max(count, 1) : 5] += height
-    found = curves.spikes(history(losses), recipe)
+    found = list(curves.spikes(history(losses), recipe))
     assert [each.severity for each in found] == ([severity] if severity else [])
     if found:
         assert f"{count} of 40 lines" in found[0].evidence[0]
@@ -115,8 +115,8 @@ def test_a_warm_restart_is_no_spike(tmp_path: Path) -> None:
     restarted = read_recipe(path, ["train.steps=400", "train.restart={step = 200, scale = 1.0}"])
     losses = HEALTHY.copy()
     losses[20:22] += 1.5
-    assert curves.spikes(history(losses), read_recipe(path))
-    assert curves.spikes(history(losses), restarted) == []
+    assert list(curves.spikes(history(losses), read_recipe(path)))
+    assert list(curves.spikes(history(losses), restarted)) == []
 
 
 def test_a_rate_that_is_too_low(recipe: Recipe) -> None:
@@ -130,7 +130,7 @@ def test_a_rate_that_is_too_low(recipe: Recipe) -> None:
         line | {"loss": float(6 - done), "learning_rate": float(rate)}
         for line, done, rate in zip(straight.training, way, rates, strict=True)
     ]
-    assert curves.too_slow(History(bent), recipe)
+    assert list(curves.too_slow(History(bent), recipe))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_rate_that_is_too_low(recipe: Recipe) -> None:
     ],
 )
 def test_not_too_low(losses: np.ndarray, recipe: Recipe) -> None:
-    assert curves.too_slow(history(losses), recipe) == []
+    assert list(curves.too_slow(history(losses), recipe)) == []
 
 
 def test_stopped_in_the_midst(recipe: Recipe) -> None:
@@ -173,7 +173,7 @@ def course(name: str, values: list[float]) -> list[Line]:
 )
 def test_overfitting(name: str, values: list[float], kind: str, recipe: Recipe) -> None:
     """Two validations in a row clearly below the best, while the training loss falls."""
-    found = curves.overfitting(history(HEALTHY, course(name, values)), recipe)
+    found = list(curves.overfitting(history(HEALTHY, course(name, values)), recipe))
     assert [each.kind for each in found] == ([kind] if kind else [])
     if found:
         assert found[0].step == 200
@@ -185,15 +185,15 @@ def test_overfitting(name: str, values: list[float], kind: str, recipe: Recipe) 
 def test_both_worse_is_no_overfitting(recipe: Recipe) -> None:
     """Then training itself went wrong."""
     lines = course("val_bleu", [10, 30, 28, 25])
-    assert curves.overfitting(history(HEALTHY[::-1].copy(), lines), recipe) == []
+    assert list(curves.overfitting(history(HEALTHY[::-1].copy(), lines), recipe)) == []
 
 
-def test_surer_than_right(pictures: Recipe) -> None:
+def test_surer_than_right(images: Recipe) -> None:
     """The loss rises, the accuracy does not fall: smooth the labels."""
     lines = course("val_loss", [3, 2, 2.2, 2.5])
     for line, accuracy in zip(lines, (50, 60, 61, 61.5), strict=True):
         line["val_accuracy"] = accuracy
-    (found,) = curves.overfitting(history(HEALTHY, lines), pictures)
+    (found,) = curves.overfitting(history(HEALTHY, lines), images)
     assert (found.kind, found.severity) == ("overconfident", "note")
     assert found.settings == {"train.label_smoothing": 0.1}
 
@@ -202,18 +202,18 @@ def test_suspiciously_perfect() -> None:
     """On many examples only."""
     perfect = history(HEALTHY, course("val_accuracy", [100.0, 100.0]))
     assert [each.kind for each in curves.too_good(perfect, 500)] == ["too-good"]
-    assert curves.too_good(perfect, 50) == []
-    assert curves.too_good(history(HEALTHY, course("val_accuracy", [99.0, 99.7])), 500) == []
+    assert list(curves.too_good(perfect, 50)) == []
+    assert list(curves.too_good(history(HEALTHY, course("val_accuracy", [99.0, 99.7])), 500)) == []
 
 
-def test_settings_are_recipe_keys(tmp_path: Path, recipe: Recipe, pictures: Recipe) -> None:
+def test_settings_are_recipe_keys(tmp_path: Path, recipe: Recipe, images: Recipe) -> None:
     """All that is advised can be written into the recipe as it stands."""
     import tomli_w
 
     lines = course("val_accuracy", [10, 30, 28, 25])
-    for given, text in ((recipe, TRANSLATE), (pictures, CLASSIFY)):
+    for given, text in ((recipe, TRANSLATE), (images, CLASSIFY)):
         path = write_recipe(tmp_path / "new.toml", text, tmp_path)
-        settings = dict(curves.overfitting(history(HEALTHY, lines), given)[0].settings)
+        settings = dict(next(curves.overfitting(history(HEALTHY, lines), given)).settings)
         settings |= curves.slower(given, 10)
         if text is TRANSLATE:
             settings["train.early_stop"] = {"metric": "val_bleu", "patience": 3}

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.doctor.learning import Learned, by_heart, nothing_learned
-from manyheads.app.doctor.patient import Patient
-from manyheads.app.doctor.samples import read_samples
+from manyheads.app.doctor.learning import by_heart, nothing_learned
+from manyheads.app.doctor.run_inspection import RunInspection
+from manyheads.app.doctor.samples import Learned
 from manyheads.app.doctor.weights import Weights
+from manyheads.app.pipeline import pipeline_of
 from tests.app.doctor.runs import CLASSIFIER, write_data
 from tests.made import write_recipe
 
@@ -32,8 +33,8 @@ def test_what_was_learned(learned: Learned, weights: Weights, kind: str, tmp_pat
     write_data(tmp_path, CLASSIFIER)
     (tmp_path / "run").mkdir()
     write_recipe(tmp_path / "run" / "recipe.toml", CLASSIFIER, tmp_path)
-    patient = Patient(str(tmp_path / "run"))
-    samples = read_samples(patient)
-    found = nothing_learned(learned, samples, patient.recipe, weights, 7)
-    found += by_heart(learned, samples, patient.recipe, 7)
+    run = RunInspection(str(tmp_path / "run"))
+    samples = pipeline_of(run.recipe).samples(run.recipe, run)
+    found = list(nothing_learned(learned, samples, run.recipe, weights, 7))
+    found += by_heart(learned, samples, run.recipe, 7)
     assert [(each.kind, each.step) for each in found] == ([(kind, 7)] if kind else [])

@@ -13,8 +13,8 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from manyheads.app.doctor.diagnose import Diagnosis, diagnose
-from manyheads.app.folder import write_manifest
-from manyheads.app.recipe import read_recipe
+from manyheads.app.project.folder import write_manifest
+from manyheads.app.project.recipe import read_recipe
 from manyheads.errors import FolderError, NotFoundError
 from tests.app.doctor.runs import (
     CLASSIFIER,
@@ -24,7 +24,7 @@ from tests.app.doctor.runs import (
     Sicken,
     kinds,
     make,
-    shuffle_pictures,
+    shuffle_images,
     shuffle_targets,
     write_data,
 )
@@ -69,8 +69,8 @@ def on_other_data(folder: Path, root: Path) -> Diagnosis:
     return diagnose(str(folder))
 
 
-def on_pictures(root: Path, sicken: Sicken) -> Diagnosis:
-    """Diagnose a run on pictures that has only begun: there is nothing but a recipe."""
+def on_images(root: Path, sicken: Sicken) -> Diagnosis:
+    """Diagnose a run on images that has only begun: there is nothing but a recipe."""
     write_data(root, CLASSIFIER)
     sicken(root)
     (root / "run").mkdir()
@@ -151,7 +151,7 @@ def test_pairs_that_do_not_belong_together(tmp_path: Path) -> None:
 
 def test_classes_by_chance(tmp_path: Path) -> None:
     """A small model learns nothing of them."""
-    found = make(tmp_path, CLASSIFIER, sicken=shuffle_pictures)
+    found = make(tmp_path, CLASSIFIER, sicken=shuffle_images)
     assert set(kinds(found)) & {"nothing-learned", "by-heart"}
     assert found.errors == 1
 
@@ -186,14 +186,14 @@ def test_sources_with_their_translation(own: Path, tmp_path: Path) -> None:
     assert kinds(on_other_data(own, tmp_path))["target-in-source"] == "error"
 
 
-def test_pictures_on_both_sides(tmp_path: Path) -> None:
-    """Each picture twice in the folder that the validation is held out of."""
+def test_images_on_both_sides(tmp_path: Path) -> None:
+    """Each image twice in the folder that the validation is held out of."""
 
     def copy(root: Path) -> None:
         for path in sorted((root / "halves").rglob("*.png")):
             shutil.copyfile(path, path.with_name(f"copy-{path.name}"))
 
-    found = on_pictures(tmp_path, copy)
+    found = on_images(tmp_path, copy)
     assert kinds(found) == {"seen-before": "error"}
     assert ".png = " in found.findings[0].evidence[1]
 
@@ -203,32 +203,32 @@ def test_a_stamp_that_tells_the_class(tmp_path: Path) -> None:
 
     def stamp(root: Path) -> None:
         for path in (root / "halves").rglob("*.png"):
-            with Image.open(path) as picture:
-                marked = picture.copy()
+            with Image.open(path) as image:
+                marked = image.copy()
             marked.putpixel((5, 3), 0 if path.parent.name == "left" else 90)
             marked.save(path)
 
-    found = on_pictures(tmp_path, stamp)
+    found = on_images(tmp_path, stamp)
     (leak,) = [each for each in found.findings if each.kind == "label-in-pixels"]
     assert "row 3, column 5" in leak.evidence[0]
     assert "left 0, right 90" in leak.evidence[1]
 
 
 def test_classes_from_different_files(tmp_path: Path) -> None:
-    """One class is larger pictures."""
+    """One class is larger images."""
 
     def enlarge(root: Path) -> None:
         for path in (root / "halves" / "left").glob("*.png"):
-            with Image.open(path) as picture:
-                larger = picture.resize((12, 8))
+            with Image.open(path) as image:
+                larger = image.resize((12, 8))
             larger.save(path)
 
-    found = on_pictures(tmp_path, enlarge)
+    found = on_images(tmp_path, enlarge)
     assert kinds(found)["label-in-size"] == "warning"
 
 
 def test_frames_of_one_film(tmp_path: Path) -> None:
-    """Neighbours by name are nearly the same picture, others of the class are not."""
+    """Neighbours by name are nearly the same image, others of the class are not."""
 
     def film(root: Path) -> None:
         random = np.random.default_rng(0)
@@ -238,13 +238,13 @@ def test_frames_of_one_film(tmp_path: Path) -> None:
             frame = scene + random.integers(0, 5, scene.shape)
             Image.fromarray(frame.astype(np.uint8)).save(path)
 
-    found = on_pictures(tmp_path, film)
+    found = on_images(tmp_path, film)
     assert kinds(found)["series"] == "error"
 
 
 @pytest.mark.parametrize("held", [1, 2])
 def test_one_frame_of_each_film(tmp_path: Path, held: int) -> None:
-    """Many classes, one or two pictures of each held out: still the same film on both sides."""
+    """Many classes, one or two images of each held out: still the same film on both sides."""
     random = np.random.default_rng(0)
     for number in range(24):
         folder = tmp_path / "films" / f"{number:02}"
@@ -252,8 +252,8 @@ def test_one_frame_of_each_film(tmp_path: Path, held: int) -> None:
         for frame in range(24):
             if frame % 12 == 0:
                 scene = random.integers(0, 250, (32, 48))
-            picture = (scene + random.integers(0, 5, scene.shape)).astype(np.uint8)
-            Image.fromarray(picture).save(folder / f"{frame:02}.png")
+            image = (scene + random.integers(0, 5, scene.shape)).astype(np.uint8)
+            Image.fromarray(image).save(folder / f"{frame:02}.png")
     recipe = CLASSIFIER.replace('"halves"', '"films"').replace(
         "hold_out = 40", f"hold_out = {24 * held}"
     )
@@ -315,7 +315,7 @@ def test_a_model_that_says_one_thing(healthy: Callable[[str], Diagnosis], tmp_pa
 
     operate(folder, decide)
     (found,) = diagnose(str(folder)).findings
-    assert "Collapse: nearly everything gets the same answer." in " ".join(
+    assert "Collapse: nearly every input gets the same answer." in " ".join(
         (found.what, *found.evidence)
     )
 

@@ -1,9 +1,9 @@
-"""Which findings follow from which: the first are told, the others are their evidence."""
+"""Causes among findings: what follows from another finding becomes its evidence."""
 
 from dataclasses import replace
 
 from manyheads.app.doctor.finding import Finding
-from manyheads.data.damage import SEVERITIES
+from manyheads.data.checks.issue_types import SEVERITIES
 
 OUTPUTS = {"repeated", "copied", "empty", "same", "wrong-script", "length"}
 ONE_FOR_ALL = {"same-output", "one-answer", "flat-features", "idle-heads"}
@@ -33,21 +33,20 @@ def by_cause(findings: list[Finding]) -> list[Finding]:
     worst = sorted(findings, key=lambda each: SEVERITIES.index(each.severity))
     wrong = {other for each in worst for other in CONTRADICTED.get(each.kind, ())}
     left = {each.kind: each for each in reversed(worst) if each.kind not in wrong}
-    # Causes in the order of FOLLOWS: what two of them explain is told with the first.
-    told: dict[str, str] = {}
+    # In the order of FOLLOWS: what two causes explain belongs to the first.
+    explained: dict[str, str] = {}
     for cause, consequences in FOLLOWS.items():
-        if cause in left and cause not in told:
+        if cause in left and cause not in explained:
             for kind in consequences:
-                told.setdefault(kind, cause)
+                explained.setdefault(kind, cause)
+    hence = {
+        cause: [
+            f"hence: {each.what}" for kind, each in left.items() if explained.get(kind) == cause
+        ]
+        for cause in left
+    }
     return [
-        _with_consequences(
-            each, [other for kind, other in left.items() if told.get(kind) == each.kind]
-        )
+        replace(each, evidence=(*each.evidence, *hence[each.kind]))
         for each in worst
-        if each.kind not in told and each is left.get(each.kind)
+        if each.kind not in explained and each is left.get(each.kind)
     ]
-
-
-def _with_consequences(cause: Finding, consequences: list[Finding]) -> Finding:
-    hence = [f"hence: {each.what}" for each in consequences]
-    return replace(cause, evidence=(*cause.evidence, *hence))

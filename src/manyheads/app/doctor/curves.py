@@ -6,9 +6,10 @@ of the five shipped models are far on the healthy side of each; see docs/doctor.
 
 import numpy as np
 
-from manyheads.app.doctor.finding import Finding, rounded
-from manyheads.app.recipe import ClassifyRecipe, Recipe, TranslateRecipe
-from manyheads.tasks.watch import SIGNS
+from manyheads.app.doctor.finding import Findings, finding, rounded
+from manyheads.app.pipeline import pipeline_of
+from manyheads.app.project.recipe import Recipe
+from manyheads.tasks.output_monitor import SIGNS
 from manyheads.train.history import History, Line
 from manyheads.train.task import lower_is_better
 
@@ -37,59 +38,43 @@ TOO_GOOD = dict.fromkeys(("accuracy", "exact", "f1", "map"), 99.95) | {"bleu": 9
 MANY = 200  # validation examples; of fewer, all right is no miracle
 
 
-def non_finite(history: History, recipe: Recipe) -> list[Finding]:
-    """Say where the loss became impossible."""
+def non_finite(history: History, recipe: Recipe) -> Findings:
+    """Find a loss that is infinite or not a number."""
     if history.non_finite is None:
-        return []
+        return
     evidence = [f"step {history.non_finite:,}: the loss or its gradient is not a finite number"]
     if history.training:
         last = history.training[-1]
         evidence.append(f"before, at step {int(last['step']):,}, the loss was {last['loss']:.4g}")
-    return [
-        Finding(
-            kind="non-finite",
-            severity="error",
-            what="Training broke down: the loss became infinite or not a number.",
-            evidence=tuple(evidence),
-            remedy="Learn more slowly, limit the gradient, and train anew with another --out.",
-            settings=slower(recipe, 10),
-            step=history.non_finite,
-        )
-    ]
+    settings = slower(recipe, 10)
+    yield finding("non-finite", *evidence, settings=settings, step=history.non_finite)
 
 
-def diverged(history: History, recipe: Recipe) -> list[Finding]:
-    """Say if the loss rose again to stay."""
+def diverged(history: History, recipe: Recipe) -> Findings:
+    """Find a loss that rose again to stay."""
     if len(history) < LINES:
-        return []
+        return
     smooth = _smooth(history.losses)
     lowest = int(smooth.argmin())
     fall, rise = smooth[0] - smooth[lowest], smooth[-1] - smooth[lowest]
     upwards = rise > 0 and (fall <= 0 or rise > LOST * fall)
     if not upwards or rise < NOISE * _noise(history.losses):
-        return []
+        return
     best, last = history.training[lowest], history.training[-1]
-    return [
-        Finding(
-            kind="diverged",
-            severity="error",
-            what="The loss fell and then rose again to stay: the learning rate is too high.",
-            evidence=(
-                f"loss {smooth[lowest]:.4g} at step {int(best['step']):,}, {smooth[-1]:.4g} at "
-                f"step {int(last['step']):,}",
-                f"learning rate {best['learning_rate']:.2g} there",
-            ),
-            remedy="Learn more slowly, or warm up for longer.",
-            settings=slower(recipe, 3),
-            step=int(best["step"]),
-        )
-    ]
+    yield finding(
+        "diverged",
+        f"loss {smooth[lowest]:.4g} at step {int(best['step']):,}, {smooth[-1]:.4g} at "
+        f"step {int(last['step']):,}",
+        f"learning rate {best['learning_rate']:.2g} there",
+        settings=slower(recipe, 3),
+        step=int(best["step"]),
+    )
 
 
-def spikes(history: History, recipe: Recipe) -> list[Finding]:
-    """Say if the loss jumped up now and then."""
+def spikes(history: History, recipe: Recipe) -> Findings:
+    """Find jumps of the loss."""
     if len(history) < LINES:
-        return []
+        return
     losses, steps = history.losses, history.steps
     fall = losses[0] - _smooth(losses).min()
     restart = recipe.train.restart
@@ -100,167 +85,113 @@ def spikes(history: History, recipe: Recipe) -> list[Finding]:
         if fall > 0 and jump > max(JUMP * fall, usual) and steps[index] not in quiet:
             found.append((jump, index))
     if not found:
-        return []
+        return
     largest, index = max(found)
-    serious = len(found) > 1 or largest > LARGE_JUMP * fall
-    return [
-        Finding(
-            kind="spikes",
-            severity="warning" if serious else "note",
-            what="The loss jumps up in between: the learning rate is at its limit or beyond.",
-            evidence=(
-                f"{len(found)} of {len(losses)} lines; the largest jump is {largest:.3g} to "
-                f"{losses[index]:.4g} at step {steps[index]:,}, {100 * largest / fall:.0f}% of all "
-                "that was learned",
-            ),
-            remedy="Learn more slowly, or warm up for longer. If it is one batch each time, look "
-            "at its examples with `manyheads check-data`.",
-            settings=slower(recipe, 2),
-            step=int(steps[index]),
-        )
-    ]
+    yield finding(
+        "spikes",
+        f"{len(found)} of {len(losses)} lines; the largest jump is {largest:.3g} to "
+        f"{losses[index]:.4g} at step {steps[index]:,}, {100 * largest / fall:.0f}% of all that "
+        "was learned",
+        severity="warning" if len(found) > 1 or largest > LARGE_JUMP * fall else "note",
+        settings=slower(recipe, 2),
+        step=int(steps[index]),
+    )
 
 
-def too_slow(history: History, recipe: Recipe) -> list[Finding]:
-    """Say if the loss falls along a straight line and is far from its end: a rate that is too low.
+def too_slow(history: History, recipe: Recipe) -> Findings:
+    """Find a loss that falls along a straight line, far from its end: the rate is too low.
 
     The way is measured in learning rates rather than in steps, so that a schedule that ends at 0
     does not look like a loss that has come to rest.
     """
     way = _way(history)
     if way is None:
-        return []
+        return
     losses, smooth = history.losses, _smooth(history.losses)
     fall = smooth[0] - smooth[-1]
     last_quarter = np.interp(0.75, way, smooth) - smooth[-1]
     if smooth[-1] < LEFT * smooth[0] or last_quarter < max(STILL * fall, _noticeable(losses)):
-        return []
+        return
     first = smooth[0] - np.interp(1 / 3, way, smooth)
     last = np.interp(2 / 3, way, smooth) - smooth[-1]
-    if not STRAIGHT * first < last < first / STRAIGHT:
-        return []
-    return [
-        Finding(
-            kind="learning-rate-low",
-            severity="warning",
-            what="The loss falls along a straight line to the end: the learning rate is too low.",
-            evidence=(
-                f"loss {losses[0]:.4g} at step {history.steps[0]:,}, {losses[-1]:.4g} at step "
-                f"{history.steps[-1]:,}",
-                f"it fell by {first:.3g} in the first third of the way, by {last:.3g} in the last",
-            ),
-            remedy="Learn faster; a good rate makes the curve steep first and flat later.",
+    if STRAIGHT * first < last < first / STRAIGHT:
+        yield finding(
+            "learning-rate-low:curve",
+            f"loss {losses[0]:.4g} at step {history.steps[0]:,}, {losses[-1]:.4g} at step "
+            f"{history.steps[-1]:,}",
+            f"it fell by {first:.3g} in the first third of the way, by {last:.3g} in the last",
             settings={"train.learning_rate": rounded(5 * recipe.train.learning_rate)},
             step=int(history.steps[-1]),
         )
-    ]
 
 
-def too_short(history: History, recipe: Recipe) -> list[Finding]:
-    """Say if the loss of a finished run was still falling steeply."""
+def too_short(history: History, recipe: Recipe) -> Findings:
+    """Find a finished run whose loss was still falling steeply."""
     if len(history) < LINES:
-        return []
+        return
     losses, steps, smooth = history.losses, history.steps, _smooth(history.losses)
     last_quarter = np.interp(0.75 * steps[-1], steps, smooth) - smooth[-1]
     fall = smooth[0] - smooth[-1]
-    if last_quarter < max(STILL * fall, _noticeable(losses)):
-        return []
-    return [
-        Finding(
-            kind="too-short",
-            severity="warning",
-            what="The loss was still falling steeply when training ended.",
-            evidence=(
-                f"loss {losses[-1]:.4g} at step {steps[-1]:,}: {100 * last_quarter / fall:.0f}% of "
-                "its fall came in the last quarter of the steps",
-            ),
-            remedy="Train longer.",
+    if last_quarter >= max(STILL * fall, _noticeable(losses)):
+        yield finding(
+            "too-short:curve",
+            f"loss {losses[-1]:.4g} at step {steps[-1]:,}: {100 * last_quarter / fall:.0f}% of "
+            "its fall came in the last quarter of the steps",
             settings={"train.steps": 2 * recipe.train.steps},
             step=int(steps[-1]),
         )
-    ]
 
 
-def overfitting(history: History, recipe: Recipe) -> list[Finding]:
-    """Say if the validation became worse while the training loss went on falling."""
+def overfitting(history: History, recipe: Recipe) -> Findings:
+    """Find a validation that became worse while the training loss went on falling."""
     judged = {name: _worse(history, name) for name in _measured(history)}
-    losses = {name: found for name, found in judged.items() if found and lower_is_better(name)}
-    scores = {name: found for name, found in judged.items() if found and not lower_is_better(name)}
+    worse = {name: found for name, found in judged.items() if found}
     has_scores = any(not lower_is_better(name) for name in judged)
-    if scores or (losses and not has_scores):
-        name, (best, last) = next(iter((scores or losses).items()))
-        kept = (
-            f"early_stop kept the weights of the best {recipe.train.early_stop.metric}"
-            if recipe.train.early_stop
-            else "the weights that are kept are the last ones, not the best"
-        )
-        return [
-            Finding(
-                kind="overfitting",
-                severity="note" if recipe.train.early_stop else "warning",
-                what="The validation becomes worse while the training loss goes on falling.",
-                evidence=(_course(history, name, best, last), kept),
-                remedy="Stop at the best validation, and make learning by heart harder: more "
-                "data, more dropout, a smaller model.",
-                settings=_against_overfitting(recipe, name),
-                step=int(best["step"]),
-            )
-        ]
-    if losses:
-        name, (best, last) = next(iter(losses.items()))
-        return [
-            Finding(
-                kind="overconfident",
-                severity="note",
-                what="The validation loss rises while the score does not fall: the model becomes "
-                "surer than it is right.",
-                evidence=(_course(history, name, best, last),),
-                remedy="The answers are as good as before, their probabilities are not.",
-                settings={"train.label_smoothing": 0.1} if not recipe.train.label_smoothing else {},
-                step=int(best["step"]),
-            )
-        ]
-    return []
+    scores = [name for name in worse if not lower_is_better(name)]
+    if not worse:
+        return
+    name = next(iter(scores or worse))
+    best, last = worse[name]
+    course, step = _course(history, name, best, last), int(best["step"])
+    if has_scores and not scores:  # the loss only
+        settings = {} if recipe.train.label_smoothing else {"train.label_smoothing": 0.1}
+        yield finding("overconfident", course, settings=settings, step=step)
+        return
+    early_stop = recipe.train.early_stop
+    yield finding(
+        "overfitting",
+        course,
+        f"early_stop kept the weights of the best {early_stop.metric}"
+        if early_stop
+        else "the weights that are kept are the last ones, not the best",
+        severity="note" if early_stop else "warning",
+        settings=_against_overfitting(recipe, name),
+        step=step,
+    )
 
 
-def too_good(history: History, examples: int) -> list[Finding]:
-    """Say if the validation is so good that one should ask why."""
+def too_good(history: History, examples: int) -> Findings:
+    """Find a validation that is too good to be expected."""
     if not history.validations or examples < MANY:
-        return []
-    last = history.validations[-1]
-    perfect = {
-        name: last[f"val_{name}"]
-        for name, bar in TOO_GOOD.items()
-        if last.get(f"val_{name}", 0.0) >= bar
-    }
-    if not perfect:
-        return []
-    name, value = next(iter(perfect.items()))
-    first = history.validations[0]
-    return [
-        Finding(
-            kind="too-good",
-            severity="note",
-            what="The validation is suspiciously perfect.",
-            evidence=(
+        return
+    first, last = history.validations[0], history.validations[-1]
+    for name, bar in TOO_GOOD.items():
+        value = last.get(f"val_{name}", 0.0)
+        if value >= bar:
+            yield finding(
+                "too-good",
                 f"val_{name} {value:.2f} on {examples:,} examples at step {int(last['step']):,}; "
                 f"{first.get(f'val_{name}', value):.2f} at step {int(first['step']):,} already",
-            ),
-            remedy="Right for an easy task. If it is not one, ask what tells the answer: copies of "
-            "training examples (other findings here say so), files, order, or a mark in the data.",
-            step=int(last["step"]),
-        )
-    ]
+                step=int(last["step"]),
+            )
+            return
 
 
 def slower(recipe: Recipe, times: float) -> dict[str, object]:
-    """Settings that learn more slowly, begin more gently, and limit the gradient."""
-    train = recipe.train
-    settings: dict[str, object] = {
-        "train.learning_rate": rounded(train.learning_rate / times),
-        "train.warmup": longer_warmup(recipe),
-    }
-    return settings if train.clip else settings | {"train.clip": 1.0}
+    """Return settings for a lower rate, a longer warm-up, and a limit of the gradient."""
+    clip: dict[str, object] = {} if recipe.train.clip else {"train.clip": 1.0}
+    rate = rounded(recipe.train.learning_rate / times)
+    return {"train.learning_rate": rate, "train.warmup": longer_warmup(recipe)} | clip
 
 
 def longer_warmup(recipe: Recipe) -> int:
@@ -332,16 +263,13 @@ def _course(history: History, name: str, best: Line, last: Line) -> str:
 
 
 def _against_overfitting(recipe: Recipe, metric: str) -> dict[str, object]:
-    dropout = getattr(recipe.config(), "dropout", None)
     settings: dict[str, object] = {}
     if recipe.train.early_stop is None:
         settings["train.early_stop"] = {"metric": metric, "patience": 3}
-    if dropout is not None:
-        settings["model.dropout"] = rounded(min(dropout + 0.1, 0.5))
-    if isinstance(recipe, TranslateRecipe):
-        settings["train.r_drop"] = max(recipe.train.r_drop, 5.0)
-    elif isinstance(recipe, ClassifyRecipe):
-        settings["train.weight_decay"] = max(recipe.train.weight_decay, 0.05)
-        if recipe.augment.policy == "none":
-            settings["augment.policy"] = "trivial"
-    return settings
+    return settings | more_dropout(recipe, 0.1) | pipeline_of(recipe).against_overfitting(recipe)
+
+
+def more_dropout(recipe: Recipe, more: float) -> dict[str, object]:
+    """Return the setting that raises dropout, if the model has any; at most to 0.5."""
+    dropout = getattr(recipe.config(), "dropout", None)
+    return {} if dropout is None else {"model.dropout": rounded(min(dropout + more, 0.5))}

@@ -3,11 +3,11 @@
 import torch
 from torch import nn
 
-from manyheads.app.doctor.finding import SHOWN, Finding
+from manyheads.app.doctor.finding import SHOWN, Findings, finding
 from manyheads.app.doctor.samples import Samples
-from manyheads.app.recipe import Recipe
-from manyheads.lens.idle_heads import Head, HeadWatch, Twins
-from manyheads.nn.trace import record
+from manyheads.app.project.recipe import Recipe
+from manyheads.lens.measures.idle_heads import DuplicateHeads, Head, HeadStatistics
+from manyheads.nn.recording.trace import record
 
 EXAMPLES = 16
 
@@ -23,9 +23,9 @@ ALIKE = 0.02
 MANY = 0.25
 
 
-def watch(model: nn.Module, samples: Samples) -> HeadWatch:
+def watch(model: nn.Module, samples: Samples) -> HeadStatistics:
     """Let the heads read a few validation examples, one by one, so that nothing is padded."""
-    found, task = HeadWatch(), samples.valid
+    found, task = HeadStatistics(), samples.valid
     alone = [batch[i : i + 1] for batch in task.plan(0) for i in range(len(batch))][:EXAMPLES]
     with torch.inference_mode():
         for batch in task.load(0, alone):
@@ -35,75 +35,55 @@ def watch(model: nn.Module, samples: Samples) -> HeadWatch:
     return found
 
 
-def idle(heads: list[Head], recipe: Recipe) -> list[Finding]:
-    """Say which heads do nothing that depends on what they read."""
+def idle(heads: list[Head], recipe: Recipe) -> Findings:
+    """Find heads whose output is nothing, or does not depend on the input."""
     silent = [head for head in heads if head.writes <= SILENT]
     resting = [head for head in heads if head not in silent and _rest(head)]
-    found = []
     if silent:
-        found.append(
-            Finding(
-                kind="dead-heads",
-                severity="warning",
-                what=f"{_count(silent, heads)} dead: what they write is nothing.",
-                evidence=_shown(
-                    [
-                        f"{head}: can write {100 * head.writes:.2g}% of what the median head of "
-                        "its layer can"
-                        for head in silent
-                    ]
-                ),
-                remedy="They were never trained, or cut out. Train longer, start anew, or do "
-                "with fewer.",
-                settings=_fewer(recipe, len(silent) / len(heads)),
-            )
+        yield finding(
+            "dead-heads",
+            *_shown([f"{head}: can write {_written(head)}" for head in silent]),
+            settings=_fewer(recipe, len(silent) / len(heads)),
+            count=_count(silent, heads),
         )
     if len(resting) >= MANY * len(heads):
-        found.append(
-            Finding(
-                kind="idle-heads",
-                severity="warning" if len(resting) > len(heads) / 2 else "note",
-                what=f"{_count(resting, heads)} idle: they read the same whatever comes in.",
-                evidence=_shown([f"{head}: {_rest(head)}" for head in resting]),
-                remedy="Heads that have not found anything to read: train longer, with a longer "
-                "warm-up, or do with fewer.",
-                settings=_fewer(recipe, len(resting) / len(heads)),
-            )
+        yield finding(
+            "idle-heads",
+            *_shown([f"{head}: {_rest(head)}" for head in resting]),
+            severity="warning" if len(resting) > len(heads) / 2 else "note",
+            settings=_fewer(recipe, len(resting) / len(heads)),
+            count=_count(resting, heads),
         )
-    return found
 
 
-def duplicates(heads: list[Head], twins: list[Twins], recipe: Recipe) -> list[Finding]:
-    """Say which heads of one attention read the same; those that rest are alike anyway."""
-    idle = {(head.site, head.number) for head in heads if judged(head)}
+def duplicates(heads: list[Head], pairs: list[DuplicateHeads], recipe: Recipe) -> Findings:
+    """Find heads of one attention with the same maps; those of idle heads are alike anyway."""
+    idle = {(head.layer_id, head.number) for head in heads if judged(head)}
     alike = [
         each
-        for each in twins
-        if each.distance <= ALIKE and not {(each.site, number) for number in each.numbers} & idle
+        for each in pairs
+        if each.distance <= ALIKE
+        and not {(each.layer_id, number) for number in each.numbers} & idle
     ]
-    if not alike:
-        return []
-    doubled = {(each.site, each.numbers[1]) for each in alike}
-    return [
-        Finding(
-            kind="duplicate-heads",
+    doubled = {(each.layer_id, each.numbers[1]) for each in alike}
+    if doubled:
+        yield finding(
+            "duplicate-heads",
+            *_shown([f"{each}: their maps differ by {100 * each.distance:.2g}%" for each in alike]),
             severity="warning" if len(doubled) >= MANY * len(heads) else "note",
-            what=f"{len(doubled)} of {len(heads)} heads read the same as another of their layer.",
-            evidence=_shown(
-                [f"{each}: their maps differ by {100 * each.distance:.2g}%" for each in alike]
-            ),
-            remedy="They cost time and add little. Weights that began equal stay equal: were they "
-            "copied? Else do with fewer heads.",
             settings=_fewer(recipe, len(doubled) / len(heads)),
+            doubled=len(doubled),
+            heads=len(heads),
         )
-    ]
 
 
 def judged(head: Head) -> str:
-    """Say why a head does nothing that depends on what it reads; "" if it does something."""
-    if head.writes <= SILENT:
-        return f"writes nothing: {100 * head.writes:.2g}% of what the median head of its layer can"
-    return _rest(head)
+    """Explain why a head does nothing that depends on its input; "" if it does."""
+    return f"writes nothing: {_written(head)}" if head.writes <= SILENT else _rest(head)
+
+
+def _written(head: Head) -> str:
+    return f"{100 * head.writes:.2g}% of what the median head of its layer can"
 
 
 def _rest(head: Head) -> str:

@@ -1,4 +1,4 @@
-"""What a run's model writes: copies, loops, one sentence for all, too short or too long."""
+"""Check of a model's outputs: copies, loops, one sentence for all, too short or too long."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,17 +6,18 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from manyheads.app.doctor.finding import SHOWN, Finding, cut, rounded
+from manyheads.app.doctor.finding import SHOWN, Finding, Findings, cut, finding, rounded
 from manyheads.app.doctor.learning import gentler
-from manyheads.app.doctor.samples import PairSamples
-from manyheads.app.recipe import Recipe, TranslateRecipe
-from manyheads.data.monolingual import Sentences
-from manyheads.data.tokenizer import TextTokenizer
-from manyheads.decode.sample import Sampling
+from manyheads.app.doctor.samples import Examined
+from manyheads.app.project.recipe import Recipe
+from manyheads.data.text.corpus import Corpus
+from manyheads.data.text.sentences import Sentences
+from manyheads.data.tokenizers.tokenizer import TextTokenizer, Tokenizers
+from manyheads.decode.sampling import Sampling
 from manyheads.models.causal_lm import CausalLanguageModel
-from manyheads.tasks.decoding import translate
+from manyheads.tasks.decoding import DecodeConfig, translate
 from manyheads.tasks.language import complete
-from manyheads.tasks.watch import PAIRS, SIGNS, Watch, marked, signs
+from manyheads.tasks.output_monitor import PAIRS, SIGNS, OutputMonitor, marked, signs
 
 # Characters of the outputs against those of the references. BLEU's brevity penalty (Papineni et al.
 # 2002, section 2.2.2) takes 16% at 0.85. Shipped translators: 0.93 to 1.00.
@@ -27,125 +28,131 @@ LOOPING = 20.0  # percent of drawn continuations; text drawn from a language har
 
 
 class Outputs(NamedTuple):
-    """Sources with what a model makes of them, and what it should."""
+    """Sources with the model's outputs and the references."""
 
     sources: Sequence[str]
     outputs: Sequence[str]
     references: Sequence[str]
 
 
-def translations(model: nn.Module, samples: PairSamples, recipe: TranslateRecipe) -> Outputs:
-    """Translate the sample of the validation data, as the recipe searches."""
-    few = samples.few[1]
-    found = translate(model, samples.tokenizers, few.source, recipe.decode)
-    return Outputs(few.source, [best[0].text for best in found], few.target)
+def examine_translations(
+    model: nn.Module,
+    few: Corpus,
+    tokenizers: Tokenizers,
+    decode: DecodeConfig,
+    recipe: Recipe,
+    step: int,
+    finished: bool,
+) -> Examined:
+    """Translate a sample of the validation data as the recipe searches; report what is wrong."""
+    best = [found[0].text for found in translate(model, tokenizers, few.source, decode)]
+    written = Outputs(few.source, best, few.target)
+    found = [
+        *one_sentence(written, recipe, step),
+        *habits(written, recipe, step),
+        *length(written, decode, step, finished=finished),
+    ]
+    count = len(written.outputs)
+    if count < PAIRS:
+        few_pairs = f"habits of the translations: {count} validation pairs are fewer than {PAIRS}"
+        return Examined(found, not_looked_at=[few_pairs])
+    looked_at = (
+        f"translations: {count} of the validation data, beams = {decode.beams}: "
+        "copies, loops, empty or equal ones, script, length"
+    )
+    return Examined(found, [looked_at])
 
 
-def continuations(
-    model: CausalLanguageModel, tokenizer: TextTokenizer, lines: Sentences
-) -> Outputs:
-    """Let a language model go on with the first words of validation texts, drawing each token.
+def examine_continuations(
+    model: CausalLanguageModel,
+    tokenizer: TextTokenizer,
+    lines: Sentences,
+    recipe: Recipe,
+    step: int,
+) -> Examined:
+    """Continue the first words of validation texts by sampling; report what is wrong.
 
-    Searching for the likeliest text loops even in good models (Holtzman et al. 2020).
+    The most probable text loops even in good models (Holtzman et al. 2020).
     """
     chosen = list(lines.lines)[:PROMPTS]
     prompts = [" ".join(line.split()[:WORDS]) for line in chosen]
     with torch.inference_mode():
-        found = complete(model, tokenizer, prompts, tokens=TOKENS, sampling=Sampling())
-    return Outputs(prompts, [best[0].text for best in found], chosen)
+        drawn = complete(model, tokenizer, prompts, tokens=TOKENS, sampling=Sampling())
+    written = Outputs(prompts, [best[0].text for best in drawn], chosen)
+    found = [*one_sentence(written, recipe, step), *looping(written, recipe, step)]
+    return Examined(found, [f"continuations: {len(written.outputs)} drawn"])
 
 
-def one_sentence(found: Outputs, recipe: Recipe, step: int) -> list[Finding]:
-    """Say if everything becomes the same sentence."""
-    if len(set(found.outputs)) > 1 or len(set(found.references)) < FEW:
-        return []
-    return [
-        Finding(
-            kind="same-output",
-            severity="error",
-            what="Collapse: every source becomes the same sentence.",
-            evidence=(f"{len(found.outputs)} times: {cut(found.outputs[0])!r}",),
-            remedy="Train longer, learn more slowly, and warm up for longer; if the sides of the "
-            "data do not belong together, `manyheads check-data` shows it.",
+def one_sentence(found: Outputs, recipe: Recipe, step: int) -> Findings:
+    """Find outputs that are all the same sentence."""
+    if len(set(found.outputs)) <= 1 and len(set(found.references)) >= FEW:
+        yield finding(
+            "same-output",
+            f"{len(found.outputs)} times: {cut(found.outputs[0])!r}",
             settings=gentler(recipe),
             step=step,
         )
-    ]
 
 
-def habits(found: Outputs, recipe: TranslateRecipe, step: int) -> list[Finding]:
-    """Say what is wrong with the outputs beyond what the references have of it."""
-    watch = Watch(found.sources, found.references)
-    said = watch.found(signs(*found))
+def habits(found: Outputs, recipe: Recipe, step: int) -> Findings:
+    """Find signs of trouble that the outputs have more often than the references."""
+    watch = OutputMonitor(found.sources, found.references)
     which = marked(*found)
     settings: dict[str, dict[str, object]] = {
         "repeated": {"decode.no_repeat_ngram": 4, **_longer(recipe)},
-        "copied": {},
         "empty": {"decode.min_length": 1},
         "same": _longer(recipe),
     }
-    return [
-        Finding(
-            kind=name.replace("_", "-"),
-            severity="warning",
-            what=f"{what[0].upper()}{what[1:]}.",
-            evidence=_shown(found, which[name]),
-            remedy=SIGNS[name].advice,
-            settings=settings.get(name, {}),
-            step=step,
-        )
-        for name, what in said.items()
-        if name != "length_ratio"
-    ]
+    for name, what in watch.found(signs(*found)).items():
+        if name != "length_ratio":
+            yield Finding(
+                kind=name.replace("_", "-"),
+                severity="warning",
+                what=f"{what[0].upper()}{what[1:]}.",
+                evidence=_shown(found, which[name]),
+                remedy=SIGNS[name].advice,
+                settings=settings.get(name, {}),
+                step=step,
+            )
 
 
-def length(found: Outputs, recipe: TranslateRecipe, step: int, *, finished: bool) -> list[Finding]:
-    """Say if the outputs are too short or too long on the whole."""
+def length(found: Outputs, decode: DecodeConfig, step: int, *, finished: bool) -> Findings:
+    """Find outputs that are too short or too long on average."""
     if len(found.sources) < PAIRS:
-        return []
+        return
     ratio = signs(*found).length_ratio
     if SHORT <= ratio <= LONG:
-        return []
+        return
     gaps = [len(o) - len(r) for o, r in zip(found.outputs, found.references, strict=True)]
-    worst = sorted(range(len(gaps)), key=lambda n: gaps[n], reverse=ratio > 1)[:SHOWN]
-    penalty = recipe.decode.length_penalty
-    beams = {} if recipe.decode.beams > 1 else {"decode.beams": 4}
-    return [
-        Finding(
-            kind="length",
-            severity="warning" if finished else "note",
-            what=f"The outputs are too {'short' if ratio < 1 else 'long'}: {ratio:.2f} times as "
-            "many characters as the references.",
-            evidence=_shown(found, worst),
-            remedy=("" if finished else "Early in training that passes. ")
-            + "Let the search prefer the right length, and look for pairs that do not belong "
-            "together with `manyheads check-data`.",
-            settings=beams
-            | {"decode.length_penalty": rounded(penalty + (0.4 if ratio < 1 else -0.4))},
-            step=step,
-        )
-    ]
+    worst = sorted(range(len(gaps)), key=lambda n: gaps[n], reverse=ratio > 1)
+    penalty = rounded(decode.length_penalty + (0.4 if ratio < 1 else -0.4))
+    beams = {} if decode.beams > 1 else {"decode.beams": 4}
+    yield finding(
+        "length",
+        *_shown(found, worst),
+        severity="warning" if finished else "note",
+        settings=beams | {"decode.length_penalty": penalty},
+        step=step,
+        long="short" if ratio < 1 else "long",
+        ratio=ratio,
+        early="" if finished else "This is normal early in training. ",
+    )
 
 
-def looping(found: Outputs, recipe: Recipe, step: int) -> list[Finding]:
-    """Say if what a language model writes goes round in circles."""
+def looping(found: Outputs, recipe: Recipe, step: int) -> Findings:
+    """Find continuations that repeat themselves."""
     which = marked(*found)["repeated"]
     share = 100 * len(which) / max(1, len(found.outputs))
     usual = signs(found.sources, found.references, found.references).repeated
-    if share - usual <= LOOPING or len(found.outputs) < FEW:
-        return []
-    return [
-        Finding(
-            kind="repeated",
-            severity="warning",
-            what=f"{share:.0f}% of drawn continuations repeat a phrase over and over "
-            f"({usual:.0f}% of the validation texts).",
-            evidence=tuple(repr(cut(found.outputs[n])) for n in which[:SHOWN]),
-            remedy="Train longer; if the training text is short or repeats itself, find more.",
+    if share - usual > LOOPING and len(found.outputs) >= FEW:
+        yield finding(
+            "repeated:drawn",
+            *(repr(cut(found.outputs[n])) for n in which[:SHOWN]),
             settings=_longer(recipe),
             step=step,
+            share=share,
+            usual=usual,
         )
-    ]
 
 
 def _longer(recipe: Recipe) -> dict[str, object]:
@@ -155,6 +162,6 @@ def _longer(recipe: Recipe) -> dict[str, object]:
 def _shown(found: Outputs, which: Sequence[int]) -> tuple[str, ...]:
     return tuple(
         f"{cut(found.sources[n], 45)!r} → {cut(found.outputs[n], 60)!r}"
-        + (f" (reference {cut(found.references[n], 45)!r})")
+        f" (reference {cut(found.references[n], 45)!r})"
         for n in which[:SHOWN]
     )

@@ -1,67 +1,165 @@
-"""A few batches of a run's data, as training and as validation saw them.
+"""A few batches of a run's data, as training and as validation read them.
 
-Everything here is small: some hundred examples, with the plain loss (no smoothing,
-no second pass, no augmentation), so that training and validation data are measured alike.
+Some hundred examples, with the plain loss (no smoothing, no second pass, no augmentation), so that
+training and validation data are measured alike.
+Pipelines make them (`Pipeline.samples`); what differs between kinds of data is a method here.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, cast
+from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from manyheads.app.doctor.patient import Patient
-from manyheads.app.prepare import language_examples
-from manyheads.app.recipe import (
-    ClassifyRecipe,
-    FillRecipe,
-    GenerateRecipe,
-    ReconstructRecipe,
-    TagRecipe,
-    TranslateRecipe,
-)
-from manyheads.app.sentences import training_sentences
-from manyheads.app.sources import corpus_split, image_splits, training_corpus
-from manyheads.data.augment import Augmentation
-from manyheads.data.images import ImageSet
-from manyheads.data.monolingual import Sentences
-from manyheads.data.streamed import StreamedCorpus
-from manyheads.data.text import Corpus
-from manyheads.data.tokenizer import Tokenizers
-from manyheads.models.vit import VitConfig
-from manyheads.streams import generator
-from manyheads.tasks.classify import ClassifyTask, all_answers
-from manyheads.tasks.decoding import SpecialIds
-from manyheads.tasks.reconstruct import ReconstructTask
-from manyheads.tasks.tag import Spacing
-from manyheads.tasks.tokenwise import Examples, TokenTask, answers
-from manyheads.tasks.translate import TranslateTask
+from manyheads.app.data.sentences import training_sentences
+from manyheads.app.data.sources import image_splits
+from manyheads.app.data.tables import ImageRecipe, SentenceData
+from manyheads.app.doctor import image_leakage, text_leakage
+from manyheads.app.doctor.finding import Finding, cut
+from manyheads.app.doctor.spread import spread
+from manyheads.data.images.image_set import ImageSet, Preprocessing
+from manyheads.data.text.corpus import Corpus
+from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.streamed_corpus import StreamedCorpus
+from manyheads.tasks.classify import predict_all_logits
+from manyheads.tasks.tokenwise import predict_batches
 from manyheads.train.task import Task
 
 TEXTS = 200  # sentences or pairs of each split
-PICTURES = 500
+IMAGES = 500
+# Of the loss of the best answer that does not depend on the input: what is closer has learned
+# nothing, but for noise and a few easy examples.
+NOTHING = 0.95
+HALF = 0.5  # of the same: a training loss below this was learned well
+# Nats a token that the right source gains over a wrong one: 5% of perplexity. Shipped translators
+# gain 3.4 to 7.1.
+SOURCE_GAIN = 0.05
+HEART_GAIN = 0.5
+
+
+class Learned(NamedTuple):
+    """Losses on samples of training and validation data, and without the input."""
+
+    train: float
+    valid: float
+    # The loss without the input: with another input, or the entropy of the right answers.
+    blind_train: float
+    blind_valid: float
+
+    @property
+    def gains(self) -> tuple[float, float]:
+        """The gain of the input in nats, in training and in validation data."""
+        return self.blind_train - self.train, self.blind_valid - self.valid
+
+
+class Examined(NamedTuple):
+    """Findings of one examination, and what was looked at or could not be."""
+
+    findings: list[Finding]
+    looked_at: Sequence[str] = ()
+    not_looked_at: Sequence[str] = ()
+
+
+# Examines what a model writes: (model, step, finished).
+Write = Callable[[nn.Module, int, bool], Examined]
+# The same, of a sample of sentences: (model, sentences, step).
+LineWriter = Callable[[nn.Module, Sentences, int], Examined]
+Predictions = tuple[Tensor, Tensor]  # log-probabilities or logits (example, class), and classes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Samples:
-    """What every kind of run has: its splits, and tasks over a part of each."""
+    """Splits of a run, and tasks over a part of each."""
 
     train: Task[Any]
     valid: Task[Any]
     sizes: tuple[int, int]  # of the samples
-    validation: int  # all validation examples there are
+    validation: int  # number of all validation examples
+    write: Write | None = None
+    labelled: bool = False  # images with classes: features of the last layer can be compared
+
+    # What `Learned` compares with.
+    baseline: ClassVar[str] = "of the best answer that does not depend on the input"
+    # More remedy against one answer for all, and its settings.
+    remedy: ClassVar[tuple[str, dict[str, object]]] = (".", {})
+
+    def predictions(self, model: nn.Module, task: Task[Any]) -> Predictions | None:
+        """Return predictions for a task's training data; None if it has no classes."""
+        return None
+
+    def blind_losses(self, model: nn.Module) -> list[float] | None:
+        """Return the losses without the input: here the entropies of the right answers, in nats."""
+        entropies = []
+        for task in (self.train, self.valid):
+            found = self.predictions(model, task)
+            if found is None:
+                return None
+            _, counts = found[1].unique(return_counts=True)
+            shares = counts / counts.sum()
+            entropies.append(float(-(shares * shares.log()).sum()))
+        return entropies
+
+    def nothing_learned(self, learned: Learned) -> bool:
+        """Tell whether answers do not depend on the input, not even in training data."""
+        return 0 < NOTHING * learned.blind_train <= learned.train
+
+    def memorised(self, learned: Learned) -> bool:
+        """Tell whether training data are known by heart, and validation data not at all."""
+        return learned.train <= HALF * learned.blind_train and (
+            learned.valid >= learned.blind_valid > 0
+        )
+
+    def examples(self) -> list[str]:
+        """Show a few training examples with their answers."""
+        return []
+
+    def class_name(self, number: int) -> str:
+        """Name a class."""
+        return f"token {number}"
+
+    def leaks(self) -> Examined:
+        """Look for leaks of the answers, and of validation data into training."""
+        return Examined([])
+
+    def leaks_in_texts(self, *findings: Finding) -> Examined:
+        """Report leaks in texts."""
+        looked_at = f"leaks: all {self.validation:,} validation texts, whether training has them"
+        return Examined(list(findings), [looked_at])
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairSamples(Samples):
-    """Of a translator."""
+    """Of a translator, which is compared with itself reading the source of another pair."""
 
     corpora: tuple[Corpus | StreamedCorpus, Corpus]
     few: tuple[Corpus, Corpus]
-    tokenizers: Tokenizers
     mismatched: tuple[Task[Any], Task[Any]]  # every target with the source of another
+
+    baseline: ClassVar[str] = "with the source of another pair"
+
+    def blind_losses(self, model: nn.Module) -> list[float]:
+        """Return the losses with the source of another pair."""
+        return [mean_loss(model, task) for task in self.mismatched]
+
+    def nothing_learned(self, learned: Learned) -> bool:
+        """Tell whether the right source helps no more than a wrong one."""
+        return max(learned.gains) < SOURCE_GAIN
+
+    def memorised(self, learned: Learned) -> bool:
+        """Tell whether the source helps in training data only."""
+        seen, new = learned.gains
+        return seen >= HEART_GAIN and new < SOURCE_GAIN
+
+    def examples(self) -> list[str]:
+        """Show pairs."""
+        return [f"{cut(s, 50)} → {cut(t, 50)}" for s, t in list(self.few[0].pairs())[:3]]
+
+    def leaks(self) -> Examined:
+        """Look for validation pairs in the training data, and translations in their sources."""
+        found = text_leakage.pairs_seen_before(*self.corpora)
+        return self.leaks_in_texts(*found, *text_leakage.target_in_source(self.few[0]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,30 +167,72 @@ class LineSamples(Samples):
     """Of a language model or a tagger."""
 
     lines: tuple[Sentences, Sentences]
-    few: tuple[Examples, Examples]
-    classes: tuple[str, ...]  # of a tagger
+    classes: tuple[str, ...] = ()  # of a tagger
+
+    def predictions(self, model: nn.Module, task: Any) -> Predictions:
+        """Return log-probabilities of tokens."""
+        found = list(predict_batches(model, task.train, task.config.max_tokens))
+        return torch.cat([each for _, each in found]), torch.cat([b.targets for b, _ in found])
+
+    def examples(self) -> list[str]:
+        """Show lines."""
+        return [cut(line) for line in self.lines[0].lines[:3]]
+
+    def class_name(self, number: int) -> str:
+        """Name a tag or a token."""
+        return repr(self.classes[number]) if self.classes else super().class_name(number)
+
+    def leaks(self) -> Examined:
+        """Look for validation lines in the training data."""
+        return self.leaks_in_texts(*text_leakage.lines_seen_before(*self.lines))
 
 
 @dataclass(frozen=True, kw_only=True)
-class PictureSamples(Samples):
-    """Of what learns from pictures."""
+class ImageSamples(Samples):
+    """Of an image model; one without labels has no classes to predict."""
 
     images: tuple[ImageSet, ImageSet]
     few: tuple[ImageSet, ImageSet]
+    preprocessing: Preprocessing
+    held_out: bool  # the validation images were drawn from the training images
 
+    remedy: ClassVar[tuple[str, dict[str, object]]] = (
+        "; where one class is most of the data, weigh the classes.",
+        {"train.class_weights": "balanced"},
+    )
 
-def read_samples(patient: Patient) -> Samples:
-    """Read some of a run's data.
+    def predictions(self, model: nn.Module, task: Any) -> Predictions | None:
+        """Return logits of classes; None of several classes per image, or without labels."""
+        if not self.labelled or task.train.multi_label:
+            return None
+        return predict_all_logits(model, task.pixels), torch.from_numpy(task.train.labels)
 
-    Raises:
-        ManyheadsError: they are not there, or cannot be used.
-    """
-    recipe = patient.recipe
-    if isinstance(recipe, TranslateRecipe):
-        return _pairs(patient, recipe)
-    if isinstance(recipe, ClassifyRecipe | ReconstructRecipe):
-        return _pictures(recipe)
-    return _lines(patient, recipe)
+    def examples(self) -> list[str]:
+        """Show names of images with their classes."""
+        images = self.few[0]
+        if images.multi_label:
+            return []
+        first = zip(images.names[:3], images.labels[:3], strict=True)
+        return [f"{name} is {images.classes[int(label)]}" for name, label in first]
+
+    def class_name(self, number: int) -> str:
+        """Name a class."""
+        return repr(self.few[1].classes[number])
+
+    def leaks(self) -> Examined:
+        """Look for copies, series, marks and properties of files that tell the class."""
+        sample = image_leakage.ImageSample(*self.images)
+        found = list(image_leakage.images_seen_before(sample))
+        if self.labelled:
+            if self.held_out:
+                found += image_leakage.series(sample)
+            found += image_leakage.mark(sample, self.preprocessing)
+        found += image_leakage.file_properties(sample)
+        looked_at = (
+            f"leaks: {len(sample.train):,} training and {len(sample.valid):,} validation images: "
+            "copies, series, marks, files"
+        )
+        return Examined(found, [looked_at])
 
 
 def mean_loss(model: nn.Module, task: Task[Any]) -> float:
@@ -106,139 +246,61 @@ def mean_loss(model: nn.Module, task: Task[Any]) -> float:
     return total / weight
 
 
-def predictions(model: nn.Module, task: Task[Any]) -> tuple[Tensor, Tensor] | None:
-    """Return what a model answers to a sample, and what would be right; None if it does not choose.
-
-    Returns:
-        Log-probabilities or logits (example, class), and classes (example,).
-    """
-    if isinstance(task, ClassifyTask):
-        if task.train.multi_label:
-            return None
-        return all_answers(model, task.pixels), torch.from_numpy(task.train.labels)
-    if isinstance(task, TokenTask):
-        found = list(answers(model, task.train, task.config.max_tokens))
-        return torch.cat([each for _, each in found]), torch.cat([b.wanted for b, _ in found])
-    return None
-
-
-def _pairs(patient: Patient, recipe: TranslateRecipe) -> PairSamples:
-    corpus, valid = training_corpus(recipe.data), corpus_split("valid", recipe.data)
-    few = _some_pairs(corpus), _some_pairs(valid)
-    config = replace(recipe.train, label_smoothing=0.0, r_drop=0.0)
-    tokenizers = patient.tokenizers()
-
-    def task(pairs: Corpus) -> TranslateTask:
-        return TranslateTask(
-            pairs,
-            pairs,
-            tokenizers,
-            config,
-            recipe.evaluate,
-            seed=recipe.seed,
-            ids=cast(SpecialIds, recipe.config()),
-            language=recipe.data.target,
-        )
-
-    return PairSamples(
-        train=task(few[0]),
-        valid=task(few[1]),
-        sizes=(len(few[0]), len(few[1])),
-        validation=len(valid),
-        corpora=(corpus, valid),
-        few=few,
-        tokenizers=tokenizers,
-        mismatched=(task(_mismatched(few[0])), task(_mismatched(few[1]))),
-    )
-
-
-def _some_pairs(corpus: Corpus | StreamedCorpus) -> Corpus:
+def some_pairs(corpus: Corpus | StreamedCorpus) -> Corpus:
     """Take some pairs; of a corpus on disk, one of each thousand from the front."""
     if isinstance(corpus, Corpus):
         chosen = spread(len(corpus), TEXTS)
         pairs = [(corpus.source[index], corpus.target[index]) for index in chosen]
         numbers = [corpus.lines[i] if corpus.lines else i + corpus.first_line for i in chosen]
     else:
-        kept = islice(enumerate(corpus.pairs(), 1), 0, 1000 * TEXTS, 1000)
-        found = list(kept)
+        found = list(islice(enumerate(corpus.pairs(), 1), 0, 1000 * TEXTS, 1000))
         numbers, pairs = [number for number, _ in found], [pair for _, pair in found]
     return Corpus([s for s, _ in pairs], [t for _, t in pairs], corpus.origin, lines=numbers)
 
 
-def _mismatched(pairs: Corpus) -> Corpus:
+def mismatched(pairs: Corpus) -> Corpus:
     """Give every target the source of another pair, half the sample away."""
     half = len(pairs) // 2
     return replace(pairs, source=[*pairs.source[half:], *pairs.source[:half]])
 
 
-def _lines(patient: Patient, recipe: GenerateRecipe | FillRecipe | TagRecipe) -> LineSamples:
-    splits = training_sentences(recipe.data)
-    first, second = (_some_lines(each) for each in splits)
-    few: tuple[Examples, Examples]
-    if isinstance(recipe, TagRecipe):
-        characters, longest = patient.characters(), recipe.train.max_length
-        few = Spacing(first, characters, longest), Spacing(second, characters, longest)
-    else:
-        tokenizer = patient.tokenizers().target
-        few = tuple(language_examples(recipe, each, tokenizer) for each in (first, second))  # type: ignore[assignment]
-    config = replace(recipe.train, label_smoothing=0.0)
-
-    def task(examples: Examples) -> TokenTask:
-        return TokenTask(examples, examples, config, lambda *_: {}, seed=recipe.seed)
-
+def sample_lines(
+    data: SentenceData,
+    make: Callable[[Sentences], Task[Any]],
+    *,
+    classes: tuple[str, ...] = (),
+    write: LineWriter | None = None,
+) -> LineSamples:
+    """Take some sentences of both splits; `write` examines what a model makes of those."""
+    splits = training_sentences(data)
+    train, valid = (
+        Sentences([each.lines[i] for i in spread(len(each), TEXTS)], each.origin) for each in splits
+    )
     return LineSamples(
-        train=task(few[0]),
-        valid=task(few[1]),
-        sizes=(len(first), len(second)),
+        train=make(train),
+        valid=make(valid),
+        sizes=(len(train), len(valid)),
         validation=len(splits[1]),
         lines=splits,
-        few=few,
-        classes=("together", "space") if isinstance(recipe, TagRecipe) else (),
+        classes=classes,
+        write=None if write is None else lambda model, step, _: write(model, valid, step),
     )
 
 
-def _some_lines(sentences: Sentences) -> Sentences:
-    chosen = spread(len(sentences), TEXTS)
-    return Sentences([sentences.lines[index] for index in chosen], sentences.origin)
-
-
-def _pictures(recipe: ClassifyRecipe | ReconstructRecipe) -> PictureSamples:
+def sample_images(
+    recipe: ImageRecipe, make: Callable[[ImageSet], Task[Any]], *, labelled: bool
+) -> ImageSamples:
+    """Take some images of both splits."""
     images = image_splits(recipe)
-    few = (
-        images[0].select(spread(len(images[0]), PICTURES)),
-        images[1].select(spread(len(images[1]), PICTURES)),
-    )
-    task: Any = _classify if isinstance(recipe, ClassifyRecipe) else _reconstruct
-    return PictureSamples(
-        train=task(recipe, few[0]),
-        valid=task(recipe, few[1]),
-        sizes=(len(few[0]), len(few[1])),
+    train, valid = (each.select(spread(len(each), IMAGES)) for each in images)
+    return ImageSamples(
+        train=make(train),
+        valid=make(valid),
+        sizes=(len(train), len(valid)),
         validation=len(images[1]),
         images=images,
-        few=few,
+        few=(train, valid),
+        preprocessing=recipe.image,
+        held_out=recipe.data.hold_out > 0,
+        labelled=labelled,
     )
-
-
-def _classify(recipe: ClassifyRecipe, images: ImageSet) -> ClassifyTask:
-    config = replace(recipe.train, label_smoothing=0.0, class_weights=None)
-    return ClassifyTask(images, images, recipe.image, Augmentation(), config, seed=recipe.seed)
-
-
-def _reconstruct(recipe: ReconstructRecipe, images: ImageSet) -> ReconstructTask:
-    config = recipe.config()
-    assert isinstance(config, VitConfig)
-    return ReconstructTask(
-        images,
-        images,
-        recipe.image,
-        Augmentation(),
-        recipe.train,
-        config.patch,
-        seed=recipe.seed,
-    )
-
-
-def spread(count: int, wanted: int) -> np.ndarray:
-    """Choose so many of `count` things; by chance, as every second one may be of one class."""
-    chosen = generator(0, "doctor").permutation(count)[:wanted]
-    return np.sort(chosen)

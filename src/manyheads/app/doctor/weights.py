@@ -1,13 +1,13 @@
-"""What a run's weights show: whether they are numbers, and how far they have come."""
+"""Check of a run's weights: whether they are finite, and how far they have moved."""
 
 from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from manyheads.app.doctor.finding import Finding, rounded
-from manyheads.app.doctor.patient import Patient
-from manyheads.app.recipe import Recipe
+from manyheads.app.doctor.finding import Finding, Findings, finding, rounded
+from manyheads.app.doctor.run_inspection import RunInspection
+from manyheads.app.project.recipe import Recipe
 from manyheads.train.checkpoint import tensors
 
 # Of the norm of the initial weights. Shipped models moved by 0.46 to 2.3 times it.
@@ -26,11 +26,11 @@ class Weights(NamedTuple):
     step: float  # the largest update of a weight, as a share of a typical initial one
 
 
-def measure(patient: Patient, model: nn.Module) -> Weights | None:
+def measure(run: RunInspection, model: nn.Module) -> Weights | None:
     """Compare with the initial weights; None where these are not known."""
-    if patient.started or patient.converted or patient.recipe.train.freeze:
+    if run.started or run.recipe.origin or run.recipe.train.freeze:
         return None
-    first = tensors(patient.first_model())
+    first = tensors(run.first_model())
     now = {name: tensor.cpu().float() for name, tensor in tensors(model).items()}
     matrices = [
         (first[name].float(), now[name])
@@ -41,62 +41,42 @@ def measure(patient: Patient, model: nn.Module) -> Weights | None:
         return None
     moved = torch.stack([(new - old).norm() / old.norm() for old, new in matrices])
     usual = torch.stack([old.square().mean().sqrt() for old, _ in matrices]).median()
-    rates = [line["learning_rate"] for line in patient.history.training]
-    largest = max(rates, default=patient.recipe.train.learning_rate)
+    rates = [line["learning_rate"] for line in run.history.training]
+    largest = max(rates, default=run.recipe.train.learning_rate)
     return Weights(float(moved.median()), largest / float(usual))
 
 
-def not_numbers(model: nn.Module) -> list[Finding]:
-    """Say if weights are infinite or not a number."""
+def not_numbers(model: nn.Module) -> Findings:
+    """Find weights that are infinite or not a number."""
     bad = [name for name, tensor in tensors(model).items() if not torch.isfinite(tensor).all()]
-    if not bad:
-        return []
-    return [
-        Finding(
-            kind="non-finite-weights",
-            severity="error",
-            what="The stored weights are infinite or not numbers: the model cannot answer.",
-            evidence=(f"{len(bad)} tensors, first {', '.join(bad[:3])}",),
-            remedy="Go back to an older checkpoint in state/, or train anew with a lower "
-            'train.learning_rate; if the recipe stores float16, with train.store = "float32".',
-        )
-    ]
+    if bad:
+        yield finding("non-finite-weights", f"{len(bad)} tensors, first {', '.join(bad[:3])}")
 
 
-def hardly_moved(patient: Patient, weights: Weights | None) -> list[Finding]:
-    """Say if the updates were too small, or too few, to get anywhere."""
-    if weights is None or weights.moved >= HARDLY or not patient.history.training:
-        return []
-    return [not_far(patient.recipe, weights, patient.history.last_step)]
+def hardly_moved(run: RunInspection, weights: Weights | None) -> Findings:
+    """Find updates that were too small, or too few, to change the weights."""
+    if weights is not None and weights.moved < HARDLY and run.history.training:
+        yield not_far(run.recipe, weights, run.history.last_step)
 
 
 def not_far(recipe: Recipe, weights: Weights, step: int, *more: str) -> Finding:
-    """Say why the weights are nearly what they were: a rate too low, or too few steps.
+    """Report that the weights are nearly the initial ones: a rate too low, or too few steps.
 
-    Args:
-        recipe: of the run.
-        weights: how far they have come.
-        step: the last one.
-        more: evidence that this is bad; without any it is only a warning.
+    With `more` evidence that this is bad it is an error.
     """
     slow = weights.step < SMALL_STEP
-    settings: dict[str, object] = (
+    settings = (
         {"train.learning_rate": rounded(10 * recipe.train.learning_rate)}
         if slow
         else {"train.steps": 10 * recipe.train.steps}
     )
-    return Finding(
-        kind="learning-rate-low" if slow else "too-short",
+    return finding(
+        "learning-rate-low:weights" if slow else "too-short:weights",
+        *more,
+        f"after {step:,} steps the median matrix differs from its initial values by "
+        f"{100 * weights.moved:.2g}% of their norm; a step moves a weight by at most "
+        f"{100 * weights.step:.2g}% of its initial size",
         severity="error" if more else "warning",
-        what="The weights have hardly moved since the first step: "
-        + ("the learning rate is too low." if slow else "training was too short."),
-        evidence=(
-            *more,
-            f"after {step:,} steps the median matrix differs from its initial values by "
-            f"{100 * weights.moved:.2g}% of their norm; a step moves a weight by at most "
-            f"{100 * weights.step:.2g}% of its initial size",
-        ),
-        remedy="Learn faster." if slow else "Train longer.",
         settings=settings,
         step=step,
     )

@@ -1,44 +1,30 @@
 """timm's CoAtNets (its MaxxVit of convolution and attention stages) -> our Coatnet."""
 
-from collections.abc import Mapping
 from typing import Any
-
-from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.coatnet import CoatnetConfig, Down
-from manyheads.models.convert.foreign import ForeignTensors, height_and_width
-from manyheads.models.convert.layers import batch_norm, learned, pointwise
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.layers import check_parts, height_and_width, learned, pointwise
 
-# Arguments of MaxxVit by the names it takes them under, and what they are where they are not given.
+# Arguments of MaxxVit that are read here, and what they are where they are not given.
 DEFAULTS: dict[str, Any] = {
     "img_size": 224,
     "block_type": ("C", "C", "T", "T"),
-    "global_pool": "avg",
     "head_hidden_size": None,
-    "conv_block_type": "mbconv",
     "conv_stride_mode": "dw",
     "conv_pool_type": "avg2",
-    "conv_downsample_pool_type": "avg2",
     "conv_pre_norm_act": False,
     "conv_expand_output": True,
     "conv_attn_early": False,
-    "conv_attn_layer": "se",
     "conv_attn_act_layer": "silu",
     "conv_act_layer": "gelu",
-    "conv_kernel_size": 3,
-    "conv_group_size": 1,
-    "conv_padding": "",
-    "conv_norm_layer": "",
     "transformer_pool_type": "avg2",
     "transformer_dim_head": 32,
     "transformer_expand_first": True,
-    "transformer_rel_pos_type": "bias",
-    "transformer_act_layer": "gelu",
-    "transformer_norm_layer": "layernorm2d",
     "transformer_init_values": None,
 }
-# What ours can be only in one way.
+# The values of arguments that Coatnet supports, the default first.
 FIXED = {
     "global_pool": ("avg",),
     "conv_block_type": ("mbconv",),
@@ -66,7 +52,7 @@ _RW: dict[str, Any] = {
     "conv_act_layer": "silu",
     "transformer_expand_first": False,
 }
-# The CoAtNets of timm's list that ours can be, by name without the image size.
+# The supported CoAtNets of timm's list, by name without the image size.
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     "coatnet_0": {"head_hidden_size": 768},
     "coatnet_1": {"head_hidden_size": 768},
@@ -86,21 +72,10 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 }
 
 
-def from_timm(
-    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> tuple[CoatnetConfig, dict[str, Tensor]]:
+def from_timm(settings: Settings, tensors: Tensors) -> tuple[CoatnetConfig, State]:
     """Map a MaxxVit whose stages are convolutions, then attentions with a table of biases.
 
-    Args:
-        settings: its arguments, where they differ from the defaults; for the names of timm's list
-            see `ARCHITECTURES`.
-        tensors: its state dict.
-
-    Returns:
-        The Config of our Coatnet, and its state dict.
-
-    Raises:
-        UsageError: the model has something that ours has not, or lacks something.
+    For the settings of timm's list see `ARCHITECTURES`.
     """
     settings = DEFAULTS | dict(settings)
     convolutions = _check(settings)
@@ -109,7 +84,7 @@ def from_timm(
         "stem.first.weight": given.take("stem.conv1.weight"),
         "stem.second.weight": given.take("stem.conv2.weight"),
     }
-    state |= batch_norm(given, "stem.norm1", "stem.norm")
+    state |= given.batch_norm("stem.norm1", "stem.norm")
     layers, dims = [], []
     for stage in range(given.count("stages.")):
         layers.append(given.count(f"stages.{stage}.blocks."))
@@ -142,7 +117,7 @@ def from_timm(
         convolutions=convolutions,
         head_size=settings["transformer_dim_head"],
         classes=len(state["head.bias"]),
-        hidden=hidden or 0,
+        representation=hidden or 0,
         layer_scale=scale or 0.0,
         down=DOWNS[settings["transformer_pool_type"]],
         activation=settings["conv_act_layer"],
@@ -159,12 +134,10 @@ def from_timm(
     return config, state
 
 
-def _convolution(
-    given: ForeignTensors, theirs: str, settings: Mapping[str, Any]
-) -> dict[str, Tensor]:
-    state = batch_norm(given, f"{theirs}.pre_norm", "layers.norm")
-    state |= batch_norm(given, f"{theirs}.norm1", "layers.norm_expanded")
-    state |= batch_norm(given, f"{theirs}.norm2", "layers.norm_depthwise")
+def _convolution(given: ForeignTensors, theirs: str, settings: Settings) -> State:
+    state = given.batch_norm(f"{theirs}.pre_norm", "layers.norm")
+    state |= given.batch_norm(f"{theirs}.norm1", "layers.norm_expanded")
+    state |= given.batch_norm(f"{theirs}.norm2", "layers.norm_depthwise")
     state["layers.expand.weight"] = given.take(f"{theirs}.conv1_1x1.weight")
     state["layers.depthwise.weight"] = given.take(f"{theirs}.conv2_kxk.weight")
     squeeze = "se_early" if settings["conv_attn_early"] else "se"
@@ -174,9 +147,7 @@ def _convolution(
     return state | _maybe_biased(given, f"{theirs}.shortcut.expand", "shortcut.widen")
 
 
-def _attention(
-    given: ForeignTensors, theirs: str, settings: Mapping[str, Any]
-) -> dict[str, Tensor]:
+def _attention(given: ForeignTensors, theirs: str, settings: Settings) -> State:
     first = f"{theirs}.norm1.norm.weight" in given  # the first of a stage
     state = (
         given.module(f"{theirs}.norm1.norm", "norm")
@@ -203,29 +174,24 @@ def _attention(
     return state
 
 
-def _maybe_biased(given: ForeignTensors, theirs: str, ours: str) -> dict[str, Tensor]:
+def _maybe_biased(given: ForeignTensors, theirs: str, ours: str) -> State:
     names = (f"{part}" for part in ("weight", "bias") if f"{theirs}.{part}" in given)
     return {f"{ours}.{part}": given.take(f"{theirs}.{part}") for part in names}
 
 
-def _check(settings: Mapping[str, Any]) -> int:
-    """Count the convolution stages, and refuse what ours cannot be."""
-    for name, allowed in FIXED.items():
-        if settings[name] not in allowed:
-            raise UsageError(
-                f"This timm model has {name} {settings[name]!r}; ours knows "
-                f"{', '.join(map(repr, allowed))}."
-            )
+def _check(settings: Settings) -> int:
+    """Count the convolution stages; refuse values that Coatnet does not support."""
+    check_parts(settings, FIXED, "timm CoAtNet")
     if settings["conv_pool_type"] != settings["transformer_pool_type"]:
         raise UsageError(
             f"This timm model has conv_pool_type {settings['conv_pool_type']!r} and "
-            f"transformer_pool_type {settings['transformer_pool_type']!r}; ours has one for both."
+            f"transformer_pool_type {settings['transformer_pool_type']!r}; they must be equal."
         )
     kinds = list(settings["block_type"])
     convolutions = kinds.count("C")
     if kinds != ["C"] * convolutions + ["T"] * (len(kinds) - convolutions):
         raise UsageError(
-            f"This timm model has block_type {tuple(kinds)}; ours has stages of convolutions "
+            f"This timm model has block_type {tuple(kinds)}; Coatnet has stages of convolutions "
             "('C'), then stages of attention ('T')."
         )
     return convolutions

@@ -1,13 +1,11 @@
 """Hugging Face's CvtForImageClassification -> our Cvt, by the names of its stored files."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor
-
 from manyheads.errors import UsageError
-from manyheads.models.convert.foreign import ForeignTensors, height_and_width
-from manyheads.models.convert.layers import batch_norm, packed, single
+from manyheads.models.convert import hf
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.layers import check_parts, completed, height_and_width, packed, single
 from manyheads.models.cvt import CvtConfig
 
 DEFAULTS: dict[str, Any] = {
@@ -23,36 +21,15 @@ DEFAULTS: dict[str, Any] = {
     "stride_kv": (2, 2, 2),
     "stride_q": (1, 1, 1),
 }
-LAYER = {
-    "layernorm_before": "around_attention.norm",
-    "attention.output.dense": "attention.out",
-    "layernorm_after": "around_feedforward.norm",
-    "intermediate.dense": "feedforward.expand",
-    "output.dense": "feedforward.contract",
-}
 
 
-def from_hf(
-    settings: Mapping[str, Any] | object, tensors: Mapping[str, Tensor]
-) -> tuple[CvtConfig, dict[str, Tensor]]:
-    """Map a CvT with a class token in its last stage; dropout stays 0.
-
-    Args:
-        settings: the content of config.json, or a CvtConfig of theirs.
-        tensors: the content of model.safetensors.
-
-    Returns:
-        The Config of our Cvt, and its state dict.
-
-    Raises:
-        UsageError: the model has something that ours has not, or lacks something.
-    """
-    told = dict(settings if isinstance(settings, Mapping) else vars(settings))
-    settings = DEFAULTS | told
+def from_hf(settings: Settings | object, tensors: Tensors) -> tuple[CvtConfig, State]:
+    """Map a CvT with a class token in its last stage; dropout stays 0."""
+    settings = completed(settings, DEFAULTS)
     kernel = single(settings["kernel_qkv"], "kernel_qkv")
     _check(settings, kernel)
     given = ForeignTensors(tensors, "Hugging Face CvT")
-    state: dict[str, Tensor] = {}
+    state: State = {}
     layers, kernels = [], []
     stages = given.count("cvt.encoder.stages.")
     for stage in range(stages):
@@ -65,12 +42,8 @@ def from_hf(
             state[f"{ours}.tokens.token"] = given.take(f"{theirs}.cls_token")
         layers.append(given.count(f"{theirs}.layers."))
         for layer in range(layers[-1]):
-            state |= _layer(
-                given,
-                f"{theirs}.layers.{layer}",
-                f"{ours}.blocks.{layer}",
-                settings["num_heads"][stage],
-            )
+            block, heads = f"{theirs}.layers.{layer}", settings["num_heads"][stage]
+            state |= _layer(given, block, f"{ours}.blocks.{layer}", heads)
     state |= given.module("layernorm", "norm")
     state |= given.module("classifier", "head")
     given.finish()
@@ -93,17 +66,15 @@ def from_hf(
     return config, state
 
 
-def _layer(given: ForeignTensors, theirs: str, ours: str, heads: int) -> dict[str, Tensor]:
-    state: dict[str, Tensor] = {}
-    for name, our_name in LAYER.items():
-        state |= given.module(f"{theirs}.{name}", f"{ours}.{our_name}")
+def _layer(given: ForeignTensors, theirs: str, ours: str, heads: int) -> State:
+    state = given.modules(theirs, ours, hf.LAYER)
     attention = f"{theirs}.attention.attention"
-    for part in ("query", "key", "value"):
+    for part in hf.QKV:
         projection = f"{attention}.convolution_projection_{part}.convolution_projection"
         mine = f"{ours}.attention.{part}"
-        state[f"{mine}.convolve.weight"] = given.take(f"{projection}.convolution.weight")
-        state |= batch_norm(given, f"{projection}.normalization", f"{mine}.norm")
-    qkv = [f"{attention}.projection_{part}" for part in ("query", "key", "value")]
+        state |= given.convolution(f"{projection}.convolution", f"{mine}.convolve")
+        state |= given.batch_norm(f"{projection}.normalization", f"{mine}.norm")
+    qkv = [f"{attention}.projection_{part}" for part in hf.QKV]
     state |= packed(given, qkv, f"{ours}.attention.qkv")
     # Theirs divides scores by the root of the whole width, ours by that of a head's: the queries
     # take the difference.
@@ -115,22 +86,18 @@ def _layer(given: ForeignTensors, theirs: str, ours: str, heads: int) -> dict[st
     return state
 
 
-def _check(settings: Mapping[str, Any], kernel: Any) -> None:
-    expected = {
-        "qkv_projection_method": "dw_bn",
-        "stride_q": 1,
-        "padding_q": kernel // 2,
-        "padding_kv": kernel // 2,
+def _check(settings: Settings, kernel: Any) -> None:
+    supported = {
+        "qkv_projection_method": ("dw_bn",),
+        "stride_q": (1,),
+        "padding_q": (kernel // 2,),
+        "padding_kv": (kernel // 2,),
     }
-    for name, value in expected.items():
-        found = single(settings[name], name)
-        if found != value:
-            raise UsageError(
-                f"This Hugging Face CvT has {name} {found!r}; ours only knows {value!r}."
-            )
+    found = {name: single(settings[name], name) for name in supported}
+    check_parts(found, supported, "Hugging Face CvT")
     *before, last = settings["cls_token"]
     if any(before) or not last:
         raise UsageError(
-            f"This Hugging Face CvT has cls_token {tuple(settings['cls_token'])}; ours has a class "
+            f"This Hugging Face CvT has cls_token {tuple(settings['cls_token'])}; Cvt has a class "
             "token in the last stage only."
         )

@@ -1,15 +1,16 @@
 """Which families can be converted from which library: a line for each.
 
 A converter is a function (settings, tensors) -> (Config, state dict). Settings are a
-configuration's keys, or what the rule of names made of `--arch` under the names that timm's
-constructors have for it: img_size, patch_size, window_size, embed_dim, num_heads, depths; and
-wanted_size, the height and width that the user asks for.
+configuration's keys, or what the rule of names made of the architecture's name, under the names
+that timm's constructors have for it: img_size, patch_size, window_size, embed_dim, num_heads,
+depths; and wanted_size, the height and width that the user asks for.
 """
+
+from dataclasses import replace
 
 from manyheads.models.convert import (
     coatnet,
     cvt,
-    deit,
     google,
     hf,
     resnet,
@@ -25,15 +26,15 @@ from manyheads.models.convert.names import (
     WINDOW,
     Converter,
     Family,
-    Picture,
-    Settings,
+    Image,
+    Said,
     Words,
 )
 
 # Every converter, by "library kind"; of Hugging Face the kind is the `model_type` of config.json.
 CONVERTERS: dict[str, Converter] = {
     "timm vit": timm.vit,
-    "timm deit": deit.from_timm,
+    "timm deit": timm.deit,
     "timm swin": swin.from_timm,
     "timm coatnet": coatnet.from_timm,
     "timm resnet": resnet.from_timm,
@@ -41,7 +42,7 @@ CONVERTERS: dict[str, Converter] = {
     "timm vgg": vgg.from_timm,
     "hf bit": resnet_v2.from_hf,
     "hf cvt": cvt.from_hf,
-    "hf deit": deit.from_hf,
+    "hf deit": hf.deit,
     "hf resnet": resnet.from_hf,
     "hf swin": swin.from_hf,
     "hf vit": hf.vit,
@@ -53,7 +54,7 @@ CONVERTERS: dict[str, Converter] = {
 }
 
 HALF = (0.5, 0.5, 0.5)
-AUGREG = Picture(mean=HALF, std=HALF, interpolation="bicubic", crop=0.9)
+AUGREG = Image(mean=HALF, std=HALF, interpolation="bicubic", crop=0.9)
 
 # Width and heads: 64 numbers a head, but for the largest.
 VIT_SIZES = {
@@ -67,7 +68,7 @@ VIT_SIZES = {
 }
 
 
-def _vit_size(size: str) -> Settings:
+def _vit_size(size: str) -> Said:
     dim, heads = VIT_SIZES[size]
     return {"embed_dim": dim, "num_heads": heads}
 
@@ -83,39 +84,51 @@ VIT_WORDS: Words = {
 }
 
 # Depths and heads of the stages, width of the first.
-SWIN_SIZES: dict[str, Settings] = {
+SWIN_SIZES: dict[str, Said] = {
     "tiny": {"embed_dim": 96, "depths": (2, 2, 6, 2), "num_heads": (3, 6, 12, 24)},
     "small": {"embed_dim": 96, "depths": (2, 2, 18, 2), "num_heads": (3, 6, 12, 24)},
     "base": {"embed_dim": 128, "depths": (2, 2, 18, 2), "num_heads": (4, 8, 16, 32)},
     "large": {"embed_dim": 192, "depths": (2, 2, 18, 2), "num_heads": (6, 12, 24, 48)},
 }
-DEIT = Picture(interpolation="bicubic", crop=0.9)
 
+RESNET = Family(
+    name="ResNet",
+    head=r"(?:wide_)?resnet\d+(?:_2)?|resnext\d+_\d+x\d+d",
+    examples=("resnet50", "resnet152", "wide_resnet50_2", "resnext50_32x4d"),
+    convert=CONVERTERS["timm resnet"],
+)
+VGG = Family(
+    name="VGG",
+    head=r"vgg\d+(?:_bn)?",
+    examples=("vgg16", "vgg16_bn"),
+    convert=CONVERTERS["timm vgg"],
+)
+VIT = Family(
+    name="ViT",
+    head="vit",
+    words=VIT_WORDS,
+    examples=("vit_base_patch16_224", "vit_small_patch32_384", "vit_base_r50_s16_224"),
+    convert=CONVERTERS["timm vit"],
+    image=AUGREG,
+)
+DEIT = replace(
+    VIT,
+    name="DeiT",
+    head="deit",
+    examples=("deit_small_patch16_224",),
+    image=Image(interpolation="bicubic", crop=0.9),
+)
 TIMM: tuple[Family, ...] = (
-    Family(
-        name="ViT",
-        head="vit",
-        words=VIT_WORDS,
-        examples=("vit_base_patch16_224", "vit_small_patch32_384", "vit_base_r50_s16_224"),
-        convert=CONVERTERS["timm vit"],
-        picture=AUGREG,
-    ),
-    Family(
+    VIT,
+    replace(
+        DEIT,
         name="DeiT with a distillation token",
         head=r"deit(?=_[a-z]+_distilled)",
         words={**VIT_WORDS, "distilled": dict},
         examples=("deit_base_distilled_patch16_224",),
         convert=CONVERTERS["timm deit"],
-        picture=DEIT,
     ),
-    Family(
-        name="DeiT",
-        head="deit",
-        words=VIT_WORDS,
-        examples=("deit_small_patch16_224",),
-        convert=CONVERTERS["timm vit"],
-        picture=DEIT,
-    ),
+    DEIT,
     Family(
         name="Swin",
         head="swin",
@@ -127,21 +140,16 @@ TIMM: tuple[Family, ...] = (
         },
         examples=("swin_tiny_patch4_window7_224", "swin_base_patch4_window12_384"),
         convert=CONVERTERS["timm swin"],
-        picture=DEIT,
+        image=DEIT.image,
     ),
-    Family(
-        name="ResNet",
-        head=r"(?:wide_)?resnet\d+(?:_2)?|resnext\d+_\d+x\d+d",
-        examples=("resnet50", "resnet152", "wide_resnet50_2", "resnext50_32x4d"),
-        convert=CONVERTERS["timm resnet"],
-    ),
+    RESNET,
     Family(
         name="BiT",
         head=r"resnetv2_\d+x\d+",
         words={"bit": dict, "bitm": dict},
         examples=("resnetv2_50x1_bit", "resnetv2_101x3_bit"),
         convert=CONVERTERS["timm bit"],
-        picture=Picture(mean=HALF, std=HALF),
+        image=Image(mean=HALF, std=HALF),
     ),
     Family(
         name="CoAtNet",
@@ -150,14 +158,9 @@ TIMM: tuple[Family, ...] = (
         words=PIXELS,
         examples=("coatnet_0_rw_224", "coatnet_2_224"),
         convert=CONVERTERS["timm coatnet"],
-        picture=Picture(mean=HALF, std=HALF, interpolation="bicubic", crop=0.95),
+        image=Image(mean=HALF, std=HALF, interpolation="bicubic", crop=0.95),
     ),
-    Family(
-        name="VGG",
-        head=r"vgg\d+(?:_bn)?",
-        examples=("vgg16", "vgg16_bn"),
-        convert=CONVERTERS["timm vgg"],
-    ),
+    VGG,
 )
 
 TORCHVISION: tuple[Family, ...] = (
@@ -182,20 +185,14 @@ TORCHVISION: tuple[Family, ...] = (
         },
         examples=("swin_t", "swin_b"),
         convert=CONVERTERS["torchvision swin"],
-        picture=Picture(interpolation="bicubic", crop=224 / 232),
+        image=Image(interpolation="bicubic", crop=224 / 232),
     ),
-    Family(
-        name="ResNet",
-        head=r"(?:wide_)?resnet\d+(?:_2)?|resnext\d+_\d+x\d+d",
+    replace(
+        RESNET,
         examples=("resnet18", "resnet50", "wide_resnet50_2", "resnext50_32x4d"),
         convert=CONVERTERS["torchvision resnet"],
     ),
-    Family(
-        name="VGG",
-        head=r"vgg\d+(?:_bn)?",
-        examples=("vgg16", "vgg16_bn"),
-        convert=CONVERTERS["torchvision vgg"],
-    ),
+    replace(VGG, convert=CONVERTERS["torchvision vgg"]),
 )
 
 HF: dict[str, Converter] = {

@@ -1,10 +1,10 @@
 """Tensors of another library: each is taken once by name, and none may be left over.
 
-So whatever the other model has that ours has not is refused, not dropped.
+So a part of the other model that has no equivalent here is refused, not dropped.
 """
 
-import math
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import torch
@@ -12,11 +12,15 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 
+Settings = Mapping[str, Any]
+Tensors = Mapping[str, Tensor]
+State = dict[str, Tensor]
+
 
 class ForeignTensors:
     """The tensors that have not been taken yet, and whose they are."""
 
-    def __init__(self, tensors: Mapping[str, Tensor], library: str) -> None:
+    def __init__(self, tensors: Tensors, library: str) -> None:
         self._left = dict(tensors)
         self._names = tuple(tensors)
         self._library = library
@@ -33,21 +37,29 @@ class ForeignTensors:
         """
         if name not in self._left:
             raise UsageError(
-                f"This {self._library} model has no tensor {name!r}, which ours needs (it has "
+                f"This {self._library} model has no tensor {name!r}, which is required (it has "
                 f"{_shown(self._names) or 'none'}). Only plain models of this kind can be "
                 "converted; check that the file is complete and of this kind."
             )
         return self._left.pop(name)
 
-    def module(self, theirs: str, ours: str) -> dict[str, Tensor]:
+    def module(self, theirs: str, ours: str) -> State:
         """Take the weight and bias of a module, under our name."""
         return {f"{ours}.{part}": self.take(f"{theirs}.{part}") for part in ("weight", "bias")}
 
-    def convolution(self, theirs: str, ours: str) -> dict[str, Tensor]:
+    def modules(self, theirs: str, ours: str, names: Mapping[str, str]) -> State:
+        """Take several modules below a prefix; `names` maps their names to ours."""
+        return {
+            name: tensor
+            for part, our_part in names.items()
+            for name, tensor in self.module(f"{theirs}.{part}", f"{ours}.{our_part}").items()
+        }
+
+    def convolution(self, theirs: str, ours: str) -> State:
         """Take the filters of a convolution without bias, under our name."""
         return {f"{ours}.weight": self.take(f"{theirs}.weight")}
 
-    def batch_norm(self, theirs: str, ours: str) -> dict[str, Tensor]:
+    def batch_norm(self, theirs: str, ours: str) -> State:
         """Take a batch norm with its statistics, under our name."""
         state = self.module(theirs, ours)
         for part in ("running_mean", "running_var"):
@@ -72,85 +84,22 @@ class ForeignTensors:
             )
         return len(numbers)
 
+    def reach(self, pattern: str, first: int = 0) -> int:
+        """Count the tensors whose names are the pattern with the numbers from `first` on."""
+        return next(n for n in count() if pattern.format(first + n) not in self)
+
     def finish(self) -> None:
         """Make sure that everything has been taken.
 
         Raises:
-            UsageError: the other model has parts that ours has not.
+            UsageError: tensors are left over.
         """
         if self._left:
             raise UsageError(
-                f"This {self._library} model has {len(self._left)} tensors that ours has no place "
+                f"This {self._library} model has {len(self._left)} tensors that there is no place "
                 f"for: {_shown(sorted(self._left))}. Only plain models of this kind can be "
                 "converted."
             )
-
-
-def grid_positions(table: Tensor, grid: tuple[int, int], extra: int) -> Tensor:
-    """Check that positions fit a grid of patches behind `extra` tokens.
-
-    Extra tokens without a position get zeros, which add nothing.
-
-    Raises:
-        UsageError: they are the positions of another grid.
-    """
-    patches = grid[0] * grid[1]
-    if len(table) == patches:
-        return torch.cat((table.new_zeros(extra, table.shape[1]), table))
-    if len(table) != extra + patches:
-        raise UsageError(
-            f"The model has {len(table)} positions, but its configuration asks for "
-            f"{patches} patches ({grid[0]} x {grid[1]}) and {extra} tokens more: "
-            "check that its image size is stated."
-        )
-    return table
-
-
-def check_settings(settings: Mapping[str, Any], actual: Mapping[str, int]) -> None:
-    """Refuse tensors that contradict what is said of them: they are another model's.
-
-    Args:
-        settings: what a name or a configuration says; what it leaves out is not compared.
-        actual: what the tensors say, under the same keys.
-
-    Raises:
-        UsageError: they differ.
-    """
-    for key, value in actual.items():
-        said = settings.get(key)
-        if isinstance(said, int) and said != value:
-            raise UsageError(
-                f"The model is said to have {key} {said}, but its tensors have {value}: they "
-                "belong to another architecture."
-            )
-
-
-def image_size(
-    positions: int, extra: int, unit: int, stated: Sequence[int | Sequence[int] | None]
-) -> tuple[int, int]:
-    """Find the image's height and width from the number of learned positions.
-
-    Args:
-        positions: how many there are.
-        extra: tokens without a place, such as the class token, which may have a position or not.
-        unit: pixels of the image a token, in height and in width.
-        stated: sizes that a name, a configuration or the user says: the first that fits counts.
-            If none does, the grid is taken to be square, as in weights tuned at another size.
-    """
-    sizes = [height_and_width(size) for size in stated if size is not None]
-    for height, width in sizes:
-        if (height // unit) * (width // unit) in (positions - extra, positions):
-            return height, width
-    side = math.isqrt(max(positions - extra, 0))
-    if side and side * side == positions - extra:
-        return side * unit, side * unit
-    return sizes[0] if sizes else (unit, unit)  # which is refused, as its grid is another
-
-
-def height_and_width(size: int | Sequence[int]) -> tuple[int, int]:
-    """Read a size that other libraries write as one number or two."""
-    height, width = (size, size) if isinstance(size, int) else size
-    return height, width
 
 
 def _shown(names: Sequence[str]) -> str:

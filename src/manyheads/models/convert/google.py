@@ -3,32 +3,51 @@
 Flax keeps a linear map as (input, output) and filters as (row, column, input, output).
 """
 
-from collections.abc import Mapping
-from typing import Any
+from itertools import count
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.convert import resnet_v2, timm
-from manyheads.models.convert.foreign import ForeignTensors
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.resnet_v2 import ResNetV2Config
 from manyheads.models.vit import VitConfig
 
 BIT = "resnet/"
 
 
-def from_google(
-    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> tuple[VitConfig | ResNetV2Config, dict[str, Tensor]]:
-    """Map a checkpoint; its tensors say all that is needed.
+class Names(NamedTuple):
+    """What a ResNet's modules are called; units are counted from 1, as stages are."""
 
-    Args:
-        settings: may say `img_size` for a ViT whose grid is not square, and `num_groups`.
-        tensors: the arrays of the npz file.
+    unit: str
+    convolutions: tuple[str, str, str]
+    norms: tuple[str, str, str]
+    projection: str
+    projection_norm: str | None  # with norms before the convolutions there is none
 
-    Raises:
-        UsageError: not a checkpoint of these, or with something that ours has not.
+
+HYBRID_NAMES = Names(
+    unit="block{}/unit{}",
+    convolutions=("conv1", "conv2", "conv3"),
+    norms=("gn1", "gn2", "gn3"),
+    projection="conv_proj",
+    projection_norm="gn_proj",
+)
+CONVOLUTION = "standardized_conv2d"
+BIT_NAMES = Names(
+    unit=BIT + "block{}/unit{:02d}",
+    convolutions=(f"a/{CONVOLUTION}", f"b/{CONVOLUTION}", f"c/{CONVOLUTION}"),
+    norms=("a/group_norm", "b/group_norm", "c/group_norm"),
+    projection=f"a/proj/{CONVOLUTION}",
+    projection_norm=None,
+)
+
+
+def from_google(settings: Settings, tensors: Tensors) -> tuple[VitConfig | ResNetV2Config, State]:
+    """Map the arrays of an npz file, which say all that is needed.
+
+    Settings may say `img_size` for a ViT whose grid is not square, and `num_groups`.
     """
     for prefix in ("opt/target/", "params/"):  # with the optimizer's state, or without
         if any(name.startswith(prefix) for name in tensors):
@@ -48,117 +67,90 @@ def from_google(
     )
 
 
-def _vit(
-    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> tuple[VitConfig, dict[str, Tensor]]:
+def _vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
     given = ForeignTensors(tensors, "Google ViT")
     named = {
         "cls_token": given.take("cls"),
         "pos_embed": given.take("Transformer/posembed_input/pos_embedding"),
-        "patch_embed.proj.weight": _filters(given.take("embedding/kernel")),
         "patch_embed.proj.bias": given.take("embedding/bias"),
+        **_filters(given, "embedding", "patch_embed.proj"),
         **_norm(given, "Transformer/encoder_norm", "norm"),
         **_linear(given, "head", "head"),
     }
     if "pre_logits/kernel" in given:
         named |= _linear(given, "pre_logits", "pre_logits.fc")
-    heads = layers = 0
-    while f"Transformer/encoderblock_{layers}/LayerNorm_0/scale" in given:
-        theirs, ours = f"Transformer/encoderblock_{layers}", f"blocks.{layers}"
+    heads = 0
+    for layer in range(given.reach("Transformer/encoderblock_{}/LayerNorm_0/scale")):
+        theirs, ours = f"Transformer/encoderblock_{layer}", f"blocks.{layer}"
         named |= _norm(given, f"{theirs}/LayerNorm_0", f"{ours}.norm1")
         named |= _norm(given, f"{theirs}/LayerNorm_2", f"{ours}.norm2")
         named |= _linear(given, f"{theirs}/MlpBlock_3/Dense_0", f"{ours}.mlp.fc1")
         named |= _linear(given, f"{theirs}/MlpBlock_3/Dense_1", f"{ours}.mlp.fc2")
         attention = f"{theirs}/MultiHeadDotProductAttention_1"
-        weights, biases = [], []
-        for part in ("query", "key", "value"):  # kernels (input, head, width)
-            kernel = given.take(f"{attention}/{part}/kernel")
-            heads = kernel.shape[1]
-            weights.append(kernel.flatten(1).T)
-            biases.append(given.take(f"{attention}/{part}/bias").flatten())
-        named[f"{ours}.attn.qkv.weight"] = torch.cat(weights)
-        named[f"{ours}.attn.qkv.bias"] = torch.cat(biases)
-        out = given.take(f"{attention}/out/kernel")  # (head, width, output)
-        named[f"{ours}.attn.proj.weight"] = out.flatten(0, 1).T
-        named[f"{ours}.attn.proj.bias"] = given.take(f"{attention}/out/bias")
-        layers += 1
+        named |= _linear(given, f"{attention}/out", f"{ours}.attn.proj", inputs=2)
+        heads = len(tensors[f"{attention}/out/kernel"])  # (head, width, output)
+        qkv = [_linear(given, f"{attention}/{x}", "qkv") for x in ("query", "key", "value")]
+        for name in ("qkv.weight", "qkv.bias"):
+            named[f"{ours}.attn.{name}"] = torch.cat([each[name] for each in qkv])
     if "conv_root/kernel" in given:
-        named |= _root(given)
+        stem = timm.BACKBONE + (".stem" if "block1/unit1/conv1/kernel" in given else "")
+        named |= _filters(given, "conv_root", f"{stem}.conv")
+        named |= _norm(given, "gn_root", f"{stem}.norm")
+        named |= _stages(given, HYBRID_NAMES, f"{timm.BACKBONE}.stages")
     given.finish()
     return timm.vit(dict(settings) | {"num_heads": heads}, named)
 
 
-def _root(given: ForeignTensors) -> dict[str, Tensor]:
-    """Take the ResNet in front of a hybrid."""
-    stem = timm.BACKBONE + (".stem" if "block1/unit1/conv1/kernel" in given else "")
-    named = {f"{stem}.conv.weight": _filters(given.take("conv_root/kernel"))}
-    named |= _norm(given, "gn_root", f"{stem}.norm")
-    stage = 0
-    while f"block{stage + 1}/unit1/conv1/kernel" in given:
-        block = 0
-        while f"block{stage + 1}/unit{block + 1}/conv1/kernel" in given:
-            theirs = f"block{stage + 1}/unit{block + 1}"
-            ours = f"{timm.BACKBONE}.stages.{stage}.blocks.{block}"
-            for number in timm.RESIDUAL:
-                kernel = given.take(f"{theirs}/conv{number}/kernel")
-                named[f"{ours}.conv{number}.weight"] = _filters(kernel)
-                named |= _norm(given, f"{theirs}/gn{number}", f"{ours}.norm{number}")
-            if f"{theirs}/conv_proj/kernel" in given:
-                kernel = given.take(f"{theirs}/conv_proj/kernel")
-                named[f"{ours}.downsample.conv.weight"] = _filters(kernel)
-                named |= _norm(given, f"{theirs}/gn_proj", f"{ours}.downsample.norm")
-            block += 1
-        stage += 1
-    return named
-
-
-def _bit(
-    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> tuple[ResNetV2Config, dict[str, Tensor]]:
+def _bit(settings: Settings, tensors: Tensors) -> tuple[ResNetV2Config, State]:
     given = ForeignTensors(tensors, "Google BiT")
-    convolution, norm = "standardized_conv2d/kernel", "group_norm"
     named = {
-        "stem.conv.weight": _filters(given.take(f"{BIT}root_block/{convolution}")),
-        "head.fc.weight": _filters(given.take(f"{BIT}head/conv2d/kernel")),
+        **_filters(given, f"{BIT}root_block/{CONVOLUTION}", "stem.conv"),
+        **_filters(given, f"{BIT}head/conv2d", "head.fc"),
         "head.fc.bias": given.take(f"{BIT}head/conv2d/bias"),
-        **_norm(given, f"{BIT}{norm}", "norm", weight="gamma", bias="beta"),
+        **_norm(given, f"{BIT}group_norm", "norm"),
+        **_stages(given, BIT_NAMES, "stages"),
     }
-    stage = 0
-    while f"{BIT}block{stage + 1}/unit01/a/{convolution}" in given:
-        block = 0
-        while f"{BIT}block{stage + 1}/unit{block + 1:02d}/a/{convolution}" in given:
-            theirs = f"{BIT}block{stage + 1}/unit{block + 1:02d}"
-            ours = f"stages.{stage}.blocks.{block}"
-            for number, part in enumerate("abc", start=1):
-                kernel = given.take(f"{theirs}/{part}/{convolution}")
-                named[f"{ours}.conv{number}.weight"] = _filters(kernel)
-                named |= _norm(
-                    given, f"{theirs}/{part}/{norm}", f"{ours}.norm{number}", "gamma", "beta"
-                )
-            if f"{theirs}/a/proj/{convolution}" in given:
-                kernel = given.take(f"{theirs}/a/proj/{convolution}")
-                named[f"{ours}.downsample.conv.weight"] = _filters(kernel)
-            block += 1
-        stage += 1
     given.finish()
     return resnet_v2.from_timm(settings, named)
 
 
-def _filters(kernel: Tensor) -> Tensor:
-    return kernel.permute(3, 2, 0, 1)
+def _stages(given: ForeignTensors, names: Names, ours: str) -> State:
+    """Take the residual blocks of either kind."""
+    named: State = {}
+    for stage in count(1):
+        for block in count(1):
+            theirs = names.unit.format(stage, block)
+            mine = f"{ours}.{stage - 1}.blocks.{block - 1}"
+            if f"{theirs}/{names.convolutions[0]}/kernel" not in given:
+                break
+            pairs = zip(names.convolutions, names.norms, strict=True)
+            for number, (convolution, norm) in enumerate(pairs, start=1):
+                named |= _filters(given, f"{theirs}/{convolution}", f"{mine}.conv{number}")
+                named |= _norm(given, f"{theirs}/{norm}", f"{mine}.norm{number}")
+            if f"{theirs}/{names.projection}/kernel" in given:
+                named |= _filters(given, f"{theirs}/{names.projection}", f"{mine}.downsample.conv")
+                if names.projection_norm:
+                    norm = f"{theirs}/{names.projection_norm}"
+                    named |= _norm(given, norm, f"{mine}.downsample.norm")
+        if block == 1:  # there is no such stage
+            break
+    return named
 
 
-def _linear(given: ForeignTensors, theirs: str, ours: str) -> dict[str, Tensor]:
-    return {
-        f"{ours}.weight": given.take(f"{theirs}/kernel").T,
-        f"{ours}.bias": given.take(f"{theirs}/bias"),
-    }
+def _filters(given: ForeignTensors, theirs: str, ours: str) -> State:
+    return {f"{ours}.weight": given.take(f"{theirs}/kernel").permute(3, 2, 0, 1)}
 
 
-def _norm(
-    given: ForeignTensors, theirs: str, ours: str, weight: str = "scale", bias: str = "bias"
-) -> dict[str, Tensor]:
-    """Take a norm; those of a ResNet are stored as (1, 1, 1, channel)."""
+def _linear(given: ForeignTensors, theirs: str, ours: str, inputs: int = 1) -> State:
+    """Take a linear map, whose first axes are inputs; those of attention have one for the head."""
+    kernel = given.take(f"{theirs}/kernel").flatten(inputs).flatten(0, inputs - 1)
+    bias = given.take(f"{theirs}/bias").flatten()
+    return {f"{ours}.weight": kernel.T, f"{ours}.bias": bias}
+
+
+def _norm(given: ForeignTensors, theirs: str, ours: str) -> State:
+    """Take a norm; those of a ResNet are stored as (1, 1, 1, channel), those of BiT in Greek."""
+    weight, bias = ("gamma", "beta") if theirs.startswith(BIT) else ("scale", "bias")
     return {
         f"{ours}.weight": given.take(f"{theirs}/{weight}").flatten(),
         f"{ours}.bias": given.take(f"{theirs}/{bias}").flatten(),

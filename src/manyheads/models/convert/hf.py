@@ -1,14 +1,15 @@
-"""Hugging Face's ViTForImageClassification -> our Vit, by the names of its stored files."""
+"""Hugging Face's ViT and DeiT for image classification -> ours, by the names of stored files."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
-from torch import Tensor
+import torch
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.foreign import ForeignTensors, grid_positions, height_and_width
-from manyheads.models.convert.layers import packed
-from manyheads.models.parts import ACTIVATIONS, Activation
+from manyheads.models.components import ACTIVATIONS
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.layers import completed, grid_positions, packed, patches, vit_shape
+from manyheads.models.deit import DeitConfig
 from manyheads.models.vit import VitConfig
 
 # What Hugging Face leaves out of a config.json where it is the default.
@@ -26,80 +27,57 @@ LAYER = {
     "intermediate.dense": "feedforward.expand",
     "output.dense": "feedforward.contract",
 }
+QKV = ("query", "key", "value")
+C = TypeVar("C", bound=VitConfig)
 
 
-def read_activation(settings: Mapping[str, Any]) -> Activation:
-    """Read what bends between the feed-forward layers.
+def vit(settings: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
+    """Map a ViTForImageClassification with a class token."""
+    return _read(settings, tensors, VitConfig, "ViT", {"classifier": "head"}, ["cls_token"])
 
-    Raises:
-        UsageError: ours does not know it.
-    """
-    activation: Activation = settings["hidden_act"]
+
+def deit(settings: Settings | object, tensors: Tensors) -> tuple[DeitConfig, State]:
+    """Map a DeiTForImageClassificationWithTeacher."""
+    heads = {"cls_classifier": "head", "distillation_classifier": "teacher_head"}
+    tokens = ["cls_token", "distillation_token"]
+    return _read(settings, tensors, DeitConfig, "DeiT", heads, tokens)
+
+
+def _read(
+    told: Settings | object,
+    tensors: Tensors,
+    kind: type[C],
+    name: str,
+    heads: Mapping[str, str],
+    tokens: Sequence[str],
+) -> tuple[C, State]:
+    settings = completed(told, DEFAULTS)
+    activation = settings["hidden_act"]
     if activation not in ACTIVATIONS:
         raise UsageError(
             f"This Hugging Face model has hidden_act {activation!r}; "
-            f"ours knows {', '.join(ACTIVATIONS)}."
+            f"supported: {', '.join(ACTIVATIONS)}."
         )
-    return activation
-
-
-def blocks(given: ForeignTensors, layers: str) -> tuple[dict[str, Tensor], int]:
-    """Take the blocks of a ViT or DeiT, and count them."""
-    state: dict[str, Tensor] = {}
+    given = ForeignTensors(tensors, f"Hugging Face {name}")
+    embeddings, layers = f"{name.lower()}.embeddings", f"{name.lower()}.encoder.layer."
+    kernel, state = patches(given, f"{embeddings}.patch_embeddings.projection")
+    state["pool.token"] = torch.cat([given.take(f"{embeddings}.{each}") for each in tokens], dim=1)
+    positions = given.take(f"{embeddings}.position_embeddings")[0]
     depth = given.count(layers)
     for layer in range(depth):
         theirs, ours = f"{layers}{layer}", f"encoder.blocks.{layer}"
-        for their_part, our_part in LAYER.items():
-            state |= given.module(f"{theirs}.{their_part}", f"{ours}.{our_part}")
-        qkv = [f"{theirs}.attention.attention.{part}" for part in ("query", "key", "value")]
+        state |= given.modules(theirs, ours, LAYER)
+        qkv = [f"{theirs}.attention.attention.{part}" for part in QKV]
         state |= packed(given, qkv, f"{ours}.attention.qkv")
-    return state, depth
-
-
-def vit(
-    config: Mapping[str, Any] | object, tensors: Mapping[str, Tensor]
-) -> tuple[VitConfig, dict[str, Tensor]]:
-    """Map a Hugging Face ViT with a class token; dropout is a matter of training and stays 0.
-
-    Args:
-        config: the content of config.json, or a ViTConfig.
-        tensors: the content of model.safetensors.
-
-    Returns:
-        The Config of our Vit, and its state dict.
-
-    Raises:
-        UsageError: the model has something that ours has not, or lacks something.
-    """
-    settings = DEFAULTS | dict(config if isinstance(config, Mapping) else vars(config))
-    activation = read_activation(settings)
-    given = ForeignTensors(tensors, "Hugging Face ViT")
-    embeddings, layers = "vit.embeddings", "vit.encoder.layer."
-    positions = given.take(f"{embeddings}.position_embeddings")[0]
-    kernel = given.take(f"{embeddings}.patch_embeddings.projection.weight")
-    state = {
-        "pool.token": given.take(f"{embeddings}.cls_token"),
-        "patches.project.weight": kernel.flatten(1),
-        "patches.project.bias": given.take(f"{embeddings}.patch_embeddings.projection.bias"),
-    }
-    taken, depth = blocks(given, layers)
-    state |= taken
-    state |= given.module("vit.layernorm", "encoder.norm")
-    state |= given.module("classifier", "head")
+    state |= given.module(f"{name.lower()}.layernorm", "encoder.norm")
+    for theirs, ours in heads.items():
+        state |= given.module(theirs, ours)
     given.finish()
-    height, width = height_and_width(settings["image_size"])
-    result = VitConfig(
-        height=height,
-        width=width,
-        channels=kernel.shape[1],
-        patch=kernel.shape[2],
-        dim=kernel.shape[0],
-        layers=depth,
+    config = kind(
+        **vit_shape(state, kernel, settings["image_size"], depth),
         heads=settings["num_attention_heads"],
-        hidden=len(state["encoder.blocks.0.feedforward.expand.bias"]),
-        classes=len(state["head.bias"]),
         activation=activation,
         norm_eps=settings["layer_norm_eps"],
     )
-    state["positions.table"] = grid_positions(positions, result.grid, extra=1)
-    return result, state
+    state["positions.table"] = grid_positions(positions, config.grid, extra=len(tokens))
+    return config, state

@@ -1,35 +1,54 @@
-"""Layers that several libraries store in the same way, as ours have them."""
+"""What converters share: layers that libraries store alike, and checks of settings and sizes."""
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.foreign import ForeignTensors
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.nn.shapes import Grid
 
 # Buffers that are formulas, stored by some versions.
 FORMULAS = ("relative_position_index", "attn_mask")
 
 
-def learned(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def learned(tensors: Tensors) -> State:
     """Leave out what is stored but not learned."""
     return {name: tensor for name, tensor in tensors.items() if not name.endswith(FORMULAS)}
 
 
-def batch_norm(given: ForeignTensors, theirs: str, ours: str) -> dict[str, Tensor]:
-    """Take a batch normalisation with its running statistics."""
-    state = given.module(theirs, ours)
-    for part in ("running_mean", "running_var"):
-        state[f"{ours}.{part}"] = given.take(f"{theirs}.{part}")
-    counter = f"{theirs}.num_batches_tracked"  # files of old versions have none
-    state[f"{ours}.num_batches_tracked"] = (
-        given.take(counter) if counter in given else torch.zeros((), dtype=torch.long)
-    )
-    return state
+def completed(settings: Settings | object, defaults: Settings) -> dict[str, Any]:
+    """Put settings over the defaults; they may be an object with the same attributes."""
+    return {**defaults, **(settings if isinstance(settings, Mapping) else vars(settings))}
 
 
-def packed(given: ForeignTensors, theirs: Sequence[str], ours: str) -> dict[str, Tensor]:
+def check_parts(settings: Settings, supported: Mapping[str, Sequence[object]], kind: str) -> None:
+    """Refuse settings that tensors do not show, unless they are supported; the first is usual.
+
+    Raises:
+        UsageError: one is not.
+    """
+    for key, values in supported.items():
+        if settings.get(key, values[0]) not in values:
+            raise UsageError(
+                f"This {kind} has {key} = {settings[key]!r}; only "
+                f"{' or '.join(map(repr, values))} is supported."
+            )
+
+
+def patches(
+    given: ForeignTensors, theirs: str, ours: str = "patches.project"
+) -> tuple[Tensor, State]:
+    """Take the filters that patches are embedded with; return them as theirs, and our state."""
+    kernel = given.take(f"{theirs}.weight")
+    bias = given.take(f"{theirs}.bias")
+    return kernel, {f"{ours}.weight": kernel.flatten(1), f"{ours}.bias": bias}
+
+
+def packed(given: ForeignTensors, theirs: Sequence[str], ours: str) -> State:
     """Take linear layers into one, below each other; biases that are not there are zeros."""
     weight = torch.cat([given.take(f"{name}.weight") for name in theirs])
     has_bias = f"{theirs[0]}.bias" in given
@@ -38,7 +57,7 @@ def packed(given: ForeignTensors, theirs: Sequence[str], ours: str) -> dict[str,
     return {f"{ours}.weight": weight, f"{ours}.bias": bias}
 
 
-def pointwise(given: ForeignTensors, theirs: str, ours: str) -> dict[str, Tensor]:
+def pointwise(given: ForeignTensors, theirs: str, ours: str) -> State:
     """Take a 1 x 1 convolution as the linear layer that it is."""
     return {
         name: tensor.flatten(1) if tensor.ndim == 4 else tensor
@@ -47,7 +66,7 @@ def pointwise(given: ForeignTensors, theirs: str, ours: str) -> dict[str, Tensor
 
 
 def single(numbers: Sequence[object] | object, name: str) -> object:
-    """Read a setting that another library gives for each stage and ours once.
+    """Read a setting that another library gives per stage and Manyheads once per model.
 
     Raises:
         UsageError: the stages differ.
@@ -56,7 +75,7 @@ def single(numbers: Sequence[object] | object, name: str) -> object:
         return numbers
     if len(set(numbers)) != 1:
         raise UsageError(
-            f"This model has {name} {tuple(numbers)}; ours has the same in every stage, so it "
+            f"This model has {name} {tuple(numbers)}; one value for all stages is needed, so it "
             "cannot be converted."
         )
     return numbers[0]
@@ -71,6 +90,86 @@ def refuse_strange(settings: Mapping[str, object], names: Sequence[str], library
     strange = [name for name in names if settings.get(name)]
     if strange:
         raise UsageError(
-            f"This {library} model is built with its own {', '.join(strange)}, for which ours has "
+            f"This {library} model is built with its own {', '.join(strange)}, for which there is "
             "no place: only models of the default parts can be converted."
         )
+
+
+def vit_shape(
+    state: Tensors, kernel: Tensor, size: int | Sequence[int], layers: int
+) -> dict[str, Any]:
+    """Read the sizes of a ViT or DeiT from its state dict and its patch filters."""
+    height, width = height_and_width(size)
+    return {
+        "height": height,
+        "width": width,
+        "channels": kernel.shape[1],
+        "patch": kernel.shape[2],
+        "dim": kernel.shape[0],
+        "layers": layers,
+        "ffn_dim": len(state["encoder.blocks.0.feedforward.expand.bias"]),
+        "classes": len(state["head.bias"]),
+    }
+
+
+def grid_positions(table: Tensor, grid: Grid, extra: int) -> Tensor:
+    """Check that positions fit a grid of patches behind `extra` tokens.
+
+    Extra tokens without a position get zeros, which add nothing.
+
+    Raises:
+        UsageError: they are the positions of another grid.
+    """
+    patches = grid[0] * grid[1]
+    if len(table) == patches:
+        return torch.cat((table.new_zeros(extra, table.shape[1]), table))
+    if len(table) != extra + patches:
+        raise UsageError(
+            f"The model has {len(table)} positions, but its configuration asks for "
+            f"{patches} patches ({grid[0]} x {grid[1]}) and {extra} tokens more: "
+            "check that its image size is stated."
+        )
+    return table
+
+
+def check_settings(settings: Settings, actual: Mapping[str, int]) -> None:
+    """Refuse tensors that contradict what is said under the same keys: they are another model's.
+
+    Raises:
+        UsageError: they differ.
+    """
+    for key, value in actual.items():
+        said = settings.get(key)
+        if isinstance(said, int) and said != value:
+            raise UsageError(
+                f"The model is said to have {key} {said}, but its tensors have {value}: they "
+                "belong to another architecture."
+            )
+
+
+def image_size(
+    positions: int, extra: int, unit: int, stated: Sequence[int | Sequence[int] | None]
+) -> Grid:
+    """Find the image's height and width from the number of learned positions.
+
+    Args:
+        positions: how many there are.
+        extra: tokens without a place, such as the class token, which may have a position or not.
+        unit: pixels of the image a token, in height and in width.
+        stated: sizes from a name, a configuration or the user: the first that fits is taken.
+            If none does, the grid is taken to be square, as in weights tuned at another size.
+    """
+    sizes = [height_and_width(size) for size in stated if size is not None]
+    for height, width in sizes:
+        if (height // unit) * (width // unit) in (positions - extra, positions):
+            return height, width
+    side = math.isqrt(max(positions - extra, 0))
+    if side and side * side == positions - extra:
+        return side * unit, side * unit
+    return sizes[0] if sizes else (unit, unit)  # which is refused, as its grid is another
+
+
+def height_and_width(size: int | Sequence[int]) -> Grid:
+    """Read a size that other libraries write as one number or two."""
+    height, width = (size, size) if isinstance(size, int) else size
+    return height, width

@@ -2,7 +2,7 @@
 
 Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++"; Tiedemann and
 Thottingal 2020, "OPUS-MT". What differs from the paper's Transformer: the sinusoids stand in
-halves, the feed-forward bends with swish (SiLU), and the logits get a bias.
+halves, the feed-forward activation is swish (SiLU), and the logits get a bias.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError, nearest
-from manyheads.models.convert.foreign import ForeignTensors
-from manyheads.models.parts import Activation
+from manyheads.models.components import Activation
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.transformer import TransformerConfig
-from manyheads.nn.positions import sinusoid_halves
+from manyheads.nn.layers.positions import sinusoid_halves
 
 # What Hugging Face leaves out of a config.json where it is the default.
 DEFAULTS: dict[str, Any] = {
@@ -67,45 +67,37 @@ ATTENTIONS = {
     "encoder": {"self_attn": "attention"},
     "decoder": {"self_attn": "attention", "encoder_attn": "cross"},
 }
-# Keys of our Config that Marian's configuration can say, whatever their value.
-FREE = (
-    "vocabulary",
-    "target_vocabulary",
-    "dim",
-    "heads",
-    "hidden",
-    "encoder_layers",
-    "decoder_layers",
-    "dropout",
-    "attention_dropout",
-    "tied",
-    "scale_embedding",
-    "output_bias",
-    "max_length",
-    "pad",
-    "start",
-    "end",
-)
+# Keys of their configuration that one key of ours says, whatever its value.
+KEYS = {
+    "d_model": "dim",
+    "encoder_layers": "encoder_layers",
+    "decoder_layers": "decoder_layers",
+    "encoder_attention_heads": "heads",
+    "decoder_attention_heads": "heads",
+    "encoder_ffn_dim": "ffn_dim",
+    "decoder_ffn_dim": "ffn_dim",
+    "dropout": "dropout",
+    "attention_dropout": "attention_dropout",
+    "scale_embedding": "scale_embedding",
+    "tie_word_embeddings": "tied",
+    "max_position_embeddings": "max_length",
+    "pad_token_id": "pad",
+    "eos_token_id": "end",
+    "decoder_start_token_id": "start",
+}
+FREE = {*KEYS.values(), "vocabulary", "target_vocabulary", "output_bias"}
 IDS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
 NORM_EPS = 1e-5  # fixed in their model
 
-State = dict[str, Tensor]
 
-
-def read(
-    config: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> tuple[TransformerConfig, State]:
+def read(config: Settings, tensors: Tensors) -> tuple[TransformerConfig, State]:
     """Map a MarianMTModel to our Transformer; what it drops in training is not told apart.
 
-    Args:
-        config: the content of config.json.
-        tensors: the content of model.safetensors or pytorch_model.bin.
-
-    Returns:
-        The Config of our Transformer, and its state dict with tied matrices once.
+    From the content of config.json, and of model.safetensors or pytorch_model.bin; matrices that
+    are tied are in the state dict once.
 
     Raises:
-        UsageError: not a Marian model; it has something that ours has not, or lacks something.
+        UsageError: not a Marian model; a part has no equivalent here, or one is missing.
     """
     about = DEFAULTS | dict(config)
     _check(about)
@@ -144,42 +136,24 @@ def read(
                 "tokens: its configuration and its tensors do not belong together."
             )
     return TransformerConfig(
+        **{ours: about[theirs] for theirs, ours in KEYS.items()},
         vocabulary=len(state["embedding.weight"]),
         target_vocabulary=None if shared else targets,
-        dim=about["d_model"],
-        heads=about["encoder_attention_heads"],
-        hidden=about["encoder_ffn_dim"],
-        encoder_layers=about["encoder_layers"],
-        decoder_layers=about["decoder_layers"],
-        dropout=about["dropout"],
-        attention_dropout=about["attention_dropout"],
-        tied=tied,
-        scale_embedding=about["scale_embedding"],
         output_bias="output.bias" in state,
         activation=ACTIVATIONS[about["activation_function"]],
         positions="sinusoidal-halves",
-        max_length=about["max_position_embeddings"],
         norm_eps=NORM_EPS,
-        pad=about["pad_token_id"],
-        start=about["decoder_start_token_id"],
-        end=about["eos_token_id"],
     ), state
 
 
-def write(
-    config: TransformerConfig, state: Mapping[str, Tensor]
-) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def write(config: TransformerConfig, state: Tensors) -> tuple[dict[str, Any], State]:
     """Map our Transformer to a MarianMTModel.
 
     Sinusoids of the paper's order become halves: every matrix that touches the width of the model
     has its rows or columns put in that order too, so that the answers stay the same.
 
-    Args:
-        config: of our Transformer.
-        state: its state dict; a tied matrix once or at each of its names.
-
-    Returns:
-        The content of config.json, and of model.safetensors by the names that Hugging Face stores.
+    A tied matrix may be in the state once or at each of its names. Returned is the content of
+    config.json, and of model.safetensors by the names that Hugging Face stores.
 
     Raises:
         UsageError: the model has a part that Marian has not.
@@ -187,7 +161,7 @@ def write(
     about = settings(config)
     if config.positions == "sinusoidal":
         state = _in_halves(state, config.dim)
-    tensors: dict[str, Tensor] = {}
+    tensors: State = {}
     if about["share_encoder_decoder_embeddings"]:
         tensors["model.shared.weight"] = state["embedding.weight"]
     else:
@@ -220,32 +194,16 @@ def settings(config: TransformerConfig) -> dict[str, Any]:
         "dtype": "float32",  # to compute in, however the weights are stored
         "vocab_size": config.vocabulary,
         "decoder_vocab_size": config.target_vocabulary or config.vocabulary,
-        "d_model": config.dim,
-        "encoder_layers": config.encoder_layers,
-        "decoder_layers": config.decoder_layers,
-        "encoder_attention_heads": config.heads,
-        "decoder_attention_heads": config.heads,
-        "encoder_ffn_dim": config.hidden,
-        "decoder_ffn_dim": config.hidden,
+        **{theirs: getattr(config, ours) for theirs, ours in KEYS.items()},
         "activation_function": "swish" if config.activation == "silu" else config.activation,
-        "dropout": config.dropout,
         "activation_dropout": config.dropout,
-        "attention_dropout": config.attention_dropout,
-        "scale_embedding": config.scale_embedding,
         "share_encoder_decoder_embeddings": config.tied and config.target_vocabulary is None,
-        "tie_word_embeddings": config.tied,
-        "max_position_embeddings": config.max_length,
-        "pad_token_id": config.pad,
         "bos_token_id": None,
-        "eos_token_id": config.end,
-        "decoder_start_token_id": config.start,
         "forced_eos_token_id": None,  # a matter of search, but theirs is 0 if nothing is said
     }
 
 
-def _pairs(
-    about: Mapping[str, Any], modules: Mapping[str, Mapping[str, str]]
-) -> Iterator[tuple[str, str]]:
+def _pairs(about: Settings, modules: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, str]]:
     """Name these modules of every layer, in their model and in ours."""
     for side, names in modules.items():
         for layer in range(about[f"{side}_layers"]):
@@ -253,7 +211,7 @@ def _pairs(
                 yield f"model.{side}.layers.{layer}.{theirs}", f"{side}.blocks.{layer}.{ours}"
 
 
-def _check(about: Mapping[str, Any]) -> None:
+def _check(about: Settings) -> None:
     """Refuse what our Transformer cannot be built as."""
     kind = about.get("model_type")
     if kind != "marian":
@@ -265,7 +223,7 @@ def _check(about: Mapping[str, Any]) -> None:
     if activation not in ACTIVATIONS:
         raise UsageError(
             f"This Hugging Face Marian model has activation_function {activation!r}"
-            f"{nearest(activation, ACTIVATIONS)}Ours knows {', '.join(ACTIVATIONS)}."
+            f"{nearest(activation, ACTIVATIONS)}Supported: {', '.join(ACTIVATIONS)}."
         )
     strange = [key for key, value in FIXED.items() if about.get(key, value) != value]
     if strange:
@@ -278,7 +236,7 @@ def _check(about: Mapping[str, Any]) -> None:
         if encoder != decoder:
             raise UsageError(
                 f"This Hugging Face Marian model has encoder_{key} {encoder} and decoder_{key} "
-                f"{decoder}; in ours the two are the same."
+                f"{decoder}; Transformer has the same in both."
             )
     for key in IDS:
         if not isinstance(about[key], int):
@@ -313,8 +271,8 @@ def _check_positions(given: ForeignTensors, name: str, dim: int) -> None:
     table = given.take(name)
     if not torch.allclose(table.float(), sinusoid_halves(len(table), dim), atol=1e-3):  # of fp16
         raise UsageError(
-            f"This Hugging Face Marian model has its own positions in {name}; ours computes them "
-            "by the formula of sinusoids, so it cannot be converted."
+            f"This Hugging Face Marian model has its own positions in {name}; only "
+            "sinusoids, which follow a formula, can be converted."
         )
 
 
@@ -337,7 +295,7 @@ def _check_ours(config: TransformerConfig) -> None:
             )
 
 
-def _in_halves(state: Mapping[str, Tensor], dim: int) -> State:
+def _in_halves(state: Tensors, dim: int) -> State:
     """Put the width of the model in the order of `sinusoid_halves`."""
     order = torch.cat((torch.arange(0, dim, 2), torch.arange(1, dim, 2)))
     result = {}

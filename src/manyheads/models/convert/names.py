@@ -1,7 +1,7 @@
-"""What an architecture's name says, word by word: `vit_small_patch32_224`.
+"""Read settings from an architecture's name, word by word: `vit_small_patch32_224`.
 
 A name is read by its family's rule, so that names nobody thought of are understood, and a word
-without a meaning here is refused: it stands for something that ours may not have. A name supplies
+without a meaning here is refused: it may name a part that has no equivalent here. A name supplies
 what tensors do not show (heads, image size); where both say something, converters compare.
 """
 
@@ -10,14 +10,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
-
 from manyheads.errors import UsageError, nearest
+from manyheads.models.convert.foreign import Settings, State, Tensors
 
-Settings = dict[str, Any]
-Converter = Callable[[Mapping[str, Any], Mapping[str, Tensor]], tuple[Any, dict[str, Tensor]]]
-# From a pattern to what a word that matches it says, given the pattern's groups.
-Words = Mapping[str, Callable[..., Settings]]
+Said = dict[str, Any]
+# (settings, tensors) -> (Config, state dict). Settings are the other model's constructor arguments
+# where they differ from the defaults, or the content of its config.json (or an object with the
+# same attributes); tensors are its state dict, under the names of its stored files. Dropout is a
+# matter of training and stays 0. A part that has no equivalent here, or a missing one, is refused
+# with a UsageError.
+Converter = Callable[[Settings, Tensors], tuple[Any, State]]
+# From a pattern to the settings of a word that matches it, given the pattern's groups.
+Words = Mapping[str, Callable[..., Said]]
 
 PIXELS: Words = {r"(\d{2,4})": lambda size: {"img_size": int(size)}}
 PATCH: Words = {r"patch(\d+)": lambda size: {"patch_size": int(size)}}
@@ -25,14 +29,14 @@ WINDOW: Words = {r"window(\d+)": lambda size: {"window_size": int(size)}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture:
-    """How a library's default configuration of a family prepares pictures."""
+class Image:
+    """How a library's default configuration of a family prepares images."""
 
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # ImageNet's
     std: tuple[float, ...] = (0.229, 0.224, 0.225)
     interpolation: str = "bilinear"
     crop: float = 0.875
-    fit: str = "crop"
+    resize_mode: str = "crop"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +47,12 @@ class Family:
     head: str  # pattern of what their names begin with
     examples: tuple[str, ...]
     convert: Converter
-    says: Callable[[str], Settings] | None = None  # what that beginning says by itself
+    says: Callable[[str], Said] | None = None  # settings from that beginning alone
     words: Words = field(default_factory=dict)  # of what follows, in any order
-    picture: Picture = Picture()
+    image: Image = Image()
 
 
-def understand(name: str, families: Iterable[Family]) -> tuple[Family, Settings]:
+def understand(name: str, families: Iterable[Family]) -> tuple[Family, Said]:
     """Read an architecture's name; what follows a dot tells the weights apart and is left out.
 
     Raises:
@@ -66,7 +70,7 @@ def understand(name: str, families: Iterable[Family]) -> tuple[Family, Settings]
             if said is None:
                 raise UsageError(
                     f"The architecture {name!r} has the word {word!r}, which is not understood "
-                    f"here: it may stand for parts that ours has not. {_forms((family,))}"
+                    f"here: it may name parts that have no equivalent here. {_forms((family,))}"
                 )
             settings = settings | said
         return family, settings
@@ -77,7 +81,7 @@ def understand(name: str, families: Iterable[Family]) -> tuple[Family, Settings]
     )
 
 
-def _meaning(word: str, words: Words) -> Settings | None:
+def _meaning(word: str, words: Words) -> Said | None:
     for pattern, says in words.items():
         found = re.fullmatch(pattern, word)
         if found:

@@ -3,13 +3,11 @@
 Wide ones and ResNeXt are the same model with other numbers, which their tensors tell.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from torch import Tensor
-
 from manyheads.errors import UsageError
-from manyheads.models.convert.foreign import ForeignTensors, height_and_width
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.layers import check_parts, height_and_width
 from manyheads.models.resnet import ResNetConfig
 
 
@@ -47,61 +45,34 @@ HF = Names(
     head="classifier.1",
 )
 PARTS = {2: ("first", "second"), 3: ("reduce", "mix", "expand")}  # by the number of convolutions
-# What Hugging Face's configuration may say beside shapes, and the one value that ours has.
+# What tensors do not show, by library.
 HF_PARTS = {
-    "hidden_act": "relu",
-    "downsample_in_first_stage": False,
-    "downsample_in_bottleneck": False,
+    "hidden_act": ("relu",),
+    "downsample_in_first_stage": (False,),
+    "downsample_in_bottleneck": (False,),
 }
+TIMM_PARTS = {"global_pool": ("avg",)}
+Result = tuple[ResNetConfig, State]
 
 
-def from_torchvision(
-    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> tuple[ResNetConfig, dict[str, Tensor]]:
-    """Map a ResNet of torchvision.
-
-    Raises:
-        UsageError: the model has something that ours has not, or lacks something.
-    """
+def from_torchvision(settings: Settings, tensors: Tensors) -> Result:
+    """Map a ResNet of torchvision."""
     return _read(ForeignTensors(tensors, "torchvision ResNet"), TORCH, settings.get("img_size"))
 
 
-def from_timm(
-    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> tuple[ResNetConfig, dict[str, Tensor]]:
-    """Map a ResNet of timm that has torchvision's parts.
-
-    Raises:
-        UsageError: the model has something that ours has not, or lacks something.
-    """
-    check_parts(settings, {"global_pool": "avg"}, "timm ResNet")
+def from_timm(settings: Settings, tensors: Tensors) -> Result:
+    """Map a ResNet of timm that has torchvision's parts."""
+    check_parts(settings, TIMM_PARTS, "timm ResNet")
     return _read(ForeignTensors(tensors, "timm ResNet"), TORCH, settings.get("img_size"))
 
 
-def from_hf(
-    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> tuple[ResNetConfig, dict[str, Tensor]]:
-    """Map a ResNetForImageClassification.
-
-    Raises:
-        UsageError: the model has something that ours has not, or lacks something.
-    """
+def from_hf(settings: Settings, tensors: Tensors) -> Result:
+    """Map a ResNetForImageClassification."""
     check_parts(settings, HF_PARTS, "Hugging Face ResNet")
     return _read(ForeignTensors(tensors, "Hugging Face ResNet"), HF, None)
 
 
-def check_parts(settings: Mapping[str, Any], ours: Mapping[str, Any], kind: str) -> None:
-    """Refuse what a configuration says and tensors do not show, unless ours is the same.
-
-    Raises:
-        UsageError: it is another.
-    """
-    for key, value in ours.items():
-        if settings.get(key, value) != value:
-            raise UsageError(f"This {kind} has {key} = {settings[key]!r}; ours has {value!r} only.")
-
-
-def _read(given: ForeignTensors, names: Names, size: Any) -> tuple[ResNetConfig, dict[str, Tensor]]:
+def _read(given: ForeignTensors, names: Names, size: Any) -> Result:
     convolution, norm = names.stem
     state = given.convolution(convolution, "stem.convolution.convolution")
     state |= given.batch_norm(norm, "stem.convolution.norm")
@@ -143,27 +114,21 @@ def _read(given: ForeignTensors, names: Names, size: Any) -> tuple[ResNetConfig,
     return config, state
 
 
-def _block(
-    given: ForeignTensors, names: Names, state: dict[str, Tensor], stage: int, index: int
-) -> bool:
+def _block(given: ForeignTensors, names: Names, state: State, stage: int, index: int) -> bool:
     """Take a block's tensors; say whether there is such a block."""
     theirs = names.block.format(stage=stage + names.first, index=index)
-    ours = f"stages.{stage}.{index}"
-    numbers = [
-        number
+    pairs = [
+        (names.convolution.format(number=number), names.norm.format(number=number))
         for number in range(names.first, names.first + 3)
         if f"{theirs}.{names.convolution.format(number=number)}.weight" in given
     ]
-    if len(numbers) not in PARTS:
+    if len(pairs) not in PARTS:
         return False
-    for number, part in zip(numbers, PARTS[len(numbers)], strict=True):
-        their_convolution = names.convolution.format(number=number)
-        state |= given.convolution(f"{theirs}.{their_convolution}", f"{ours}.{part}.convolution")
-        their_norm = names.norm.format(number=number)
-        state |= given.batch_norm(f"{theirs}.{their_norm}", f"{ours}.{part}.norm")
-    convolution, norm = names.shortcut
-    if f"{theirs}.{convolution}.weight" in given:
-        shortcut = f"{ours}.shortcut"
-        state |= given.convolution(f"{theirs}.{convolution}", f"{shortcut}.convolution")
-        state |= given.batch_norm(f"{theirs}.{norm}", f"{shortcut}.norm")
+    parts = [*PARTS[len(pairs)]]
+    if f"{theirs}.{names.shortcut[0]}.weight" in given:
+        pairs, parts = [*pairs, names.shortcut], [*parts, "shortcut"]
+    for (convolution, norm), part in zip(pairs, parts, strict=True):
+        ours = f"stages.{stage}.{index}.{part}"
+        state |= given.convolution(f"{theirs}.{convolution}", f"{ours}.convolution")
+        state |= given.batch_norm(f"{theirs}.{norm}", f"{ours}.norm")
     return True

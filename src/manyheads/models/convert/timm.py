@@ -1,20 +1,24 @@
-"""timm's VisionTransformer -> our Vit, or Hybrid where its tokens come from a ResNet."""
+"""timm's VisionTransformer -> our Vit, our Deit, or Hybrid where a ResNet makes the tokens."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor
+import torch
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.foreign import (
-    ForeignTensors,
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.layers import (
     check_settings,
     grid_positions,
     image_size,
+    packed,
+    patches,
+    refuse_strange,
+    vit_shape,
 )
-from manyheads.models.convert.layers import packed
+from manyheads.models.deit import DeitConfig
 from manyheads.models.hybrid import STEM_STRIDE, HybridConfig
-from manyheads.models.vit import Pool, VitConfig
+from manyheads.models.image_encoder import Pool
+from manyheads.models.vit import VitConfig
 
 DEFAULTS: dict[str, Any] = {"img_size": 224, "num_heads": 12, "num_groups": 32}
 # Modules of a block, theirs and ours; queries, keys and values may come without a bias.
@@ -40,127 +44,109 @@ PARTS = (
 BACKBONE = "patch_embed.backbone"
 
 
-def blocks(given: ForeignTensors) -> tuple[dict[str, Tensor], int]:
-    """Take the blocks of a VisionTransformer, and count them."""
-    state: dict[str, Tensor] = {}
-    depth = given.count("blocks.")
-    for block in range(depth):
-        for theirs, ours in BLOCK.items():
-            state |= given.module(f"blocks.{block}.{theirs}", f"encoder.blocks.{block}.{ours}")
-        state |= packed(
-            given, [f"blocks.{block}.attn.qkv"], f"encoder.blocks.{block}.attention.qkv"
-        )
-    return state, depth
+def deit(settings: Settings, tensors: Tensors) -> tuple[DeitConfig, State]:
+    """Map a VisionTransformerDistilled; without the distillation token it is a plain ViT."""
+    settings = DEFAULTS | dict(settings)
+    refuse_strange(settings, PARTS, "timm")
+    given = ForeignTensors(tensors, "timm DeiT")
+    kernel, state = patches(given, "patch_embed.proj")
+    state["pool.token"] = torch.cat((given.take("cls_token"), given.take("dist_token")), dim=1)
+    positions = given.take("pos_embed")[0]
+    depth = _take_blocks(given, state)
+    for theirs, ours in {
+        "norm": "encoder.norm",
+        "head": "head",
+        "head_dist": "teacher_head",
+    }.items():
+        state |= given.module(theirs, ours)
+    given.finish()
+    shape = vit_shape(state, kernel, settings["img_size"], depth)
+    config = DeitConfig(**shape, heads=settings["num_heads"])
+    state["positions.table"] = grid_positions(positions, config.grid, extra=2)
+    return config, state
 
 
-def vit(
-    arguments: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> tuple[VitConfig, dict[str, Tensor]]:
+def vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
     """Map a VisionTransformer that pools by class token or by mean, normed before or after.
 
     Behind a ResNetV2 with group norm and standardised filters (timm's `HybridEmbed`) it becomes a
-    Hybrid. Dropout is a matter of training and stays 0.
-
-    Args:
-        arguments: of VisionTransformer, where they differ from its defaults. What the tensors say
-            is checked against them. `num_groups`: of a hybrid's norms; `wanted_size`: what the
-            user asks for, which may be what a grid that is not square was made for.
-        tensors: its state dict.
-
-    Returns:
-        The Config of our Vit or Hybrid, and its state dict.
-
-    Raises:
-        UsageError: the model has something that ours has not, or lacks something.
+    Hybrid. What the tensors say is checked against the settings; `num_groups` in them is of a
+    hybrid's norms, and `wanted_size`, the user's image size, may explain a grid that is not square.
     """
-    settings = DEFAULTS | dict(arguments)
-    strange = [part for part in PARTS if settings.get(part) is not None]
-    if strange:
-        raise UsageError(
-            f"This timm model is built with its own {', '.join(strange)}; only a "
-            "VisionTransformer of timm's default parts (GELU, LayerNorm) can be converted."
-        )
+    settings = DEFAULTS | dict(settings)
+    refuse_strange(settings, PARTS, "timm")
     given = ForeignTensors(tensors, "timm ViT")
-    state: dict[str, Tensor] = {}
-    depths, stem, channels = _backbone(given, state)
-    prefix = "patches" if depths is None else "patches.patches"
-    kernel = given.take("patch_embed.proj.weight")
+    hybrid, state = _backbone(given)
+    kernel, taken = patches(
+        given, "patch_embed.proj", "patches.patches.project" if hybrid else "patches.project"
+    )
+    state |= taken
     positions = given.take("pos_embed")[0]
-    state[f"{prefix}.project.weight"] = kernel.flatten(1)
-    state[f"{prefix}.project.bias"] = given.take("patch_embed.proj.bias")
     has_token, after = "cls_token" in given, "fc_norm.weight" in given
     pool = _pool(settings.get("global_pool"), has_token, after)
     if has_token:
         state["pool.token"] = given.take("cls_token")
-    taken, depth = blocks(given)
-    state |= taken
+    depth = _take_blocks(given, state)
     state |= given.module("fc_norm", "pool_norm") if after else given.module("norm", "encoder.norm")
+    representation = None
     if "pre_logits.fc.weight" in given:
         state |= given.module("pre_logits.fc", "representation.0")
+        representation = len(state["representation.0.bias"])
     state |= given.module("head", "head")
     given.finish()
     dim, patch = kernel.shape[0], kernel.shape[2]
     check_settings(settings, {"embed_dim": dim, "depth": depth, "patch_size": patch})
-    stride = 1 if depths is None else STEM_STRIDE * 2 ** max(len(depths) - 1, 0)
-    height, width = image_size(
-        len(positions),
-        1 if has_token else 0,
-        stride * patch,
-        (settings["img_size"], settings.get("wanted_size")),
-    )
-    representation = state.get("representation.0.bias")
-    shape: dict[str, Any] = {
-        "height": height,
-        "width": width,
-        "channels": channels if channels is not None else kernel.shape[1],
-        "patch": patch,
-        "dim": dim,
-        "layers": depth,
+    stride = STEM_STRIDE * 2 ** max(len(hybrid["depths"]) - 1, 0) if hybrid else 1
+    stated = settings["img_size"], settings.get("wanted_size")
+    size = image_size(len(positions), int(has_token), stride * patch, stated)
+    shape = vit_shape(state, kernel, size, depth) | {
         "heads": settings["num_heads"],
-        "hidden": len(state["encoder.blocks.0.feedforward.expand.bias"]),
-        "classes": len(state["head.bias"]),
         "pool": pool,
         "pool_norm": "after" if after else "before",
-        "representation": None if representation is None else len(representation),
+        "representation": representation,
     }
     config = (
-        VitConfig(**shape)
-        if depths is None
-        else HybridConfig(
-            **shape, depths=depths, stem_width=stem, norm_groups=settings["num_groups"]
-        )
+        HybridConfig(**shape | hybrid, norm_groups=settings["num_groups"])
+        if hybrid
+        else VitConfig(**shape)
     )
     # With no_embed_class the class token has no position.
-    state["positions.table"] = grid_positions(positions, config.grid, 1 if has_token else 0)
+    state["positions.table"] = grid_positions(positions, config.grid, int(has_token))
     return config, state
 
 
-def _backbone(
-    given: ForeignTensors, state: dict[str, Tensor]
-) -> tuple[tuple[int, ...] | None, int, int | None]:
-    """Take the ResNet, if there is one: blocks a stage, width of the stem, channels of images."""
+def _take_blocks(given: ForeignTensors, state: State) -> int:
+    """Take the blocks of a VisionTransformer, and count them."""
+    depth = given.count("blocks.")
+    for block in range(depth):
+        theirs, ours = f"blocks.{block}", f"encoder.blocks.{block}"
+        state |= given.modules(theirs, ours, BLOCK)
+        state |= packed(given, [f"{theirs}.attn.qkv"], f"{ours}.attention.qkv")
+    return depth
+
+
+def _backbone(given: ForeignTensors) -> tuple[dict[str, Any], State]:
+    """Take the ResNet, if there is one; return what HybridConfig says of it, and its state."""
     whole = f"{BACKBONE}.stem.conv.weight" in given
     if not whole and f"{BACKBONE}.conv.weight" not in given:
-        return None, 0, None
+        return {}, {}
     stem = f"{BACKBONE}.stem" if whole else BACKBONE
-    kernel = given.take(f"{stem}.conv.weight")
-    state["patches.stem.convolution.weight"] = kernel
+    state = given.convolution(f"{stem}.conv", "patches.stem.convolution")
     state |= given.module(f"{stem}.norm", "patches.stem.norm")
     depths: list[int] = []
-    while f"{BACKBONE}.stages.{len(depths)}.blocks.0.conv1.weight" in given:
-        stage = len(depths)
+    for stage in range(given.reach(BACKBONE + ".stages.{}.blocks.0.conv1.weight")):
         depths.append(given.count(f"{BACKBONE}.stages.{stage}.blocks."))
         for block in range(depths[-1]):
             theirs = f"{BACKBONE}.stages.{stage}.blocks.{block}"
             ours = f"patches.stages.{stage}.{block}"
-            for number, part in RESIDUAL.items():
-                state |= given.convolution(f"{theirs}.conv{number}", f"{ours}.{part}.convolution")
-                state |= given.module(f"{theirs}.norm{number}", f"{ours}.{part}.norm")
+            pairs = [(f"conv{n}", f"norm{n}", part) for n, part in RESIDUAL.items()]
             if f"{theirs}.downsample.conv.weight" in given:
-                shortcut = f"{ours}.shortcut"
-                state |= given.convolution(f"{theirs}.downsample.conv", f"{shortcut}.convolution")
-                state |= given.module(f"{theirs}.downsample.norm", f"{shortcut}.norm")
-    return tuple(depths), len(kernel), kernel.shape[1]
+                pairs.append(("downsample.conv", "downsample.norm", "shortcut"))
+            for convolution, norm, part in pairs:
+                state |= given.convolution(f"{theirs}.{convolution}", f"{ours}.{part}.convolution")
+                state |= given.module(f"{theirs}.{norm}", f"{ours}.{part}.norm")
+    width, channels = state["patches.stem.convolution.weight"].shape[:2]
+    return {"depths": tuple(depths), "stem_width": width, "channels": channels}, state
 
 
 def _pool(name: str | None, has_class_token: bool, normed_after: bool) -> Pool:
@@ -173,5 +159,5 @@ def _pool(name: str | None, has_class_token: bool, normed_after: bool) -> Pool:
         return "patch-mean" if has_class_token else "mean"
     raise UsageError(
         f"This timm model has global_pool {name!r} {'with' if has_class_token else 'without'} a "
-        "class token; ours pools by class token ('token') or by mean ('avg')."
+        "class token; Vit pools by class token ('token') or by mean ('avg')."
     )

@@ -1,12 +1,7 @@
 """torchvision's VisionTransformer -> our Vit, through the names that timm has for the same."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from torch import Tensor
-
 from manyheads.models.convert import timm
-from manyheads.models.convert.foreign import ForeignTensors
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.vit import VitConfig
 
 # Modules of a block, theirs and timm's. The two layers of an MLP were once named otherwise.
@@ -17,14 +12,8 @@ MLPS = (
 )
 
 
-def vit(
-    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> tuple[VitConfig, dict[str, Tensor]]:
-    """Map a VisionTransformer of torchvision, whose heads are 64 wide unless `num_heads` is said.
-
-    Raises:
-        UsageError: the model has something that ours has not, or lacks something.
-    """
+def vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
+    """Map a VisionTransformer, whose heads are 64 wide unless `num_heads` is said."""
     given = ForeignTensors(tensors, "torchvision ViT")
     named = {
         "cls_token": given.take("class_token"),
@@ -35,15 +24,12 @@ def vit(
     }
     if "heads.pre_logits.weight" in given:
         named |= given.module("heads.pre_logits", "pre_logits.fc")
-    layers = 0
-    while f"encoder.layers.encoder_layer_{layers}.ln_1.weight" in given:
-        theirs, ours = f"encoder.layers.encoder_layer_{layers}", f"blocks.{layers}"
+    for layer in range(given.reach("encoder.layers.encoder_layer_{}.ln_1.weight")):
+        theirs, ours = f"encoder.layers.encoder_layer_{layer}", f"blocks.{layer}"
         mlp = MLPS[f"{theirs}.mlp.linear_1.weight" in given]
-        for part, name in (BLOCK | mlp).items():
-            named |= given.module(f"{theirs}.{part}", f"{ours}.{name}")
+        named |= given.modules(theirs, ours, BLOCK | mlp)
         for part in ("weight", "bias"):
             named[f"{ours}.attn.qkv.{part}"] = given.take(f"{theirs}.self_attention.in_proj_{part}")
-        layers += 1
     given.finish()
     dim = named["cls_token"].shape[-1]
     return timm.vit({"num_heads": max(dim // 64, 1)} | dict(settings), named)

@@ -1,47 +1,30 @@
 """VGG of torchvision and timm -> ours; at other sizes than 224 they differ (`models/vgg.py`)."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from torch import Tensor
-
 from manyheads.errors import UsageError
-from manyheads.models.convert.foreign import ForeignTensors, height_and_width
-from manyheads.models.convert.resnet import check_parts
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.layers import check_parts, height_and_width
+from manyheads.models.convert.resnet import TIMM_PARTS
 from manyheads.models.vgg import HeadName, VggConfig
 
+Result = tuple[VggConfig, State]
 
-def from_torchvision(
-    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> tuple[VggConfig, dict[str, Tensor]]:
-    """Map a VGG of torchvision.
 
-    Raises:
-        UsageError: the model has something that ours has not, or lacks something.
-    """
+def from_torchvision(settings: Settings, tensors: Tensors) -> Result:
+    """Map a VGG of torchvision."""
     given = ForeignTensors(tensors, "torchvision VGG")
     return _read(given, ("classifier.0", "classifier.3", "classifier.6"), "pooled", settings)
 
 
-def from_timm(
-    settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> tuple[VggConfig, dict[str, Tensor]]:
-    """Map a VGG of timm.
-
-    Raises:
-        UsageError: the model has something that ours has not, or lacks something.
-    """
-    check_parts(settings, {"global_pool": "avg"}, "timm VGG")
+def from_timm(settings: Settings, tensors: Tensors) -> Result:
+    """Map a VGG of timm."""
+    check_parts(settings, TIMM_PARTS, "timm VGG")
     given = ForeignTensors(tensors, "timm VGG")
     return _read(given, ("pre_logits.fc1", "pre_logits.fc2", "head.fc"), "dense", settings)
 
 
 def _read(
-    given: ForeignTensors,
-    linears: tuple[str, str, str],
-    head: HeadName,
-    settings: Mapping[str, Any],
-) -> tuple[VggConfig, dict[str, Tensor]]:
+    given: ForeignTensors, linears: tuple[str, str, str], head: HeadName, settings: Settings
+) -> Result:
     numbers = [n for n in range(100) if f"features.{n}.weight" in given]
     normed = "features.1.running_mean" in given
     # Their numbers count convolutions, norms, ReLUs and halvings: where one is left over between
@@ -50,7 +33,7 @@ def _read(
     convolutions = numbers[:: 2 if normed else 1]
     if not convolutions:
         raise UsageError("This model has no tensor 'features.0.weight': it is not a VGG.")
-    state: dict[str, Tensor] = {}
+    state: State = {}
     depths: list[int] = []
     widths: list[int] = []
     layer = depth = 0
@@ -78,7 +61,7 @@ def _read(
         channels=channels or 0,
         depths=tuple(depths),
         widths=tuple(widths),
-        hidden=len(state["mix.bias"]),
+        hidden_size=len(state["mix.bias"]),
         classes=len(state["head.bias"]),
         norm="batch" if normed else "none",
         head=head,

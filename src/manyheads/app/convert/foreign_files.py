@@ -1,0 +1,143 @@
+"""Weights in the files of other libraries, read without running anything that is in them."""
+
+import json
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from manyheads.errors import FolderError, MissingExtraError, NotFoundError, UsageError
+
+PICKLED = {".pth", ".pt", ".bin"}
+SUFFIXES = (".safetensors", ".npz", *sorted(PICKLED))
+WRAPPERS = ("state_dict", "model", "model_state_dict")  # under which training scripts keep weights
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a file of weights: safetensors, npz, or torch's own with nothing in it but tensors.
+
+    Raises:
+        NotFoundError: there is no such file.
+        UsageError: not the name of a file of weights.
+        FolderError: it is damaged, or holds objects that could run code.
+    """
+    if not path.is_file():
+        raise NotFoundError(f"There is no file {path}.")
+    if path.suffix not in SUFFIXES:
+        raise UsageError(
+            f"{path} is no file of weights known here: its name must end with "
+            f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}."
+        )
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        if path.suffix == ".npz":
+            return _read_arrays(path)
+        # Tensors only: other objects, which could run code, are refused.
+        return _unwrapped(torch.load(path, map_location="cpu", weights_only=True))
+    except Exception as error:  # whatever reading a damaged file comes to
+        if type(error).__name__ == "UnpicklingError":
+            raise FolderError(
+                f"{path} holds more than tensors, or is damaged: {_first_line(error)} Objects in "
+                "it could run code and are not read; ask for the weights as safetensors."
+            ) from error
+        raise FolderError(
+            f"{path} cannot be read: {_first_line(error)} Get the file again."
+        ) from error
+
+
+def _read_arrays(path: Path) -> dict[str, Tensor]:
+    with zipfile.ZipFile(path) as archive:
+        damaged = archive.testzip()
+    if damaged:
+        raise ValueError(f"{damaged} in it is damaged.")
+    with np.load(path) as arrays:  # of numbers only: numpy refuses pickled objects
+        return {name: torch.from_numpy(arrays[name]) for name in arrays.files}
+
+
+def _unwrapped(loaded: Any) -> dict[str, Tensor]:
+    """Find the weights in what a training script stored."""
+    while isinstance(loaded, Mapping):
+        inner = [loaded[key] for key in WRAPPERS if isinstance(loaded.get(key), Mapping)]
+        if not inner:
+            break
+        loaded = inner[0]
+    tensors = (
+        {str(name): tensor for name, tensor in loaded.items() if torch.is_tensor(tensor)}
+        if isinstance(loaded, Mapping)
+        else {}
+    )
+    if not tensors:
+        raise ValueError("There are no named tensors in it.")
+    if all(name.startswith("module.") for name in tensors):  # trained on several devices
+        tensors = {name.removeprefix("module."): tensor for name, tensor in tensors.items()}
+    return tensors
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+    return f"{text}."
+
+
+def read_table(path: Path, *, needed: bool = True) -> dict[str, Any]:
+    """Read a JSON file that holds one table; nothing, if it may be missing and is.
+
+    Raises:
+        FolderError: it is missing, damaged, or something else.
+    """
+    if not needed and not path.exists():
+        return {}
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FolderError(f"{path} cannot be read: {error}. Get the folder again.") from error
+    if not isinstance(value, dict):
+        raise FolderError(f"{path} is not a table of keys and values. Get the folder again.")
+    return value
+
+
+def looks_like_hub_name(source: str) -> bool:
+    """Say whether a text may be a name on the hub: OWNER/NAME, and no path here."""
+    path = Path(source).expanduser()
+    is_name = re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", source) is not None
+    return is_name and not path.exists() and not path.parent.is_dir()
+
+
+def fetch_model(name: str, small: Sequence[str], weights: Sequence[str]) -> Path:
+    """Fetch a model's folder from the hub: small files, and the first of `weights` it has.
+
+    Raises:
+        MissingExtraError: the package that fetches is not installed.
+        NotFoundError: no network, no such model, no permission.
+    """
+    try:
+        from huggingface_hub import snapshot_download
+    except ModuleNotFoundError:
+        raise MissingExtraError(package="huggingface_hub", extra="hub") from None
+    try:
+        # The one file of weights that is needed: many models are there in several forms.
+        for file in weights:
+            found = Path(snapshot_download(name, allow_patterns=[*small, file]))
+            if (found / file).exists():
+                break
+    except Exception as error:  # no network, no such model, no permission: the hub says which
+        raise NotFoundError(
+            f"{name!r} is no folder here, and could not be fetched from the hub: {error}"
+        ) from error
+    return found
+
+
+def read_license(folder: Path) -> str | None:
+    """Read the licence from the head of the model's card."""
+    path = folder / "README.md"
+    if not path.exists():
+        return None
+    head = re.match(r"---\n(.*?)\n---", path.read_text(encoding="utf-8", errors="replace"), re.S)
+    found = re.search(r"^license:\s*(\S+)", head[1], re.M) if head else None
+    return found[1].strip("\"'") if found else None

@@ -1,0 +1,1 @@
+"""From the names in a recipe to data, and checks of data."""

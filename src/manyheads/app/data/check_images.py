@@ -1,0 +1,80 @@
+"""Check images named on the command line, or those of a recipe."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import cast
+
+import torch
+
+from manyheads.app.data.check_text import is_recipe
+from manyheads.app.data.checked import Checked
+from manyheads.app.data.sources import find_images
+from manyheads.app.data.tables import ImageRecipe, LabelledImageData
+from manyheads.app.project.paths import find_recipe, here
+from manyheads.app.project.recipe import read_recipe
+from manyheads.data.checks.image_checks import Seen, findings, look
+from manyheads.data.images.image_file import SUFFIXES
+from manyheads.data.images.image_set import ImageSet, Preprocessing, hold_out
+from manyheads.errors import UsageError
+
+FILES = {".tar", *SUFFIXES}  # that hold images, and never text
+
+
+def are_images(name: str) -> bool:
+    """Tell whether a name on the command line is that of images: a folder, shards, a recipe."""
+    if name == "digits" or Path(name).suffix in FILES:
+        return True
+    if is_recipe(name):
+        return read_recipe(find_recipe(name)).data.medium == "images"
+    return Path(name).expanduser().is_dir()
+
+
+def check_images(
+    names: list[str],
+    *,
+    image: str = "image",
+    label: str = "label",
+    multi_label: bool = False,
+    test: str | None = None,
+    valid: str | None = None,
+) -> Iterator[Checked]:
+    """Check sets of images, also against the splits that they must not overlap with."""
+    data = LabelledImageData(train="", image=image, label=label, multi_label=multi_label)
+    held_out = {
+        split: _look(find_images(here(name), data))
+        for split, name in {"test": test, "valid": valid}.items()
+        if name is not None
+    }
+    for name in names:
+        yield _check(name, _look(find_images(here(name), data)), held_out)
+
+
+def check_image_recipe(name: str) -> Iterator[Checked]:
+    """Check the images of a recipe: training against validation and test, these by themselves."""
+    recipe = cast(ImageRecipe, read_recipe(find_recipe(name)))
+    if recipe.data.medium != "images":
+        raise UsageError(f"The recipe {name!r} does not train on images: leave out `images`.")
+    data = recipe.data
+    train, sets = find_images(data.train, data), {}
+    if data.valid is not None:
+        sets["valid"] = find_images(data.valid, data)
+    elif data.hold_out:
+        train, sets["valid"] = hold_out(train, data.hold_out, data.random_state)
+    if data.test is not None:
+        sets["test"] = find_images(data.test, data)
+    held_out = {split: _look(images, recipe.image) for split, images in sets.items()}
+    yield _check(data.train, _look(train, recipe.image), held_out)
+    for split, seen in held_out.items():
+        yield _check(getattr(data, split) or f"{data.hold_out:,} held out of {data.train}", seen)
+
+
+def _check(name: str, seen: Seen, held_out: Mapping[str, Seen] | None = None) -> Checked:
+    images = seen.images
+    counts = {"images": len(images), "classes": len(images.classes)}
+    classes = f", {len(images.classes)} classes" if images.classes else ""
+    heading = f"{name}: {len(images):,} images{classes}"
+    return Checked(name, images.origin, heading, counts, findings(seen, held_out))
+
+
+def _look(images: ImageSet, model: Preprocessing | None = None) -> Seen:
+    return look(images, model, threads=torch.get_num_threads())

@@ -1,0 +1,187 @@
+"""From the names in a [data] table to the data."""
+
+import hashlib
+from dataclasses import replace
+
+import torch
+
+from manyheads.app.data.tables import ImageData, ImageRecipe, PairData
+from manyheads.app.project.paths import endings, find_data
+from manyheads.app.project.recipe import CONVERTED, DataTable
+from manyheads.data.images.digits import read_digits
+from manyheads.data.images.hub_images import read_hub
+from manyheads.data.images.image_file import SUFFIXES
+from manyheads.data.images.image_manifest import LISTINGS, read_listing
+from manyheads.data.images.image_set import (
+    ImageSet,
+    hold_out,
+    number_labels,
+    read_folder,
+    read_parquet,
+    read_unlabelled,
+)
+from manyheads.data.images.shards import read_shards
+from manyheads.data.splits import reject_test_split
+from manyheads.data.synthetic.dates import SPLITS, generate
+from manyheads.data.text.corpus import Corpus, hashes, origin, read_parallel
+from manyheads.data.text.formats import FORMATS, HUB, read_pairs
+from manyheads.data.text.streamed_corpus import StreamedCorpus, read_bounded
+from manyheads.errors import DataError, RecipeError, UsageError, nearest
+
+DATES = {"train": 120_000, "valid": 3_300, "test": 3_300}  # pairs generated a split
+
+
+def read_corpus(name: str, data: PairData) -> Corpus:
+    """Read a parallel corpus: "dates:SPLIT" is generated, anything else is a path."""
+    if name.startswith("dates:"):
+        return _dates(name.removeprefix("dates:"))
+    return read_parallel(find_corpus(name, data), data.source, data.target, data.columns)
+
+
+def training_corpus(data: PairData) -> Corpus | StreamedCorpus:
+    """Read what is trained on; a large corpus stays on disk."""
+    if data.train.startswith("dates:"):
+        return read_corpus(data.train, data)
+    path = find_corpus(data.train, data)
+    sides = (data.source, data.target)
+    return read_bounded(
+        lambda: read_pairs(path, *sides, columns=data.columns),
+        origin(path, *sides),
+        hashes(path, *sides),
+    )
+
+
+def find_corpus(name: str, data: PairData) -> str:
+    """Return what `read_pairs` reads: the path of a corpus, or its name on the hub."""
+    if "*" in name:
+        raise RecipeError(
+            f"{name!r} is a pattern: parallel text is one pair of files, named without their "
+            f"endings, or one file ({', '.join(FORMATS)})."
+        )
+    _refuse_converted(name)
+    if name.startswith(HUB):
+        return name
+    (path,) = find_data(name, data.root, endings(name, data.source, data.target))
+    return str(path)
+
+
+def _refuse_converted(name: str) -> None:
+    if name.startswith(CONVERTED):
+        raise UsageError(
+            f"The data of this model are not here ({name}): it was trained elsewhere. "
+            "Name your own; to measure it, with `data`."
+        )
+
+
+def _dates(split: str) -> Corpus:
+    if split not in SPLITS:
+        raise RecipeError(
+            f"There is no data 'dates:{split}'{nearest(split, SPLITS)}"
+            f"Generated splits: {', '.join(f'dates:{name}' for name in SPLITS)}."
+        )
+    pairs = generate(split, size=DATES[split])
+    digest = hashlib.sha256("\n".join(f"{p.source}\t{p.target}" for p in pairs).encode())
+    return Corpus(
+        source=[pair.source for pair in pairs],
+        target=[pair.target for pair in pairs],
+        origin=f"dates:{split}",
+        groups=[pair.phrasing for pair in pairs],
+        hashes=(digest.hexdigest(),),
+        test=split == "test",
+        links=[pair.links for pair in pairs],
+    )
+
+
+def read_images(name: str, recipe: ImageRecipe) -> ImageSet:
+    """Find images, whatever form they come in; leave out bad ones if data.on_error says so."""
+    images = find_images(name, recipe.data)
+    if recipe.data.on_error == "stop":
+        return images
+    found = images.readable(recipe.image, torch.get_num_threads())
+    if not len(found):
+        raise DataError(f"{images.origin}: none of {len(images):,} images can be read.")
+    return found
+
+
+def find_images(name: str, data: ImageData) -> ImageSet:
+    """Find images and the labels of a classifier, without opening any of them."""
+    columns, separator = data.columns, data.label_separator
+    labelled = columns[1] is not None
+    if name == "digits":
+        digits = read_digits()
+        if labelled:
+            return digits
+        labels, classes = number_labels(None, digits.names, None)
+        return replace(digits, labels=labels, classes=classes)
+    _refuse_converted(name)
+    if name.startswith(HUB):
+        return read_hub(name, *columns, separator)
+    paths = find_data(name, data.root)
+    if any(path.is_dir() for path in paths):
+        if len(paths) > 1:
+            raise RecipeError(f"{name!r} matches {len(paths)} folders or files: name one folder.")
+        if separator is not None:
+            raise RecipeError(
+                "data.multi_label: class folders give each image one class. List the images "
+                f"in a table ({', '.join(LISTINGS)}) instead."
+            )
+        return read_folder(paths[0]) if labelled else read_unlabelled(paths[0])
+    suffixes = {path.suffix for path in paths}
+    if suffixes <= SUFFIXES:
+        raise UsageError(f"{name!r} is one image: name a folder or a table of images.")
+    if suffixes == {".tar"}:
+        return read_shards(paths, columns[1], separator)
+    if suffixes <= set(LISTINGS):
+        if len(paths) > 1:
+            raise RecipeError(f"{name!r} matches {len(paths)} tables: name one.")
+        return read_listing(paths[0], *columns, separator)
+    return read_parquet(paths, *columns, separator)
+
+
+def image_splits(recipe: ImageRecipe) -> tuple[ImageSet, ImageSet]:
+    """Read training and validation images."""
+    data = recipe.data
+    train = read_images(data.train, recipe)
+    if data.valid is not None:
+        return train, read_images(data.valid, recipe).relabel(train.classes)
+    if data.hold_out == 0:
+        raise RecipeError(
+            "There is no validation data: set data.valid, or data.hold_out to a number of images."
+        )
+    return hold_out(train, data.hold_out, data.random_state)
+
+
+def corpus_split(split: str, data: PairData) -> Corpus:
+    """Read the corpus that a recipe names for a split."""
+    return read_corpus(named(split, data), data)
+
+
+def image_split(split: str, recipe: ImageRecipe) -> ImageSet:
+    """Read the images that a recipe names for a split."""
+    if split in ("train", "valid"):
+        return image_splits(recipe)[split == "valid"]
+    return read_images(named(split, recipe.data), recipe)
+
+
+def named(split: str, data: DataTable) -> str:
+    """Return the name that a recipe gives to a split; refuse a split that it does not name."""
+    given = {each: getattr(data, each) for each in ("train", "valid", "test")}
+    name: str | None = given.get(split)
+    if name is None:
+        known = [each for each, found in given.items() if found]
+        raise UsageError(
+            f"The model's recipe names no split {split!r}{nearest(split, known)}"
+            f"It names {', '.join(known)}; or give files with `data`."
+        )
+    return name
+
+
+def reject_test_splits(*data: Corpus | StreamedCorpus | ImageSet) -> None:
+    """Refuse to train or validate on a registered test split."""
+    for part in data:
+        reject_test_split(part.hashes, part.origin)
+        if isinstance(part, Corpus) and part.test:
+            raise UsageError(
+                f"{part.origin} is a test split: it is measured once, with `final=True`, "
+                "and never trained or selected on. Use dates:train and dates:valid."
+            )

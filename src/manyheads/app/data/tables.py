@@ -1,0 +1,111 @@
+"""The [data] tables of recipes: where the data of a task come from."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from manyheads.app.project.recipe import DataTable, Recipe
+from manyheads.data.augment.augment import Augmentation
+from manyheads.data.images.image_set import Preprocessing
+
+
+class PairData(DataTable):
+    """Parallel text: "dates:SPLIT" is generated, everything else is a path."""
+
+    medium: ClassVar[str] = "pairs"
+
+    valid: str
+    source: str
+    target: str
+    source_column: int | str | None = None  # of a table; None: named by the language, or the first
+    target_column: int | str | None = None
+
+    @property
+    def columns(self) -> tuple[int | str | None, int | str | None]:
+        """Columns of a table: source and target."""
+        return self.source_column, self.target_column
+
+
+class ImageData(DataTable):
+    """Images.
+
+    Folders, tables (.csv, .tsv, .jsonl), .parquet and .tar files (a pattern with *), a name on the
+    hub, or "digits". Without labels, a folder needs no class folders.
+    """
+
+    medium: ClassVar[str] = "images"
+
+    valid: str | None = None  # else hold_out images of train
+    hold_out: int = Field(default=0, ge=0)
+    random_state: int = Field(default=0, ge=0)
+    image: str = "image"  # column of a table
+    label: str = "label"
+    # What to do about an image that cannot be read: stop there, or leave it out. To leave them out
+    # every image is opened once at the beginning.
+    on_error: Literal["stop", "skip"] = "stop"
+
+    @property
+    def columns(self) -> tuple[str, str | None]:
+        """Columns of a table: images, and labels if they are read."""
+        return self.image, None
+
+    @property
+    def label_separator(self) -> str | None:
+        """Text between the labels of one image; None: one label per image."""
+        return None
+
+    def split_name(self, split: str) -> str | None:
+        """Name a split; images held out of the training data have no name of their own."""
+        if split == "valid" and self.valid is None:
+            return f"{self.hold_out:,} images of {self.train}"
+        return super().split_name(split)
+
+
+class LabelledImageData(ImageData):
+    """Images with their classes."""
+
+    multi_label: bool = False  # any number of classes per image
+    separator: str = Field(default=";", min_length=1)  # between them, in a text
+
+    @property
+    def columns(self) -> tuple[str, str | None]:
+        """Columns of a table: images and labels."""
+        return self.image, self.label
+
+    @property
+    def label_separator(self) -> str | None:
+        """Text between the labels of one image; None: one label per image."""
+        return self.separator if self.multi_label else None
+
+
+class SentenceData(DataTable):
+    """Single sentences: text files, one sentence a line."""
+
+    medium: ClassVar[str] = "sentences"
+
+    valid: str
+    column: int | None = Field(default=None, ge=1)  # of a .tsv file
+
+
+class LanguageData(SentenceData):
+    """Sentences of a language model."""
+
+    # Files that the vocabulary is learned from; data.train if empty. A language model that is to
+    # start a translator with one vocabulary for both languages learns it from both.
+    vocabulary: tuple[str, ...] = ()
+
+
+class ImageRecipe(Recipe):
+    """What recipes of image models share."""
+
+    data: ImageData
+    image: Preprocessing = Preprocessing()
+    augment: Augmentation = Augmentation()
+
+    def derived(self) -> dict[str, int]:
+        """Size and channels of the images."""
+        return {
+            "channels": self.image.channels,
+            "height": self.image.height,
+            "width": self.image.width,
+        }

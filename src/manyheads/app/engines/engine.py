@@ -1,0 +1,63 @@
+"""The engine seam: what runs a stored model, on which device, with how many threads.
+
+torch is the first engine; exports behind the same predictor join it here by name.
+"""
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from torch import nn
+
+from manyheads.app.project.folder import ModelFolder
+from manyheads.errors import UsageError, nearest
+from manyheads.train.device import find_device, inference_threads, limited_threads
+
+
+class Engine(Protocol):
+    """Loads a stored model and runs it."""
+
+    def __init__(self, device: str | None, threads: int | None) -> None:
+        """Choose a device and a number of threads; None lets the engine choose."""
+
+    def load(self, folder: ModelFolder, image_size: tuple[int, int] | None) -> nn.Module:
+        """Load the weights."""
+
+    def running(self) -> AbstractContextManager[None]:
+        """Use the engine's number of threads inside the context."""
+
+
+class TorchEngine:
+    """torch itself: any device it has; on a CPU, small models run on one thread."""
+
+    def __init__(self, device: str | None, threads: int | None) -> None:
+        if threads is not None and threads < 1:
+            raise UsageError(f"threads is {threads}: it must be at least 1.")
+        self.device = find_device(device)
+        self.threads = threads
+
+    def load(self, folder: ModelFolder, image_size: tuple[int, int] | None) -> nn.Module:
+        """Build the model, load its weights, move it to the device."""
+        model = folder.model(image_size).to(self.device)
+        if self.threads is None and self.device.type == "cpu":
+            self.threads = inference_threads(model)
+        return model
+
+    def running(self) -> AbstractContextManager[None]:
+        """Use the chosen number of threads inside the context."""
+        return limited_threads(self.threads)
+
+
+ENGINES: dict[str, type[Engine]] = {"torch": TorchEngine}
+
+
+def find_engine(name: str) -> type[Engine]:
+    """Look up an engine.
+
+    Raises:
+        UsageError: no such engine.
+    """
+    if name not in ENGINES:
+        raise UsageError(
+            f"There is no engine {name!r}{nearest(name, ENGINES)}Engines: {', '.join(ENGINES)}."
+        )
+    return ENGINES[name]

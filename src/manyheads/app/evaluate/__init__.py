@@ -1,0 +1,1 @@
+"""Measure a stored model."""

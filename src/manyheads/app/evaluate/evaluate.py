@@ -1,0 +1,51 @@
+"""Measure a stored model, and log the result with it."""
+
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from manyheads.app.evaluate.score import Line
+from manyheads.app.load import load
+from manyheads.app.pipeline import pipeline_of
+from manyheads.app.predictors.predictor import Predictor
+from manyheads.app.project.card import write_card
+from manyheads.app.project.folder import ModelFolder, append_evaluation
+from manyheads.app.requests import EvaluateRequest
+
+
+def evaluate(model: str | Path | Predictor, **parameters: Any) -> Line:
+    """Measure a model on a split of its recipe or on other data, and log the result in its folder.
+
+    Args:
+        model: the name of a shipped model, a model folder, or what `load` returned.
+        parameters: those of `EvaluateRequest`, such as `split="train"` or `data="pairs.tsv"`.
+
+    Returns:
+        The logged line: data, split, registered name, metric, value, signature, final, ...
+
+    Raises:
+        UsageError: a test split without `final=True`; what this model cannot be measured by.
+    """
+    predictor = load(model) if isinstance(model, str | Path) else model
+    return measure(predictor, EvaluateRequest.parse(**parameters))
+
+
+def measure(predictor: Predictor, request: EvaluateRequest) -> Line:
+    """Do what `evaluate` does, for a validated request."""
+    folder = predictor.folder
+    with predictor.engine.running():
+        line = pipeline_of(folder.recipe).evaluate(predictor, request)
+    return log(folder, line)
+
+
+def log(folder: ModelFolder, line: Line) -> Line:
+    """Date a measurement and log it with the model; a shipped model's folder stays as it is."""
+    line["date"] = datetime.now(UTC).isoformat(timespec="seconds")
+    if not folder.shipped:
+        try:
+            append_evaluation(folder.path, line)
+            write_card(folder)
+        except OSError as error:  # it may lie where users cannot write
+            warnings.warn(f"The result was not logged with the model: {error}", stacklevel=3)
+    return line

@@ -1,0 +1,164 @@
+"""Measuring translations: scores, the same by length and by group, signs of trouble, and time."""
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from manyheads.app.data.sources import corpus_split, read_corpus
+from manyheads.app.data.tables import PairData
+from manyheads.app.evaluate.alignment_choice import choose_reader, measured
+from manyheads.app.evaluate.score import Line, heading, is_test
+from manyheads.app.predictors.text_predictor import one_line
+from manyheads.app.predictors.translator import Translator
+from manyheads.app.project.alignment import store
+from manyheads.app.project.folder import write_atomically
+from manyheads.app.project.paths import here, make_room
+from manyheads.app.requests import EvaluateRequest
+from manyheads.data.text.corpus import Corpus
+from manyheads.tasks.length_bins import length_bins
+from manyheads.tasks.metrics import TEXT_METRICS, Score, TextMetric
+from manyheads.tasks.output_monitor import OutputMonitor, signs
+
+ALONE = 100  # sentences translated one at a time to measure how long an answer takes
+
+
+def corpus_to_measure(
+    data: PairData, request: EvaluateRequest, *, others: Sequence[PairData] = ()
+) -> tuple[Corpus, Line]:
+    """Read the corpus of a request, and the beginning of the line about it.
+
+    Raises:
+        UsageError: a test split, of the recipe or one of the others, without final.
+    """
+    languages = ("", f".{data.source}", f".{data.target}")
+    if request.data is None:
+        corpus = corpus_split(request.split, data)
+    else:
+        corpus = read_corpus(here(request.data, languages), data)
+    test = corpus.test or any(is_test(request.data, each, languages) for each in others)
+    return corpus, heading(
+        corpus.origin, corpus.hashes, request, data, test=test, suffixes=languages
+    )
+
+
+def measure_alignment(
+    translator: Translator, corpus: Corpus, outputs: Sequence[str], chosen_on: str | None
+) -> dict[str, Any] | None:
+    """Measure the alignment of words; if `chosen_on` names validation data, choose the head there.
+
+    A shipped model keeps the head it came with.
+    """
+    if chosen_on is not None:
+        entry = choose_reader(translator, corpus, chosen_on)
+        if entry is not None:
+            translator.alignment = entry.chosen
+            store(translator.folder, entry.model_dump())
+    return measured(translator, corpus, outputs, translator.alignment)
+
+
+def measure(
+    translator: Translator,
+    corpus: Corpus,
+    metrics: Sequence[TextMetric],
+    request: EvaluateRequest,
+) -> tuple[list[str], dict[str, Score], Line]:
+    """Translate a corpus; return outputs, scores, and the rest of the line for the log."""
+    target = translator.target
+    names = dict.fromkeys(metrics)
+    for name in names:
+        TEXT_METRICS[name](["text"], ["text"], target)  # a missing package is found at once
+    if request.outputs is not None:
+        make_room(request.outputs)
+    if request.timing:
+        translator.translate(corpus.source[:1])  # the first call sets things up
+    began = time.perf_counter()
+    found = [best[0] for best in translator.translate(corpus.source)]
+    seconds = time.perf_counter() - began
+    outputs = [each.text for each in found]
+    if request.outputs is not None:
+        write_outputs(request.outputs, outputs)
+    scores: dict[str, Score] = {
+        name: TEXT_METRICS[name](outputs, corpus.target, target) for name in names
+    }
+    line: dict[str, Any] = {"pairs": len(corpus), "beams": translator.decode.beams}
+    if corpus.groups is not None:
+        line["groups"] = by_group(corpus, outputs, metrics[0], target)
+    if request.by_length:
+        line["by_length"] = by_length(corpus, outputs, list(names), translator)
+    if request.timing:
+        line["timing"] = {
+            "sentences_per_second": len(found) / seconds,
+            "tokens_per_second": sum(len(each.tokens) for each in found) / seconds,
+            **latency(translator, corpus.source),
+            "threads": torch.get_num_threads(),
+            "device": next(translator.model.parameters()).device.type,
+        }
+    watch = OutputMonitor(corpus.source, corpus.target)
+    signed = signs(corpus.source, outputs, corpus.target)
+    line["signs"] = signed._asdict()
+    if remarks := watch.remarks(signed):
+        line["remarks"] = list(remarks.values())
+    return outputs, scores, line
+
+
+def by_group(
+    corpus: Corpus, outputs: Sequence[str], name: TextMetric, language: str
+) -> dict[str, float]:
+    """Score each kind of pair by one metric."""
+    assert corpus.groups is not None
+    members: dict[str, list[int]] = {}
+    for index, group in enumerate(corpus.groups):
+        members.setdefault(group, []).append(index)
+    return {
+        group: _score(name, corpus, outputs, chosen, language) for group, chosen in members.items()
+    }
+
+
+def by_length(
+    corpus: Corpus, outputs: Sequence[str], names: Sequence[TextMetric], translator: Translator
+) -> dict[str, Any]:
+    """Score sentences of like length by every metric."""
+    unit, bins = length_bins(corpus.source, translator.source)
+    return {
+        "unit": unit,
+        "bins": [
+            {"first": each.first, "last": each.last, "pairs": len(each.members)}
+            | {
+                name: _score(name, corpus, outputs, each.members, translator.target)
+                for name in names
+            }
+            for each in bins
+        ],
+    }
+
+
+def latency(translator: Translator, sources: Sequence[str]) -> dict[str, float]:
+    """Translate sentences from all over a corpus one at a time."""
+    chosen = np.unique(np.linspace(0, len(sources) - 1, ALONE).round().astype(int))
+    milliseconds = []
+    for index in chosen:
+        began = time.perf_counter()
+        translator.translate([sources[index]])
+        milliseconds.append(1000 * (time.perf_counter() - began))
+    middle, slow = np.quantile(milliseconds, [0.5, 0.95])
+    return {
+        "alone": len(chosen),
+        "median_milliseconds": float(middle),
+        "p95_milliseconds": float(slow),
+    }
+
+
+def write_outputs(path: Path, outputs: Iterable[str]) -> None:
+    """Write translations so that line N belongs to pair N, whatever a model may put out."""
+    write_atomically(path, "".join(f"{one_line(output)}\n" for output in outputs).encode())
+
+
+def _score(
+    name: TextMetric, corpus: Corpus, outputs: Sequence[str], chosen: Sequence[int], language: str
+) -> float:
+    references = [corpus.target[index] for index in chosen]
+    return TEXT_METRICS[name]([outputs[index] for index in chosen], references, language).value

@@ -1,0 +1,47 @@
+"""The cost of explaining an answer by gradients, and its limit."""
+
+import torch
+
+from manyheads.lens.attribution.integrated_gradients import MOST, STEPS, Integrated
+
+# Floating-point operations without --integrated: some ten seconds of two CPU cores.
+CPU, OTHER = 1e12, 1e14
+
+
+def limit(device: torch.device) -> float:
+    """Return the most operations that are spent by default."""
+    return CPU if device.type == "cpu" else OTHER
+
+
+def worth(cost: float, device: torch.device) -> bool:
+    """Tell whether integrated gradients are computed by default at this cost of a step."""
+    return STEPS * cost <= limit(device)
+
+
+def most_steps(cost: float, device: torch.device) -> int:
+    """Return the maximum number of integration steps within the limit.
+
+    Where the parts do not add up, it begins again with twice as many, so that n steps cost, with
+    those before, STEPS + 2 STEPS + ... + n = 2 n - STEPS.
+    """
+    return min(MOST, int((limit(device) / max(cost, 1.0) + STEPS) / 2))
+
+
+def left_out(cost: float) -> str:
+    """Write the cost of integrated gradients that were left out."""
+    return (
+        f"Integrated gradients were left out: they would take {STEPS * cost / 1e12:.1f} trillion "
+        "operations. Ask for them with `integrated=True`."
+    )
+
+
+def incomplete(parts: Integrated) -> list[str]:
+    """Write a note if the parts do not add up."""
+    if parts.complete:
+        return []
+    worst = int(parts.missing.abs().argmax())
+    return [
+        f"Integrated gradients do not add up: {float(parts.missing[worst]):.2g} is missing of a "
+        f"difference of {float(parts.difference[worst]):.2g}. More steps than {parts.steps} would "
+        "be needed: read them as a sketch."
+    ]

@@ -1,0 +1,65 @@
+"""Refuse what a model cannot look at, before it is run."""
+
+import os
+from pathlib import Path
+
+from manyheads.app.explain.word_comparison import compare_word
+from manyheads.app.predictors.predictor import Predictor
+from manyheads.app.predictors.text_reader import TextReader
+from manyheads.app.requests import LookRequest
+from manyheads.data.images.image_file import SUFFIXES
+from manyheads.errors import NotFoundError, UsageError
+from manyheads.lens.panels import Figure
+
+
+def refuse_for_images(predictor: Predictor, request: LookRequest) -> None:
+    """Refuse anything but the path of a file, and parameters of text models."""
+    name, given = predictor.folder.name, request.given
+    if request.reference is not None:
+        raise _no_reference(name)
+    if request.word is not None or request.also:
+        raise UsageError(f"{name} looks at images, which have no words: leave the word out.")
+    if os.path.isdir(given):  # noqa: PTH112 - Path raises where a text is too long for a name
+        raise UsageError(f"{given} is a folder: name an image in it.")
+    if not os.path.exists(given):  # noqa: PTH110
+        raise NotFoundError(
+            f"There is no file {given}: {name} looks at images, so give the path of one."
+        )
+
+
+def _no_reference(name: str) -> UsageError:
+    return UsageError(f"{name} does not translate, so it has no use for a reference: leave it out.")
+
+
+def refuse_for_texts(
+    predictor: Predictor, request: LookRequest, *, translates: bool = False
+) -> None:
+    """Refuse the path of an image, and parameters of image models."""
+    name, given = predictor.folder.name, request.given
+    if Path(given).suffix.lower() in SUFFIXES and os.path.isfile(given):  # noqa: PTH113
+        raise UsageError(
+            f"{given} is an image, and {name} reads texts: give a sentence, or an image model "
+            "(`manyheads models` lists those that are shipped)."
+        )
+    if request.target is not None:
+        raise UsageError(
+            f"{name} reads texts and explains every token of its answer: it takes no target class."
+        )
+    if request.baseline != "black":
+        raise UsageError(
+            f"{name} reads texts, whose gradients are integrated from zero embeddings: it takes no "
+            "baseline."
+        )
+    if request.reference is not None and not translates:
+        raise _no_reference(name)
+    if request.also and request.word is None:
+        raise UsageError("also gives more sentences with a word: give the word, too.")
+    if request.word is not None and not request.word.strip():
+        raise UsageError("The word is empty: give one that stands in the text.")
+
+
+def word_figures(reader: TextReader, request: LookRequest) -> list[Figure]:
+    """Compare the vectors of a word between sentences, if the request names one."""
+    if request.word is None:
+        return []
+    return compare_word(reader, request.word, [request.given, *request.also])

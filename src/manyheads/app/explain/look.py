@@ -1,0 +1,141 @@
+"""Look inside a model on one's own sentence or image; keep it as a page, an image or JSON."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from manyheads.app.load import load
+from manyheads.app.pipeline import pipeline_of
+from manyheads.app.predictors.predictor import Predictor
+from manyheads.app.project.paths import checked_name, make_room
+from manyheads.app.requests import LookRequest
+from manyheads.errors import UsageError
+from manyheads.lens.trace.shapes import ShapeLine
+from manyheads.lens.view.image_view import ImageView
+from manyheads.lens.view.text_view import TextView
+
+FORMS = {".html": "a page to explore", ".png": "an image", ".json": "the numbers"}
+FIGURES = {".png": "an image"}
+
+
+@dataclass(frozen=True)
+class Look:
+    """The view of one answer, and the files it can be saved as.
+
+    For example `look("date-en-ko", "Friday, 20 November 2026").save("look.html")`.
+    """
+
+    told: dict[str, str]  # the model, and what was given and came out: texts, or a path
+    view: TextView | ImageView
+    pixels: Tensor | None = None  # of an image: (height, width) or (height, width, 3), 0..255
+
+    @property
+    def answer(self) -> str:
+        """The model's answer: a translation, or the most likely class."""
+        if isinstance(self.view, ImageView):
+            return self.view.classes[0].label
+        return self.told.get("translation") or self.told["answer"]
+
+    @property
+    def title(self) -> str:
+        """The model, what was given and what came out, on a line."""
+        model = self.told["model"]
+        if isinstance(self.view, ImageView):
+            other = [each.label for each in self.view.classes[1:] if each.explained]
+            why = f", explained: {other[0]}" if other else ""
+            return f"{model}: {Path(self.told['path']).name}  →  {self.answer}{why}"
+        if "translation" in self.told:
+            return f"{model}: {self.told['text']}  →  {self.answer}"
+        return f"{model}: {self.answer}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the view as plain data; `lens/view/view.schema.json` describes it."""
+        return {**self.told, **self.view.to_json()}
+
+    def html(self) -> str:
+        """Write one page that holds everything and asks the network for nothing."""
+        from manyheads.lens.view.report import report
+
+        given = self.told.get("path") or self.told["text"]
+        return report(
+            self.view,
+            title=self.title,
+            metadata=self.told,
+            pixels=self.pixels,
+            name=f"look {Path(given).stem if 'path' in self.told else given[:40]}",
+        )
+
+    def png(self, path: Path) -> None:
+        """Draw the main map, and every layer and head small; without maps, the figures."""
+        from manyheads.lens.plot.image_plot import plot_image
+        from manyheads.lens.plot.text_plot import plot_text
+
+        if isinstance(self.view, ImageView):
+            assert self.pixels is not None
+            plot_image(self.view, self.pixels, path, title=self.title)
+        elif not self.view.maps:
+            self.figures_png(path)
+        else:
+            kind = "decoder cross" if "translation" in self.told else "encoder self"
+            plot_text(self.view, path, title=self.title, kind=kind)
+
+    def figures_png(self, path: Path) -> None:
+        """Draw the figures beside the maps: gates, heads, distances, costs and more."""
+        from manyheads.lens.plot.panel_plot import draw_figures
+
+        if not self.view.figures:
+            raise UsageError("There are no figures to draw: this model has no layers to measure.")
+        draw_figures(self.view.figures, path, title=self.title)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file in the form of its ending: .html, .png or .json.
+
+        Raises:
+            UsageError: another ending, or there is nothing to draw.
+            MissingExtraError: a PNG needs matplotlib, and a font for these texts.
+        """
+        target = checked_name(path, FORMS)
+        make_room(target)
+        if target.suffix.lower() == ".png":
+            self.png(target)
+            return
+        if target.suffix.lower() == ".html":
+            text = self.html()
+        else:
+            text = json.dumps(self.to_json(), ensure_ascii=False, separators=(",", ":")) + "\n"
+        target.write_bytes(text.encode("utf-8", "replace"))  # lone surrogates become question marks
+
+
+def look(model: str | Path | Predictor, given: str | Path, **parameters: Any) -> Look:
+    """Run a model on a text or an image with a recorder open.
+
+    Args:
+        model: the name of a shipped model, a model folder, or what `load` returned.
+        given: a text, or for an image model the path of an image.
+        parameters: those of `LookRequest`, such as `target="cat"` or `word="name"`.
+
+    Raises:
+        NotFoundError: there is no such model, or no such image.
+        DataError: the image cannot be read, or the text holds lone surrogates.
+        UsageError: the text is empty, the model has nothing to look at, or it is asked for what
+            another kind of model does.
+    """
+    predictor = load(model) if isinstance(model, str | Path) else model
+    return look_at(predictor, LookRequest.parse(given=str(given), **parameters))
+
+
+def look_at(predictor: Predictor, request: LookRequest) -> Look:
+    """Do what `look` does, for a validated request."""
+    with predictor.engine.running():
+        told, view, pixels = pipeline_of(predictor.folder.recipe).look(predictor, request)
+    return Look({"model": predictor.folder.name} | told, view, pixels)
+
+
+def shapes_of(predictor: Predictor, given: str) -> list[ShapeLine]:
+    """List the parts that one input passes through, with the shapes that go in and out."""
+    with predictor.engine.running():
+        return pipeline_of(predictor.folder.recipe).shapes(predictor, given)

@@ -1,0 +1,1 @@
+"""One file per task: recipe, data, predictor, evaluation, card, samples, what looking shows."""

@@ -1,0 +1,43 @@
+"""Text generation, whole: sentences, a causal language model, perplexity."""
+
+from typing import Any, Literal, cast
+
+from manyheads.app.doctor.outputs import examine_continuations
+from manyheads.app.doctor.samples import LineWriter
+from manyheads.app.pipelines.token_pipeline import LanguagePipeline, LanguageRecipe
+from manyheads.app.predictors.language_models import Generator
+from manyheads.data.text.sentences import Sentences
+from manyheads.models.causal_lm import CausalLanguageModel
+from manyheads.tasks.language import NextToken
+
+
+class GenerateRecipe(LanguageRecipe):
+    """A recipe with task = "generate": a language model that predicts the next token."""
+
+    task: Literal["generate"]
+
+
+class GeneratePipeline(LanguagePipeline[GenerateRecipe, Generator]):
+    """Sentences in, a language model that predicts the next token out."""
+
+    task = "generate"
+    recipe = GenerateRecipe
+    predictor = Generator
+    what = "Continues text: predicts the next token of a text from those before it."
+    use = 'manyheads generate --model {name} "..."'
+    predicted = "token"
+
+    def examples(
+        self, recipe: GenerateRecipe, lines: Sentences, reader: Any, *, train: bool
+    ) -> NextToken:
+        """Predict each token from those before it."""
+        return NextToken(lines, reader, recipe.train.max_length if train else None)
+
+    def writer(self, recipe: GenerateRecipe, reader: Any) -> LineWriter:
+        """Examine how validation lines are continued."""
+        return lambda model, lines, step: examine_continuations(
+            cast(CausalLanguageModel, model), reader, lines, recipe, step
+        )
+
+
+PIPELINE = GeneratePipeline()

@@ -1,0 +1,99 @@
+"""Tagging, whole: Korean word spacing, an answer a character."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from manyheads.app.data.sentences import training_sentences
+from manyheads.app.doctor.run_inspection import RunInspection
+from manyheads.app.evaluate.score import refuse_report, scored, sentences_to_measure
+from manyheads.app.pipeline import Prepared, Say
+from manyheads.app.pipelines.token_pipeline import TokenPipeline, TokenRecipe
+from manyheads.app.predictors.word_spacer import WordSpacer
+from manyheads.app.project.folder import read_json, write_json
+from manyheads.app.requests import EvaluateRequest
+from manyheads.app.train.inputs import digest, refuse_longer, say_left_out
+from manyheads.data.text.sentences import Sentences
+from manyheads.data.tokenizers.characters import PAD, Characters
+from manyheads.data.tokenizers.spacing import TAGS, without_spaces
+from manyheads.tasks.metrics import Score
+from manyheads.tasks.tag import METRICS, Spacing
+from manyheads.tasks.tag import measure as measure_spacing
+from manyheads.tasks.tokenwise import TokenTask
+
+
+class TagRecipe(TokenRecipe):
+    """A recipe with task = "tag": word spacing, an answer a character."""
+
+    task: Literal["tag"]
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """Of spaces, lines and characters."""
+        return METRICS
+
+    def derived(self) -> dict[str, int]:
+        """The padding id, and the number of tags."""
+        return {"pad": PAD, "classes": len(TAGS)}
+
+
+class TagPipeline(TokenPipeline[TagRecipe, WordSpacer]):
+    """Spaced sentences in, a word spacer out."""
+
+    task = "tag"
+    recipe = TagRecipe
+    predictor = WordSpacer
+    what = "Spaces Korean text: predicts for each character whether a space follows it."
+    use = 'manyheads tag --model {name} "..."'
+    classes = ("together", "space")
+
+    def reader(self, run: RunInspection) -> Characters:
+        """Load the characters."""
+        return run.characters()
+
+    def examples(
+        self, recipe: TagRecipe, lines: Sentences, reader: Characters, *, train: bool
+    ) -> Spacing:
+        """Predict for each character whether a space follows it."""
+        return Spacing(lines, reader, recipe.train.max_length if train else None)
+
+    def prepare(self, recipe: TagRecipe, out: Path, say: Say) -> Prepared:
+        """Read the sentences; list their characters, or take those of the run."""
+        train, valid = training_sentences(recipe.data)
+        stored = out / "characters.json"
+        if stored.exists():
+            characters = Characters(read_json(stored))
+        else:
+            characters = Characters.learn(without_spaces(line)[0] for line in train.lines)
+        examples = self.examples(recipe, train, characters, train=True)
+        say(f"{len(train):,} lines, {len(characters):,} characters")
+        say_left_out(examples, recipe.train.max_length, say)
+        measured = self.examples(recipe, valid, characters, train=False)
+        task = TokenTask(examples, measured, recipe.train, measure_spacing, seed=recipe.seed)
+        config = recipe.config(vocabulary=len(characters))
+        refuse_longer(config, examples.lengths.max(), measured.lengths.max())
+        return Prepared(
+            task,
+            config,
+            lambda folder: write_json(folder / "characters.json", characters.alphabet),
+            {"data": digest(*train.hashes, *valid.hashes)},
+        )
+
+    def evaluate(self, predictor: WordSpacer, request: EvaluateRequest) -> dict[str, Any]:
+        """Score the spaces."""
+        refuse_report(predictor.folder.name, request)
+        recipe = cast(TagRecipe, predictor.folder.recipe)
+        lines, head = sentences_to_measure(recipe.data, request)
+        examples = self.examples(recipe, lines, predictor.characters, train=False)
+        measured = measure_spacing(predictor.model, examples, recipe.train.max_tokens)
+        signatures = {
+            "f1": "of the spaces, all lines together",
+            "exact": "share of lines without a mistake",
+            "accuracy": "share of characters",
+            "loss": "mean cross-entropy per character, natural logarithm",
+        }
+        scores = {name: Score(measured[name], sign) for name, sign in signatures.items()}
+        return head | {"lines": len(lines)} | scored(scores)
+
+
+PIPELINE = TagPipeline()

@@ -1,0 +1,138 @@
+"""What the pipelines of models with one output per token share: generate, fill and tag."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from manyheads.app.data.tables import LanguageData, SentenceData
+from manyheads.app.doctor.run_inspection import RunInspection
+from manyheads.app.doctor.samples import LineSamples, LineWriter, sample_lines
+from manyheads.app.evaluate.score import refuse_report, scored, sentences_to_measure
+from manyheads.app.explain.explain_tokens import explain_tokens, shapes_of_tokens
+from manyheads.app.explain.given import refuse_for_texts, word_figures
+from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say
+from manyheads.app.predictors.language_models import Generator, MaskFiller
+from manyheads.app.predictors.text_reader import TokenPredictor
+from manyheads.app.project.folder import write_atomically
+from manyheads.app.project.recipe import Recipe
+from manyheads.app.requests import EvaluateRequest, LookRequest
+from manyheads.app.train.inputs import digest, language_splits, refuse_longer, say_left_out
+from manyheads.data.text.sentences import Sentences
+from manyheads.data.tokenizers.tokenizer import END, PAD, START, TokenizerConfig
+from manyheads.lens.trace.shapes import ShapeLine
+from manyheads.tasks.metrics import Score
+from manyheads.tasks.tokenwise import METRICS, Examples, TokenTask, TokenTrainConfig, measure
+
+P = TypeVar("P", bound=TokenPredictor)
+L = TypeVar("L", bound=Generator | MaskFiller)
+
+
+class TokenRecipe(Recipe):
+    """A recipe of a model with one output per token."""
+
+    data: SentenceData
+    train: TokenTrainConfig = TokenTrainConfig()
+
+
+class LanguageRecipe(TokenRecipe):
+    """A recipe of a language model."""
+
+    data: LanguageData
+    tokenizer: TokenizerConfig = TokenizerConfig()
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """Without perplexity: it is larger where the model is worse, and is the loss again."""
+        return [name for name in METRICS if name != "perplexity"]
+
+    def derived(self) -> dict[str, int]:
+        """Special ids."""
+        return {"pad": PAD, "start": START, "end": END}
+
+
+R = TypeVar("R", bound=TokenRecipe)
+LR = TypeVar("LR", bound=LanguageRecipe)
+
+
+class TokenPipeline(Pipeline[R, P]):
+    """A task whose model has one output per token of a text."""
+
+    classes: ClassVar[tuple[str, ...]] = ()  # names of a tagger's classes
+
+    @abstractmethod
+    def reader(self, run: RunInspection) -> Any:
+        """Load what splits the texts of a run into tokens."""
+
+    @abstractmethod
+    def examples(self, recipe: R, lines: Sentences, reader: Any, *, train: bool) -> Examples:
+        """Make examples to learn from (`train`), or to measure: always the same ones."""
+
+    def look(self, predictor: P, request: LookRequest) -> Explanation:
+        """Show what each output depends on."""
+        refuse_for_texts(predictor, request)
+        figures = word_figures(predictor, request)
+        answer, view = explain_tokens(predictor, request.given, integrated=request.integrated)
+        told = {"text": request.given, "answer": answer}
+        return Explanation(told, replace(view, figures=[*figures, *view.figures]))
+
+    def shapes(self, predictor: P, given: str) -> list[ShapeLine]:
+        """Walk through one pass over a text."""
+        refuse_for_texts(predictor, LookRequest(given=given))
+        return shapes_of_tokens(predictor, given)
+
+    def samples(self, recipe: R, run: RunInspection) -> LineSamples:
+        """Take some lines of both splits."""
+        reader, config = self.reader(run), replace(recipe.train, label_smoothing=0.0)
+
+        def task(lines: Sentences) -> TokenTask:
+            examples = self.examples(recipe, lines, reader, train=False)
+            return TokenTask(examples, examples, config, lambda *_: {}, seed=recipe.seed)
+
+        write = self.writer(recipe, reader)
+        return sample_lines(recipe.data, task, classes=self.classes, write=write)
+
+    def writer(self, recipe: R, reader: Any) -> LineWriter | None:
+        """Make what examines the text that a model writes; None if it writes none."""
+        return None
+
+
+class LanguagePipeline(TokenPipeline[LR, L]):
+    """A language model: sentences, a vocabulary, perplexity."""
+
+    predicted: ClassVar[str]  # what is predicted, for signatures: "token"
+
+    def reader(self, run: RunInspection) -> Any:
+        """Load the tokenizer."""
+        return run.tokenizers().target
+
+    def prepare(self, recipe: LR, out: Path, say: Say) -> Prepared:
+        """Read the sentences; learn the vocabulary, or take that of the run."""
+        train, valid, tokenizer = language_splits(recipe.data, recipe.tokenizer, out, say)
+        examples = self.examples(recipe, train, tokenizer, train=True)
+        say_left_out(examples, recipe.train.max_length, say)
+        measured = self.examples(recipe, valid, tokenizer, train=False)
+        config = recipe.config(vocabulary=len(tokenizer))
+        refuse_longer(config, examples.lengths.max(), measured.lengths.max())
+        return Prepared(
+            TokenTask(examples, measured, recipe.train, measure, seed=recipe.seed),
+            config,
+            lambda folder: write_atomically(folder / "tokenizer.model", tokenizer.model),
+            {"data": digest(*train.hashes, *valid.hashes)},
+        )
+
+    def evaluate(self, predictor: L, request: EvaluateRequest) -> dict[str, Any]:
+        """Measure perplexity, loss and accuracy."""
+        refuse_report(predictor.folder.name, request)
+        recipe: Any = predictor.folder.recipe
+        lines, head = sentences_to_measure(recipe.data, request)
+        examples = self.examples(recipe, lines, predictor.tokenizer, train=False)
+        measured = measure(predictor.model, examples, recipe.train.max_tokens)
+        each, vocabulary = f"per {self.predicted}", f"vocabulary {len(predictor.tokenizer):,}"
+        scores = {
+            "perplexity": Score(measured["perplexity"], f"{each}, {vocabulary}"),
+            "loss": Score(measured["loss"], f"mean cross-entropy {each}, natural logarithm"),
+            "accuracy": Score(measured["accuracy"], f"share right {each}"),
+        }
+        return head | {"lines": len(lines)} | scored(scores)

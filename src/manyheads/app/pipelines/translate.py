@@ -1,0 +1,257 @@
+"""Translation, whole: parallel text, an encoder-decoder, BLEU, and what looking shows."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from torch import nn
+
+from manyheads.app.data.sources import corpus_split, reject_test_splits, training_corpus
+from manyheads.app.data.tables import PairData
+from manyheads.app.doctor.outputs import examine_translations
+from manyheads.app.doctor.run_inspection import RunInspection
+from manyheads.app.doctor.samples import PairSamples, mismatched, some_pairs
+from manyheads.app.evaluate.score import scored
+from manyheads.app.evaluate.translations import corpus_to_measure, measure, measure_alignment
+from manyheads.app.explain.explain import explain_text, shapes_of_text
+from manyheads.app.explain.given import refuse_for_texts, word_figures
+from manyheads.app.explain.reference import reference_figure
+from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say, Section
+from manyheads.app.predictors.predictor import LoadOptions
+from manyheads.app.predictors.translator import Translator
+from manyheads.app.project.folder import CACHE, ModelFolder, write_vocabularies
+from manyheads.app.project.recipe import Converted, Recipe
+from manyheads.app.project.vocabulary import (
+    Vocabularies,
+    learn_vocabularies,
+    load_vocabularies,
+    sizes,
+    tokenizers,
+)
+from manyheads.app.requests import EvaluateRequest, LookRequest
+from manyheads.app.train.initialize import Start, load_pretrained, start_vocabularies
+from manyheads.app.train.inputs import digest, has_token_limit, refuse_longer
+from manyheads.data.text.corpus import Corpus
+from manyheads.data.text.streamed_corpus import StreamedCorpus
+from manyheads.data.tokenizers.token_store import TokenStore, encode_on_disk
+from manyheads.data.tokenizers.tokenizer import END, PAD, START, PairTokenizerConfig
+from manyheads.lens.trace.shapes import ShapeLine
+from manyheads.tasks.decoding import DecodeConfig, SpecialIds
+from manyheads.tasks.metrics import TEXT_METRICS
+from manyheads.tasks.translate import EvaluateConfig, TranslateTask, TranslateTrainConfig
+from manyheads.tasks.word_alignment import reads_source
+
+
+class TranslateRecipe(Recipe):
+    """A recipe with task = "translate"."""
+
+    task: Literal["translate"]
+    data: PairData
+    start: Start | None = None
+    converted: Converted | None = None
+    tokenizer: PairTokenizerConfig = PairTokenizerConfig()
+    train: TranslateTrainConfig = TranslateTrainConfig()
+    decode: DecodeConfig = DecodeConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+
+    @property
+    def origin(self) -> Converted | None:
+        """Where a converted model comes from."""
+        return self.converted
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """Those that the recipe evaluates."""
+        return self.evaluate.metrics
+
+    def tables_not_written(self) -> Sequence[str]:
+        """The vocabulary and training of a converted model are not known."""
+        return ("tokenizer", "train") if self.converted else ()
+
+    def derived(self) -> dict[str, int]:
+        """Special ids; those of a converted model are those of its own vocabulary."""
+        if self.converted:
+            return {key: self.model[key] for key in ("pad", "start", "end") if key in self.model}
+        return {"pad": PAD, "start": START, "end": END}
+
+
+class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
+    """Sentence pairs in, a translator out."""
+
+    task = "translate"
+    recipe = TranslateRecipe
+
+    def prepare(self, recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
+        """Read the corpora; learn the vocabulary, or take that of the run or of [start]."""
+        for name in recipe.evaluate.metrics:
+            # A missing package is found before training.
+            TEXT_METRICS[name](["text"], ["text"], recipe.data.target)
+        corpus, valid = training_corpus(recipe.data), corpus_split("valid", recipe.data)
+        reject_test_splits(corpus, valid)
+        found = load_vocabularies(out)
+        if not found:
+            sources, targets = corpus.sample(recipe.seed)
+            if recipe.start is not None:
+                say("taking over the vocabulary of the models to start from")
+                found = start_vocabularies(recipe, recipe.start, recipe.tokenizer, sources, targets)
+            else:
+                kind = "a vocabulary" if recipe.tokenizer.shared else "two vocabularies"
+                which = "" if isinstance(corpus, Corpus) else "a sample of "
+                say(f"learning {kind} from {which}{len(sources):,} pairs")
+                found = learn_vocabularies(sources, targets, recipe.tokenizer)
+        config = recipe.config(**sizes(found))
+        task = TranslateTask(
+            corpus,
+            valid,
+            tokenizers(found),
+            recipe.train,
+            recipe.evaluate,
+            seed=recipe.seed,
+            ids=cast(SpecialIds, config),
+            sampling=recipe.tokenizer.sampling,
+            store=_on_disk(corpus, found, recipe, out / CACHE, say),
+            language=recipe.data.target,
+        )
+        if task.left_out:
+            say(
+                f"left out {task.left_out:,} of {len(task.store):,} pairs, longer than "
+                f"train.max_length = {recipe.train.max_length} tokens"
+            )
+        if has_token_limit(config):  # or the validation data would be encoded for nothing
+            encoded = tokenizers(found).source.encode(valid.source)
+            longest = max(len(tokens) + 1 for tokens in encoded)  # with the end
+            refuse_longer(config, longest, *(side.max() for side in task.lengths))
+        return Prepared(
+            task,
+            config,
+            lambda folder: write_vocabularies(folder, found),
+            {"data": digest(*corpus.hashes, *valid.hashes)},
+        )
+
+    def initialize(
+        self, model: nn.Module, recipe: TranslateRecipe, out: Path
+    ) -> dict[str, Any] | None:
+        """Copy the weights of the language models that [start] names."""
+        if recipe.start is None:
+            return None
+        return load_pretrained(model, recipe, recipe.start, shared=recipe.tokenizer.shared)
+
+    def load(self, folder: ModelFolder, options: LoadOptions) -> Translator:
+        """Make a translator."""
+        recipe = cast(TranslateRecipe, folder.recipe)
+        languages = recipe.data.source, recipe.data.target
+        return Translator(folder, languages, recipe.decode, options)
+
+    def evaluate(self, predictor: Translator, request: EvaluateRequest) -> dict[str, Any]:
+        """Score translations; on validation data, choose the attention head that aligns words."""
+        recipe = cast(TranslateRecipe, predictor.folder.recipe)
+        corpus, head = corpus_to_measure(recipe.data, request)
+        metrics = [*recipe.evaluate.metrics, *request.text_metrics]
+        outputs, scores, more = measure(predictor, corpus, metrics, request)
+        if request.alignment:
+            valid = request.data is None and request.split == "valid"
+            named = recipe.data.valid if valid and not predictor.folder.shipped else None
+            more["alignment"] = measure_alignment(predictor, corpus, outputs, named)
+        return head | scored(scores) | more
+
+    def after_training(self, predictor: Translator) -> EvaluateRequest:
+        """Measure the alignment too, if the model attends to the source."""
+        return EvaluateRequest(alignment=reads_source(predictor.model))
+
+    def look(self, predictor: Translator, request: LookRequest) -> Explanation:
+        """Show where the translation comes from, and what the request asks for besides."""
+        refuse_for_texts(predictor, request, translates=True)
+        text = request.given
+        figures = word_figures(predictor, request)
+        if request.reference is not None:
+            figures.insert(0, reference_figure(predictor, text, request.reference))
+        output, view = explain_text(predictor, text, integrated=request.integrated)
+        told = {"text": text, "translation": output}
+        return Explanation(told, replace(view, figures=[*figures, *view.figures]))
+
+    def shapes(self, predictor: Translator, given: str) -> list[ShapeLine]:
+        """Walk through a translation."""
+        refuse_for_texts(predictor, LookRequest(given=given))
+        return shapes_of_text(predictor, given)
+
+    def samples(self, recipe: TranslateRecipe, run: RunInspection) -> PairSamples:
+        """Take some pairs of both splits, and the same with the sources of other pairs."""
+        corpora = training_corpus(recipe.data), corpus_split("valid", recipe.data)
+        few = some_pairs(corpora[0]), some_pairs(corpora[1])
+        config = replace(recipe.train, label_smoothing=0.0, r_drop=0.0)
+        tokenizers = run.tokenizers()
+
+        def task(pairs: Corpus) -> TranslateTask:
+            return TranslateTask(
+                pairs,
+                pairs,
+                tokenizers,
+                config,
+                recipe.evaluate,
+                seed=recipe.seed,
+                ids=cast(SpecialIds, recipe.config()),
+                language=recipe.data.target,
+            )
+
+        return PairSamples(
+            train=task(few[0]),
+            valid=task(few[1]),
+            sizes=(len(few[0]), len(few[1])),
+            validation=len(corpora[1]),
+            corpora=corpora,
+            few=few,
+            mismatched=(task(mismatched(few[0])), task(mismatched(few[1]))),
+            write=lambda model, step, finished: examine_translations(
+                model, few[1], tokenizers, recipe.decode, recipe, step, finished
+            ),
+        )
+
+    def against_overfitting(self, recipe: TranslateRecipe) -> dict[str, object]:
+        """R-Drop."""
+        return {"train.r_drop": max(recipe.train.r_drop, 5.0)}
+
+    def against_memorising(self, recipe: TranslateRecipe) -> dict[str, object]:
+        """Subword regularisation."""
+        return {"tokenizer.sampling": max(recipe.tokenizer.sampling, 0.1)}
+
+    def card(self, folder: ModelFolder) -> Section:
+        """Languages, and the command."""
+        recipe = cast(TranslateRecipe, folder.recipe)
+        what = f"Translates text from `{recipe.data.source}` to `{recipe.data.target}`."
+        use = f'manyheads translate --model {folder.name} "..."'
+        if recipe.converted is None:
+            return Section(what, use)
+        limits = f"Trained elsewhere; its makers' files are in `{recipe.converted.format}/`."
+        return Section(what, use, limits)
+
+
+def _on_disk(
+    corpus: Corpus | StreamedCorpus,
+    vocabularies: Vocabularies,
+    recipe: TranslateRecipe,
+    cache: Path,
+    say: Say,
+) -> TokenStore | None:
+    """Encode a large corpus into files, or find them; None for one that fits into memory."""
+    if isinstance(corpus, Corpus):
+        return None
+    say(f"encoding {corpus.origin} into {cache}")
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        for number, pair in enumerate(corpus.pairs(), 1):
+            yield pair
+            if number % 1_000_000 == 0:
+                say(f"encoded {number:,} pairs")
+
+    texts = recipe.tokenizer.sampling > 0
+    columns = recipe.data.model_dump_json(
+        include={"source", "target", "source_column", "target_column"}
+    )
+    models = [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in vocabularies.values()]
+    key = digest(*corpus.hashes, *models, columns, f"texts={texts}")
+    return encode_on_disk(pairs(), tokenizers(vocabularies), cache, key, texts=texts)
+
+
+PIPELINE = TranslatePipeline()

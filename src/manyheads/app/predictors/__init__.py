@@ -1,0 +1,1 @@
+"""Predictors: a stored model, called with raw text or images."""

@@ -1,0 +1,107 @@
+"""Classifiers: a stored image model, called with images or their paths."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, overload
+
+import torch
+
+from manyheads.app.predictors.predictor import LoadOptions, Predictor
+from manyheads.app.project.folder import ModelFolder
+from manyheads.app.requests import ClassifyAnswer, ClassifyRequest, ClassProbability
+from manyheads.data.images.image_file import ImageContent, naming, open_image
+from manyheads.errors import ManyheadsError
+from manyheads.tasks.classify import classify, predict_logits
+
+ImageInput = str | Path | ImageContent
+
+
+class Prediction(NamedTuple):
+    """One class and its probability."""
+
+    label: str
+    probability: float
+
+
+class Classifier(Predictor):
+    """Call it with an image, a path, or a list of either."""
+
+    def __init__(
+        self, folder: ModelFolder, options: LoadOptions = LoadOptions(), *, multi_label: bool
+    ) -> None:
+        """Load a classifier.
+
+        Args:
+            folder: of the model.
+            options: engine, device, threads, and an image size in place of the trained one.
+            multi_label: each class has a probability of its own.
+        """
+        super().__init__(folder, options)
+        self.multi_label = multi_label
+        self.labels = folder.labels()
+        self.preprocessing = folder.preprocessing()
+        if (size := options.image_size) is not None:
+            self.preprocessing = replace(self.preprocessing, height=size[0], width=size[1])
+
+    @overload
+    def __call__(self, image: ImageInput) -> str: ...
+    @overload
+    def __call__(self, image: list[ImageInput]) -> list[str]: ...
+    def __call__(self, image: ImageInput | list[ImageInput]) -> str | list[str]:
+        """Name the most probable class of one image, or of several."""
+        if not isinstance(image, list):
+            return self.classify([image])[0][0].label
+        return [best.label for best, *_ in self.classify(image)]
+
+    def answer(self, request: ClassifyRequest) -> list[ClassifyAnswer]:
+        """Answer a request: one answer for each image; what cannot be read is told in its place."""
+        found: list[torch.Tensor | str] = []
+        for path in request.images:
+            try:
+                found.append(self.pixels(path))
+            except ManyheadsError as error:
+                found.append(str(error))
+        read = [each for each in found if isinstance(each, torch.Tensor)]
+        predictions = iter(self.guesses(torch.stack(read), top=request.top) if read else [])
+        return [
+            ClassifyAnswer(path=str(path), error=each)
+            if isinstance(each, str)
+            else ClassifyAnswer(
+                path=str(path),
+                classes=tuple(
+                    ClassProbability(label=label, probability=probability)
+                    for label, probability in next(predictions)
+                ),
+            )
+            for path, each in zip(request.images, found, strict=True)
+        ]
+
+    def classify(self, images: Sequence[ImageInput], *, top: int = 5) -> list[list[Prediction]]:
+        """Return the `top` most probable classes of each image with their probabilities.
+
+        Where several classes may apply to an image, each has a probability of its own.
+        """
+        if not images:
+            return []
+        return self.guesses(torch.stack([self.pixels(image) for image in images]), top=top)
+
+    def guesses(self, pixels: torch.Tensor, *, top: int = 5) -> list[list[Prediction]]:
+        """The same for images that are `pixels` already: (image, channel, height, width)."""
+        with self.engine.running():
+            if self.multi_label:
+                probabilities = predict_logits(self.model, self.preprocessing, pixels).sigmoid()
+            else:
+                probabilities = classify(self.model, self.preprocessing, pixels).exp()
+        values, classes = probabilities.topk(min(top, len(self.labels)))
+        return [
+            [Prediction(self.labels[c], p) for c, p in zip(row_classes, row_values, strict=True)]
+            for row_classes, row_values in zip(classes.tolist(), values.tolist(), strict=True)
+        ]
+
+    def pixels(self, image: ImageInput) -> torch.Tensor:
+        """Preprocess an image as in training: (channel, height, width), 0..255."""
+        named = isinstance(image, str | Path)
+        content = open_image(Path(image)) if isinstance(image, str | Path) else image
+        with naming(str(image) if named else "The image"):  # other channels than the model's
+            return torch.from_numpy(self.preprocessing.pixels(content).copy())

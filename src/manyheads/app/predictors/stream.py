@@ -1,0 +1,39 @@
+"""Any number of texts, such as the lines of a file, answered a few at a time."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+from manyheads.app.requests import TextRequest
+from manyheads.errors import ManyheadsError
+
+AT_A_TIME = 1024
+
+Q = TypeVar("Q", bound=TextRequest)
+A = TypeVar("A")
+
+
+def stream(
+    answer: Callable[[Q], list[A]], request: Q, texts: Iterable[str], at_a_time: int = AT_A_TIME
+) -> Iterator[A]:
+    """Answer a request for each text, in order.
+
+    Args:
+        answer: of a predictor.
+        request: its own texts are not read.
+        texts: read only as far as they are needed; where reading fails, those before are answered.
+        at_a_time: texts that are answered together.
+    """
+    waiting = iter(texts)
+    failure: ManyheadsError | None = None
+    while failure is None:
+        chunk: list[str] = []
+        try:
+            chunk.extend(islice(waiting, at_a_time))  # keeps what came before an error
+        except ManyheadsError as error:
+            failure = error
+        if not chunk:
+            break
+        yield from answer(request.with_texts(chunk))
+    if failure is not None:
+        raise failure

@@ -1,0 +1,70 @@
+"""What looking needs of a predictor that reads text: its tokens, and one output for each."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from manyheads.app.predictors.predictor import Predictor
+from manyheads.errors import UsageError
+
+Span = list[int]  # first character, and the one after the last
+
+
+class TextInput(NamedTuple):
+    """A text as the model reads it."""
+
+    ids: list[int]
+    names: list[str]  # of the tokens, as people read them
+    spans: list[Span | None]  # characters of the text that each token stands for
+
+
+class TokenOutput(NamedTuple):
+    """One output per token of a text."""
+
+    ids: list[int]
+    names: list[str]
+    answer: str
+    given: int = 0  # so many of the first outputs are tokens of the text itself
+
+
+class TextReader(Predictor, ABC):
+    """A predictor whose model reads one text."""
+
+    @property
+    def pieces(self) -> Sequence[Callable[[int], str]]:
+        """Functions that write a token id, one for each embedding table of a vocabulary."""
+        return ()
+
+    @abstractmethod
+    def read_tokens(self, text: str) -> TextInput:
+        """Split a text into the tokens that the model reads."""
+
+    def encode(self, tokens: Tensor) -> Tensor:
+        """Run the model over the tokens of a text (1, token)."""
+        found: Tensor = self.model(tokens)
+        return found
+
+    def tensor(self, ids: Sequence[int]) -> Tensor:
+        """Make one example of ids on the model's device: (1, token)."""
+        return torch.tensor([list(ids)], device=next(self.model.parameters()).device)
+
+
+class TokenPredictor(TextReader, ABC):
+    """A predictor whose model gives one output per token."""
+
+    @abstractmethod
+    def outputs(self, text: str, ids: Sequence[int], best: Sequence[int]) -> TokenOutput:
+        """Make outputs of the most probable class at each token."""
+
+
+def refuse_empty(text: str) -> None:
+    """Refuse a text without characters.
+
+    Raises:
+        UsageError: it is empty.
+    """
+    if not text.strip():
+        raise UsageError("The text is empty: give a sentence to look at.")

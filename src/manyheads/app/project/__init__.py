@@ -1,0 +1,1 @@
+"""Recipes, run folders, paths and the model card."""

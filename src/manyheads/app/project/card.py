@@ -1,0 +1,86 @@
+"""The model card: README.md of a run folder, generated from what the folder holds."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from manyheads.app.project.folder import ModelFolder, write_atomically
+from manyheads.app.project.info import count_parameters
+from manyheads.app.project.registry import find_task
+from manyheads.train.log import whole_lines
+
+
+def write_card(folder: ModelFolder) -> None:
+    """Write README.md."""
+    write_atomically(folder.path / "README.md", card(folder).encode())
+
+
+def card(folder: ModelFolder) -> str:
+    """Describe a model: its use, training, measurements and limits."""
+    recipe = folder.recipe
+    manifest = folder.manifest
+    what, use, limits = find_task(recipe.task).card(folder)
+    rows = [
+        ("preset", manifest["preset"]),
+        ("parameters", f"{count_parameters(recipe.config(), recipe):,}"),
+        ("training data", recipe.data.train),
+        ("steps", last_step(folder.path)),
+        ("seed", recipe.seed),
+        ("precision", recipe.train.precision),
+        ("stored as", recipe.train.save_dtype),
+        ("versions", ", ".join(f"{name} {value}" for name, value in manifest["versions"].items())),
+        ("threads", manifest["threads"]),
+    ]
+    if (origin := recipe.origin) is not None:
+        rows = [
+            ("parameters", f"{count_parameters(recipe.config()):,}"),
+            ("converted from", f"{origin.origin} ({origin.format})"),
+            ("licence", origin.license or "not stated: ask its makers"),
+        ]
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    measured = "\n".join(map(_measured, folder.evaluations())) or "Nothing yet."
+    return (
+        f"# {folder.name}\n\n{what}\n\n```\n{use}\n```\n\n| | |\n|---|---|\n{table}\n\n"
+        f"## Measured\n\n{measured}\n\n## Limits\n\n{limits} `recipe.toml` holds every setting, "
+        "`evaluations.jsonl` every measurement.\n"
+    )
+
+
+def last_step(path: Path) -> str:
+    """Read from the metrics how far training went and how long it took."""
+    log = path / "metrics.jsonl"
+    if not log.exists():
+        return "unknown"
+    lines = [json.loads(line) for line in whole_lines(log)]
+    timed = [line for line in lines if "seconds" in line]
+    if not timed:
+        return "unknown"
+    return f"{timed[-1]['step']} in {timed[-1]['seconds'] / 60:.1f} minutes"
+
+
+def _measured(line: Mapping[str, Any]) -> str:
+    final = ", final" if line["final"] else ""
+    scores = (
+        f"{name} {score['value']:.2f} ({score['signature']}{final})"
+        for name, score in line["all"].items()
+    )
+    text = f"- {line['data']}: {'; '.join(scores)}"
+    if line.get("groups"):
+        worst = min(line["groups"], key=line["groups"].get)
+        text += f"; lowest group: {worst} {line['groups'][worst]:.2f}"
+    if "by_length" in line:
+        bins = ", ".join(
+            f"{each['first']}{'-' + str(each['last']) if each['last'] else ' and more'} "
+            f"{each[line['metric']]:.2f}"
+            for each in line["by_length"]["bins"]
+        )
+        text += f"\n  - {line['metric']} by {line['by_length']['unit']} of the source: {bins}"
+    if "timing" in line:
+        timing = line["timing"]
+        text += (
+            f"\n  - {timing['sentences_per_second']:,.0f} sentences/s together; alone a median of "
+            f"{timing['median_milliseconds']:.0f} ms ({line['beams']} beams, "
+            f"{timing['device']}, threads: {timing['threads']})"
+        )
+    return text + "".join(f"\n  - {remark}" for remark in line.get("remarks", []))

@@ -1,0 +1,375 @@
+"""A run folder is a model folder: written piece by piece atomically, checked when it is read."""
+
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import TypeAdapter, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from manyheads.app.project.migrate import RENAMED, rename
+from manyheads.app.project.paths import shipped
+from manyheads.app.project.plugins import REGISTERED_BY, home
+from manyheads.app.project.recipe import Converted, Recipe, read_recipe
+from manyheads.app.project.registry import find_preset, find_task
+from manyheads.app.project.vocabulary import Vocabularies, need_vocabularies, sizes, tokenizers
+from manyheads.data.images.image_set import Preprocessing
+from manyheads.data.tokenizers.characters import Characters
+from manyheads.data.tokenizers.marian import read_marian
+from manyheads.data.tokenizers.tokenizer import Tokenizers
+from manyheads.errors import FolderError, RecipeError, UsageError
+from manyheads.models.resize import resize
+from manyheads.nn.layers.linear import pack
+from manyheads.train.checkpoint import restore, sha256, tensors
+from manyheads.train.config import Precision
+from manyheads.version import __version__
+
+FORMAT_VERSION = 2
+LEFT_OUT = "left_out.txt"  # images that could not be read, and why
+CACHE = ".manyheads-cache"  # what training made of a large corpus; gone when it has finished
+UNFINISHED = ".part"  # the ending of a file that is being written
+MANIFEST = {"format_version", "task", "preset", "versions", "precision", "threads", "sha256"}
+HASHED = (
+    "recipe.toml",
+    "model.safetensors",
+    "tokenizer.model",
+    "source.model",
+    "target.model",
+    "characters.json",
+    "preprocessing.json",
+    "labels.json",
+)
+
+
+class ModelFolder:
+    """A model on disk: its recipe, its weights, and what turns raw input into tensors."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a folder and check that it is whole.
+
+        Raises:
+            FolderError: incomplete, changed since it was written, or of a later version.
+        """
+        self.path = path
+        manifest = path / "manyheads.json"
+        if not manifest.exists():
+            hint = (
+                "Its training has not reached the first validation yet: go on with `resume=True`."
+                if (path / "recipe.toml").exists()
+                else "Give a folder that `manyheads train` wrote."
+            )
+            raise FolderError(f"{path} is not a model folder: it has no manyheads.json. {hint}")
+        self.manifest = read_json(manifest)
+        version = self.manifest.get("format_version") if isinstance(self.manifest, dict) else None
+        if not isinstance(version, int) or version > FORMAT_VERSION:
+            raise FolderError(
+                f"{path} has format_version {version}; this Manyheads ({__version__}) reads up to "
+                f"{FORMAT_VERSION}. Update Manyheads."
+            )
+        if not self.manifest.keys() >= MANIFEST:
+            raise FolderError(f"{manifest} lacks keys that belong in it. Copy the folder again.")
+        if not isinstance(self.manifest["sha256"], dict):
+            raise FolderError(
+                f"{manifest}: sha256 is {self.manifest['sha256']!r}, not a table of files and "
+                "their hashes. Copy the folder again."
+            )
+        for name, expected in self.manifest["sha256"].items():
+            if not (path / name).exists():
+                raise FolderError(f"{path / name} is missing. Copy the whole folder again.")
+            if sha256(path / name) != expected:
+                raise FolderError(
+                    f"{path / name} is not the file that was written with this model (its sha256 "
+                    "differs): it was changed or cut off. Copy the folder again; in a run folder, "
+                    "training with `resume=True` writes the last weights anew."
+                )
+        try:
+            self.recipe = read_recipe(path / "recipe.toml", stored=True)
+        except RecipeError as error:
+            self._refuse_without_plugins(error)
+            raise
+
+    def _refuse_without_plugins(self, error: RecipeError) -> None:
+        """Name the plugins that the model needs; a folder never causes an import by itself."""
+        missing = [name for name in self.manifest.get("plugins", []) if name not in sys.modules]
+        if missing:
+            given = " ".join(f"`plugin={name}`" for name in missing)
+            raise FolderError(
+                f"{self.path} needs a plugin that is not loaded: {', '.join(missing)}. If you "
+                f"trust it, give {given}; of a single file give its path: --plugin "
+                f"FOLDER/{missing[0]}.py. In Python, import it first."
+            ) from error
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.path.resolve().name
+
+    @property
+    def shipped(self) -> bool:
+        """Whether it is one of the package's own models."""
+        own = (manifest.parent.resolve() for manifest in shipped("pretrained").values())
+        return self.path.resolve() in own
+
+    @property
+    def library(self) -> str | None:
+        """The library that the weights were converted from, if any."""
+        return self.recipe.origin.format if self.recipe.origin else None
+
+    def model(self, image_size: tuple[int, int] | None = None) -> nn.Module:
+        """Build the model with its stored weights, in fp32, ready for use.
+
+        At another image size, (height, width), weights are interpolated as in their library.
+        """
+        config = self.recipe.config()
+        stored = read_weights(self.path / "model.safetensors")
+        if image_size is not None:
+            config, stored = resize(config, stored, image_size, self.library)
+        # Not on the meta device: drawing weights there imports torch's compiler, which takes
+        # longer than drawing them.
+        model = find_task(self.recipe.task).build(self.recipe, config)
+        restore(model, stored, self.path / "model.safetensors")
+        return pack(model.eval())
+
+    def tokenizers(self) -> Tokenizers:
+        """Load the tokenizers, and check that they are those that the weights were trained with."""
+        if self.recipe.origin is not None:
+            return self._foreign_tokenizers(self.recipe.origin)
+        found = need_vocabularies(self.path)
+        config = self.recipe.config()
+        for (name, tokenizer), key in zip(found.items(), sizes(found), strict=True):
+            expected = getattr(config, key, None)
+            if len(tokenizer) != expected:
+                raise self._another(name, f"{len(tokenizer)} tokens", expected)
+        return tokenizers(found)
+
+    def _foreign_tokenizers(self, origin: Converted) -> Tokenizers:
+        found = read_marian(self.path / origin.format, prefix=origin.prefix)
+        config: Any = self.recipe.config()
+        target_size = config.target_vocabulary or config.vocabulary
+        for tokenizer, size in zip(found, (config.vocabulary, target_size), strict=True):
+            if len(tokenizer) > size:
+                raise self._another(origin.format, f"{len(tokenizer)} tokens", size)
+        return found
+
+    def _another(self, name: str, found: str, expected: int | None) -> FolderError:
+        return FolderError(
+            f"{self.path / name} has {found}, the model {expected}: it belongs to another model. "
+            "Copy the model's own folder again."
+        )
+
+    def characters(self) -> Characters:
+        """Load the characters of a tagger's vocabulary."""
+        characters = Characters(read_json(self.path / "characters.json"))
+        vocabulary = getattr(self.recipe.config(), "vocabulary", None)
+        if len(characters) != vocabulary:
+            raise self._another("characters.json", f"{len(characters)} entries", vocabulary)
+        return characters
+
+    def preprocessing(self) -> Preprocessing:
+        """Load what happens to an image before the model sees it."""
+        path = self.path / "preprocessing.json"
+        stored = read_json(path)
+        if isinstance(stored, dict):
+            rename(stored, RENAMED["image"])
+        try:
+            return TypeAdapter(Preprocessing).validate_python(stored)
+        except ValidationError as error:
+            raise FolderError(f"{path} does not fit: {error}.") from None
+
+    def labels(self) -> list[str]:
+        """Load the names of the classes, in the order of the logits."""
+        labels: list[str] = read_json(self.path / "labels.json")
+        classes = getattr(self.recipe.config(), "classes", len(labels))
+        if len(labels) != classes:
+            raise self._another("labels.json", f"{len(labels)} classes", classes)
+        return labels
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """Read the log of evaluations."""
+        path = self.path / "evaluations.jsonl"
+        if not path.exists():
+            return []
+        try:
+            # Not splitlines: names of data may hold other separators, such as U+2028.
+            lines = path.read_text(encoding="utf-8").split("\n")
+            return [json.loads(line) for line in lines if line]
+        except ValueError as error:
+            raise FolderError(f"{path} has a damaged line: {error}. Remove that line.") from error
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that it is there as a whole or not at all.
+
+    Of a symbolic link the target is written; a pipe or a device is written into as it is.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            file.write(content)
+        return
+    path = path.resolve()
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON that people can read, atomically."""
+    write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Read a file of weights."""
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise FolderError(f"{path} cannot be read: {error}.") from error
+
+
+def write_weights(folder: Path, model: nn.Module, store: str) -> None:
+    """Write model.safetensors atomically, in the type that the recipe asks for."""
+    dtype = getattr(torch, store)
+    stored = {
+        name: tensor.cpu().to(dtype if tensor.is_floating_point() else tensor.dtype).contiguous()
+        for name, tensor in tensors(model).items()
+    }
+    # As bytes: safetensors' own files can be read by nobody else.
+    write_atomically(folder / "model.safetensors", save(stored, metadata={"format": "pt"}))
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what a killed run was in the middle of writing."""
+    for path in folder.glob(f".*.[0-9]*{UNFINISHED}"):
+        path.unlink()
+
+
+def check_out(out: Path, *, resume: bool) -> None:
+    """Refuse a folder that is not the run's own: training writes and removes files there."""
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file. Choose another `out`.")
+    if not out.exists() or all(path.name == CACHE for path in out.iterdir()):
+        return
+    if not (out / "recipe.toml").exists():
+        raise UsageError(
+            f"{out} is not empty, and no run: it has no recipe.toml. Choose another `out`."
+        )
+    if not resume:
+        raise UsageError(
+            f"{out} is not empty. Go on with the run in it with `resume=True`, or choose "
+            "another `out`."
+        )
+
+
+def write_manifest(folder: Path, recipe: Recipe, precision: Precision | None = None) -> None:
+    """Write manyheads.json: what the folder holds, and how it came to be."""
+    write_json(
+        folder / "manyheads.json",
+        {
+            "format_version": FORMAT_VERSION,
+            "task": recipe.task,
+            "preset": recipe.model["preset"],
+            "versions": versions(),
+            "precision": precision or recipe.train.precision,
+            "threads": torch.get_num_threads(),
+            "seed": recipe.seed,
+            **({"plugins": plugins} if (plugins := _plugins(recipe)) else {}),
+            "sha256": {name: sha256(folder / name) for name in _hashed(folder, recipe)},
+        },
+    )
+
+
+def _plugins(recipe: Recipe) -> list[str]:
+    """Name the modules outside the package that define the recipe's task, model or preset."""
+    name = str(recipe.model["preset"])
+    parts = (find_task(recipe.task), recipe, find_preset(name))
+    homes = {home(type(part).__module__) for part in parts}
+    return sorted(filter(None, homes | {REGISTERED_BY.get(name)}))
+
+
+def _hashed(folder: Path, recipe: Recipe) -> list[str]:
+    """Name the files that make a model what it is."""
+    foreign = sorted(path.relative_to(folder).as_posix() for path in folder.glob("marian/*"))
+    names = (*HASHED, *find_task(recipe.task).files)
+    return [name for name in names if (folder / name).exists()] + foreign
+
+
+def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
+    """Write what turns text into token ids."""
+    for name, tokenizer in vocabularies.items():
+        write_atomically(folder / name, tokenizer.model)
+
+
+def write_preprocessing(folder: Path, preprocessing: Preprocessing) -> None:
+    """Write what turns images into tensors."""
+    write_json(folder / "preprocessing.json", asdict(preprocessing))
+
+
+def write_labels(folder: Path, preprocessing: Preprocessing, labels: list[str]) -> None:
+    """Write what turns images into tensors, and classes into words."""
+    write_preprocessing(folder, preprocessing)
+    write_json(folder / "labels.json", labels)
+
+
+def write_left_out(folder: Path, faults: list[str]) -> None:
+    """List the images that are not trained or validated on, if there are any."""
+    if faults:
+        write_atomically(folder / LEFT_OUT, "".join(f"{each}\n" for each in faults).encode())
+
+
+def append_evaluation(folder: Path, line: Mapping[str, Any]) -> None:
+    """Add a line to the log of evaluations."""
+    with (folder / "evaluations.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(dict(line), ensure_ascii=False) + "\n")
+
+
+def refuse_used(out: Path) -> None:
+    """Refuse a file, or a folder with something in it."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} is there already. Choose a new folder.")
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """Give a folder to write into; it becomes `out` when all is written, or goes."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    folder = out.with_name(f".{out.name}.{os.getpid()}")
+    folder.mkdir()
+    try:
+        yield folder
+        if out.exists():
+            out.rmdir()  # empty
+        folder.rename(out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that the results of a run depend on."""
+    return {
+        "manyheads": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file of a folder."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FolderError(f"{path} cannot be read: {error}. Copy the folder again.") from error

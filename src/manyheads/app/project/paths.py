@@ -1,0 +1,112 @@
+"""Where things are found: data by the path rule, recipes and models by name or by path."""
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from manyheads.data.text.formats import is_one_file
+from manyheads.data.text.public_corpora import public_corpora
+from manyheads.errors import NotFoundError, UsageError, nearest
+
+
+def data_root(root: str | None) -> Path:
+    """Return the folder of data sets: the recipe's data.root, else MANYHEADS_DATA, else data/."""
+    return Path(root or os.environ.get("MANYHEADS_DATA") or "data").expanduser()
+
+
+def here(name: str, suffixes: Sequence[str] = ("",)) -> str:
+    """Make a name from the command line absolute if it exists in the current folder."""
+    path = Path(name).expanduser()
+    return str(path.absolute()) if _matches(path, suffixes) else name
+
+
+def endings(name: str, source: str | None, target: str | None) -> tuple[str, ...]:
+    """Return the suffixes of a corpus's name: none for one file, its languages for two."""
+    if is_one_file(name) or source is None or target is None:
+        return ("",)
+    return (f".{source}", f".{target}")
+
+
+def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> list[Path]:
+    """Find a data set's path, all paths of a pattern with *, relative to the data root.
+
+    The path exists if all suffixes, appended, do: (".en", ".de"), compressed or not. With "" among
+    them the path itself is enough. The error names the places looked at and the home of the data.
+    """
+    base = data_root(root)
+    path = base / Path(name).expanduser()
+    found = _matches(path, suffixes)
+    if found:
+        return found
+    ending = f" with {' and '.join(filter(None, suffixes))}" if any(suffixes) else ""
+    missing = [suffix for suffix in suffixes if not _exists(path, suffix)]
+    if suffixes[0] and len(missing) < len(suffixes):
+        ending += f", and there is no {path.name}{missing[0]}"
+    public = None if Path(name).is_absolute() else public_corpora().get(name.partition("/")[0])
+    local = Path(name).expanduser().absolute()
+    also = f"; given on the command line, also for {local}" if local != path.absolute() else ""
+    raise NotFoundError(
+        f"There is no data {name!r}: looked for {path.absolute()}{ending}{also}. "
+        "Name the folder that holds your data sets: MANYHEADS_DATA=FOLDER in the environment, or "
+        "data.root=FOLDER in training (for the lab, `root`)."
+        + (f" Its home: {public.home}; see `manyheads fetch {public.name}`." if public else "")
+    )
+
+
+def _matches(path: Path, suffixes: Sequence[str]) -> list[Path]:
+    if "*" in path.name:
+        return sorted(path.parent.glob(path.name))
+    appended = [suffix for suffix in suffixes if suffix]
+    whole = "" in suffixes and path.exists()
+    return [path] if whole or (appended and all(_exists(path, s) for s in appended)) else []
+
+
+def _exists(path: Path, suffix: str) -> bool:
+    return any(Path(f"{path}{suffix}{packed}").exists() for packed in ("", ".gz"))
+
+
+def checked_name(path: str | os.PathLike[str], forms: Mapping[str, str]) -> Path:
+    """Check that the name of a file to write has one of these endings, described in `forms`."""
+    found = Path(path)
+    if found.suffix.lower() not in forms and not found.is_dir():  # `make_room` refuses those
+        *front, last = [f"{suffix} ({words})" for suffix, words in forms.items()]
+        allowed = f"{', '.join(front)} or {last}" if front else last
+        raise UsageError(
+            f"{str(found)!r} does not say what to write: give a name that ends in {allowed}."
+        )
+    return found
+
+
+def make_room(path: Path) -> None:
+    """Make the folder of a file that is to be written, before the work whose result it takes."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder: name a file to write.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def shipped(kind: str) -> dict[str, Path]:
+    """List what the package ships: kind is "recipes" or "pretrained"."""
+    folder = Path(str(files("manyheads"))) / kind
+    entries = folder.glob("*.toml" if kind == "recipes" else "*/manyheads.json")
+    return {(e.stem if kind == "recipes" else e.parent.name): e for e in sorted(entries)}
+
+
+def find_recipe(name: str) -> Path:
+    """Find a recipe by the name of a shipped one, or by its path."""
+    return _find("recipe", name, shipped("recipes"), own=Path(name).is_file())
+
+
+def find_model(name: str) -> Path:
+    """Find a model folder by the name of a shipped one, or by its path."""
+    known = {each: manifest.parent for each, manifest in shipped("pretrained").items()}
+    return _find("model", name, known, own=Path(name).is_dir())
+
+
+def _find(what: str, name: str, known: Mapping[str, Path], *, own: bool) -> Path:
+    if name in known or own:
+        return known.get(name, Path(name))
+    raise NotFoundError(
+        f"There is no {what} {name!r}{nearest(name, known)}"
+        f"Shipped: {', '.join(known) or 'none'}; or give the path of your own."
+    )

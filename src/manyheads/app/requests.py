@@ -1,0 +1,324 @@
+"""Requests and answers: what a shell or a program asks of a model, and what it gets back.
+
+A request is validated once, for the command line, for Python and for HTTP. It does not name the
+model: a predictor answers it. Errors name parameters in backticks, as they are called here; the
+command line writes its options in their place (`cli/flags.py`).
+
+What looking gives back is a `Look`; `lens/view/view.schema.json` describes its JSON.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from annotated_types import Ge, Gt, Le
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
+
+from manyheads.decode.sampling import Sampling
+from manyheads.errors import UsageError, nearest
+from manyheads.tasks.decoding import DecodeConfig
+from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
+from manyheads.train.config import Count, NotNegative
+
+
+class Request(BaseModel):
+    """A request; unknown parameters are refused with the nearest name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def parse(cls, **parameters: Any) -> Self:
+        """Validate parameters.
+
+        Raises:
+            UsageError: an unknown parameter, or a value out of its range.
+        """
+        try:
+            return cls.model_validate(parameters)
+        except ValidationError as error:
+            raise _usage_error(error, list(cls.model_fields)) from None
+
+
+class Answer(BaseModel):
+    """An answer; `model_json_schema()` describes its JSON."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as plain data; parts that were not asked for are left out."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class TextRequest(Request):
+    """Texts; each gets an answer of its own, in the same order."""
+
+    texts: tuple[str, ...]
+
+    def with_texts(self, texts: Iterable[str]) -> Self:
+        """Ask the same of other texts."""
+        return self.model_copy(update={"texts": tuple(texts)})
+
+
+class SearchRequest(TextRequest):
+    """Write a text for each text: by a search for the most probable, or by sampling."""
+
+    n_best: Count = 1  # outputs per input
+    beams: Count | None = None  # of the search, 1 is greedy; the model's own number if None
+    sample: bool = False  # also if one of the next three is given
+    temperature: Annotated[float, Gt(0)] | None = None  # below 1 safer, above 1 bolder
+    top_k: Count | None = None  # draw from so many of the most probable tokens
+    top_p: Annotated[float, Gt(0), Le(1)] | None = None  # draw from those with this probability
+    seed: Annotated[int, Ge(0)] = 1  # of sampling
+
+    @property
+    def samples(self) -> bool:
+        """Whether tokens are drawn."""
+        narrowed = (self.temperature, self.top_k, self.top_p)
+        return self.sample or any(each is not None for each in narrowed)
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """The distribution to draw from, if tokens are drawn."""
+        if not self.samples:
+            return None
+        return Sampling(self.temperature or 1.0, self.top_k, self.top_p or 1.0)
+
+    @model_validator(mode="after")
+    def _search_or_sample(self) -> Self:
+        if self.samples and self.beams is not None:
+            raise ValueError(
+                "sampling has no beams: leave out `beams`, or what belongs to sampling"
+            )
+        return self
+
+
+class TranslateRequest(SearchRequest):
+    """Translate texts; what is None is as in the model's [decode] table."""
+
+    length_penalty: float | None = None  # above 1 favours long translations
+    coverage_penalty: NotNegative | None = None  # cost of unread parts of the text, such as 0.2
+    # Cost of a word that another of the n_best translations has at this place, such as 0.5.
+    diversity: NotNegative | None = None
+    no_repeat_ngram: Annotated[int, Ge(0)] | None = None  # no n tokens in a row occur twice
+    prefix: str = ""  # what every translation begins with
+    probabilities: bool = False  # describe the tokens of each translation
+    align: bool = False  # with the token of the text that each comes from
+
+    @model_validator(mode="after")
+    def _several_differ(self) -> Self:
+        if self.diversity is not None and self.n_best == 1:
+            raise ValueError(
+                "`diversity` makes several translations differ: set `n_best`, to 4 for example"
+            )
+        return self
+
+    def decode(self, own: DecodeConfig) -> DecodeConfig:
+        """Return a model's own [decode] table with the changes of this request.
+
+        Raises:
+            UsageError: settings contradict each other.
+        """
+        names = ("length_penalty", "coverage_penalty", "diversity", "no_repeat_ngram")
+        changes = {name: getattr(self, name) for name in (*names, "temperature", "top_k", "top_p")}
+        beams = self.beams or own.beams
+        if self.diversity is not None:  # a group of beams for each translation
+            changes["groups"] = self.n_best
+            beams = -(-beams // self.n_best) * self.n_best
+        changes |= {"beams": beams, "sample": self.samples or None}
+        return changed(own, **{k: value for k, value in changes.items() if value is not None})
+
+
+def changed(decode: DecodeConfig, **changes: Any) -> DecodeConfig:
+    """Return a [decode] table with changes.
+
+    Raises:
+        UsageError: a value out of its range, or settings that contradict each other.
+    """
+    try:
+        return TypeAdapter(DecodeConfig).validate_python(asdict(decode) | changes)
+    except ValidationError as error:
+        raise _usage_error(error, list(asdict(decode))) from None
+
+
+class SourceToken(Answer):
+    """The token of a text that an output token comes from."""
+
+    token: str
+    begin: int  # characters of the text
+    end: int
+    share: float  # of the output token's attention
+
+
+class TranslatedToken(Answer):
+    """One token of a translation."""
+
+    token: str
+    probability: float  # given the text and the tokens before it
+    begin: int  # characters of the translation
+    end: int
+    source: SourceToken | None = None  # with align
+
+
+class TranslatedText(Answer):
+    """One translation of a text."""
+
+    text: str
+    score: float
+    finished: bool  # False: cut off at the length limit
+    tokens: tuple[TranslatedToken, ...] | None = None  # with probabilities or align
+
+
+class TranslateAnswer(Answer):
+    """The translations of one text, best first."""
+
+    source: str
+    translation: str  # the best
+    n_best: tuple[TranslatedText, ...]
+
+
+class GenerateRequest(SearchRequest):
+    """Continue texts."""
+
+    tokens: Count = 64  # at most
+
+
+class Continuation(Answer):
+    """A prompt and its continuation."""
+
+    text: str
+    log_probability: float
+    finished: bool  # False: cut off at the limit
+
+
+class GenerateAnswer(Answer):
+    """The continuations of one prompt, best first."""
+
+    prompt: str
+    texts: tuple[Continuation, ...]
+
+
+class FillRequest(TextRequest):
+    """Propose tokens for each <mask> of texts."""
+
+    top: Count = 5  # proposals per mask
+
+
+class Proposal(Answer):
+    """A token for a mask."""
+
+    token: str
+    probability: float
+    text: str  # filled in
+
+
+class FillAnswer(Answer):
+    """The proposals for each mask of one text, most probable first."""
+
+    text: str
+    blanks: tuple[tuple[Proposal, ...], ...]
+
+
+class TagRequest(TextRequest):
+    """Put spaces into Korean texts."""
+
+
+class TagAnswer(Answer):
+    """One text with spaces, and the probability of a space after each character."""
+
+    source: str
+    text: str
+    characters: tuple[str, ...]
+    space: tuple[float, ...]
+
+
+class ClassifyRequest(Request):
+    """Classify images."""
+
+    images: tuple[Path, ...]
+    top: Count = 5  # classes per image
+
+
+class ClassProbability(Answer):
+    """A class and its probability."""
+
+    label: str
+    probability: float
+
+
+class ClassifyAnswer(Answer):
+    """The most probable classes of one image, or why it could not be read."""
+
+    path: str
+    classes: tuple[ClassProbability, ...] | None = None
+    error: str | None = None
+
+
+class EvaluateRequest(Request):
+    """Measure a model on a split of its recipe, or on other data."""
+
+    data: str | None = None  # files instead of the recipe's own
+    split: str = "valid"  # of the recipe
+    final: bool = False  # allow a test split, which is measured once, after all was chosen
+    # Of translators only:
+    metrics: tuple[str, ...] = ()  # besides those of the recipe
+    by_length: bool = False
+    timing: bool = False
+    outputs: Path | None = None  # where to write the translations, one a line
+    alignment: bool = False  # how well attention tells where words come from
+
+    @model_validator(mode="after")
+    def _known_metrics(self) -> Self:
+        for name in self.metrics:
+            if name not in TEXT_METRICS:
+                raise ValueError(
+                    f"there is no metric {name!r}{nearest(name, TEXT_METRICS)}"
+                    f"Metrics: {', '.join(TEXT_METRICS)}"
+                )
+        return self
+
+    @property
+    def text_metrics(self) -> tuple[TextMetric, ...]:
+        """The metrics, as the names that `TEXT_METRICS` has."""
+        return tuple(known for name in self.metrics for known in TEXT_METRICS if known == name)
+
+    @property
+    def more_than_scores(self) -> bool:
+        """Whether it asks for what only translators can be measured by."""
+        return bool(self.metrics or self.by_length or self.timing or self.outputs or self.alignment)
+
+
+class LookRequest(Request):
+    """Run a model on a text or an image with a recorder open."""
+
+    given: str  # a text, or the path of an image
+    integrated: bool | None = None  # integrate gradients; None: where it costs little
+    # Of image models:
+    target: str | None = None  # class to explain; the most probable if None
+    baseline: Literal["black", "mean", "blur"] = "black"  # what gradients are integrated from
+    # Of text models:
+    reference: str | None = None  # of a translator: a translation of one's own
+    word: str | None = None  # word whose vector is compared between sentences
+    also: tuple[str, ...] = ()  # more sentences with this word
+
+
+def _usage_error(error: ValidationError, known: list[str]) -> UsageError:
+    """Say what is wrong with the first parameter that is."""
+    detail = error.errors()[0]
+    name = ".".join(map(str, detail["loc"]))
+    if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return UsageError(
+            f"there is no parameter {name!r}{nearest(name, known)}Parameters: {', '.join(known)}."
+        )
+    if detail["type"] == "literal_error":
+        allowed = re.findall("'([^']*)'", detail["ctx"]["expected"])
+        return UsageError(
+            f"`{name}` is {detail['input']!r}{nearest(str(detail['input']), allowed)}"
+            f"Allowed: {', '.join(allowed)}."
+        )
+    if detail["type"] == "missing":
+        return UsageError(f"`{name}` is missing.")
+    reason = detail["msg"].removeprefix("Value error, ")
+    given = f"`{name}` = {detail['input']!r}: " if name else ""
+    return UsageError(f"{given}{reason[0].lower()}{reason[1:]}.")

@@ -1,0 +1,99 @@
+"""Shared steps of preparing a run: images, sentences, limits, digests."""
+
+import hashlib
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from manyheads.app.data.sentences import sentences, training_sentences
+from manyheads.app.data.sources import image_splits, reject_test_splits
+from manyheads.app.data.tables import ImageRecipe, LanguageData
+from manyheads.app.project.folder import LEFT_OUT
+from manyheads.data.images.image_set import ImageSet
+from manyheads.data.splits import reject_test_split
+from manyheads.data.text.sentences import Sentences
+from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
+from manyheads.errors import DataError, RecipeError
+from manyheads.models.config import ModelConfig
+from manyheads.tasks.tokenwise import Examples
+
+Say = Callable[[str], None]
+
+
+def digest(*hashes: str) -> str:
+    """Combine hashes into one."""
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def training_images(recipe: ImageRecipe, out: Path, say: Say) -> tuple[ImageSet, ImageSet]:
+    """Read every training and validation image once; report what was left out, or stop."""
+    train, valid = image_splits(recipe)
+    reject_test_splits(train, valid)
+    if recipe.data.on_error == "stop":
+        threads = torch.get_num_threads()
+        lost = left_out(*(part.readable(recipe.image, threads) for part in (train, valid)))
+        if lost:
+            raise DataError(
+                f"{len(lost):,} of {len(train) + len(valid):,} images cannot be read: "
+                f"{_first(lost)}. Remove them or save them again; "
+                'data.on_error = "skip" trains without them.'
+            )
+    elif lost := left_out(train, valid):
+        say(
+            f"left out {len(lost):,} images that cannot be read, listed in {out / LEFT_OUT}: "
+            f"{_first(lost)}"
+        )
+    return train, valid
+
+
+def left_out(*parts: ImageSet) -> list[str]:
+    """List the images of some sets that cannot be read, each once."""
+    return list(dict.fromkeys(each for part in parts for each in part.left_out))
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+
+def language_splits(
+    data: LanguageData, tokenizer: TokenizerConfig, out: Path, say: Say
+) -> tuple[Sentences, Sentences, Tokenizer]:
+    """Read training and validation sentences; load the vocabulary from `out`, or learn it."""
+    train, valid = training_sentences(data)
+    stored = out / "tokenizer.model"
+    if stored.exists():
+        return train, valid, Tokenizer(stored.read_bytes())
+    parts = [sentences(name, data) for name in data.vocabulary] or [train]
+    for part in parts:
+        reject_test_split(part.hashes, part.origin)
+    say(f"learning a vocabulary from {sum(map(len, parts)):,} lines")
+    lines = [line for part in parts for line in part.lines]
+    return train, valid, Tokenizer.train(lines, tokenizer)
+
+
+def say_left_out(examples: Examples, max_length: int, say: Say) -> None:
+    """Report texts that are longer than the recipe allows."""
+    if examples.left_out:
+        say(
+            f"left out {examples.left_out:,} of {len(examples.sentences):,} lines, longer than "
+            f"train.max_length = {max_length} tokens"
+        )
+
+
+def refuse_longer(config: ModelConfig, *lengths: int) -> None:
+    """Refuse texts with more tokens than the model learns positions for."""
+    longest, most = max(lengths), config.token_limit
+    if longest > most:
+        raise RecipeError(
+            f"A text to learn from or to validate on has {longest:,} tokens, but the model learns "
+            f"only model.max_length = {most} positions: raise it, take other positions "
+            '(model.positions = "sinusoidal"), or leave out long texts: train.max_length does so '
+            "in training, and what is longer in data.valid must be split."
+        )
+
+
+def has_token_limit(config: ModelConfig) -> bool:
+    """Tell whether a text can be too long for the model."""
+    return config.token_limit < sys.maxsize

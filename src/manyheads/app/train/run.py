@@ -1,0 +1,161 @@
+"""From a recipe to a trained model in a run folder."""
+
+import shutil
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import tomli_w
+import torch
+from torch import nn
+
+from manyheads.app.evaluate.evaluate import measure as measure_model
+from manyheads.app.load import load
+from manyheads.app.pipeline import pipeline_of
+from manyheads.app.project.folder import (
+    CACHE,
+    check_out,
+    remove_unfinished,
+    versions,
+    write_atomically,
+    write_json,
+    write_manifest,
+    write_weights,
+)
+from manyheads.app.project.migrate import migrate
+from manyheads.app.project.paths import find_recipe
+from manyheads.app.project.recipe import Recipe, differences, read_recipe, write_recipe
+from manyheads.app.train.observer import PrintObserver, RunObserver
+from manyheads.errors import InterruptedRunError, RecipeError, UsageError
+from manyheads.streams import stream
+from manyheads.train import checkpoint
+from manyheads.train.checkpoint import checkpoints
+from manyheads.train.config import Precision
+from manyheads.train.device import best_device, set_threads
+from manyheads.train.layer_groups import freeze
+from manyheads.train.loop import fit
+from manyheads.train.optim import optimizer
+from manyheads.train.precision import CANDIDATES, fastest, measure
+from manyheads.train.task import Task
+
+
+def train(
+    recipe: str | Path | Recipe,
+    *changes: str,
+    out: str | Path | None = None,
+    resume: bool = False,
+    observer: RunObserver | None = None,
+) -> dict[str, Any]:
+    """Train a recipe in the folder `out`, and measure the stored model on the validation data.
+
+    Args:
+        recipe: the name of a shipped recipe, the path of a TOML file, or a recipe that was read.
+        changes: of keys of the file, such as "train.steps=200"; "train.muon=" takes one out.
+        out: the run folder; new, unless resume. runs/NAME for a file NAME.toml if None.
+        resume: go on from the newest checkpoint in `out`.
+        observer: hears of progress; prints a line an event to stderr if None.
+
+    Returns:
+        The evaluation of the stored model, as logged.
+
+    Raises:
+        NotFoundError: there is no such recipe, or no such data.
+        UsageError: `out` is in use, and resume was not asked for or it is no run.
+        RecipeError: a mistake in the recipe; the run in `out` was started with another one.
+        InterruptedRunError: stopped by Ctrl-C; the state is saved.
+    """
+    if isinstance(recipe, str | Path):
+        path = find_recipe(str(recipe))
+        recipe, out = read_recipe(path, changes), out or Path("runs") / path.stem
+    elif changes or out is None:
+        raise UsageError("A recipe that was read already needs out=FOLDER, and takes no changes.")
+    return _train(recipe, Path(out), resume=resume, observer=observer or PrintObserver())
+
+
+def _train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> dict[str, Any]:
+    check_out(out, resume=resume)
+    threads = set_threads(recipe.train.threads)
+    observer.say(f"reading {recipe.data.train}")
+    pipeline = pipeline_of(recipe)
+    task, config, write_inputs, found = pipeline.prepare(recipe, out, observer.say)
+    torch.manual_seed(stream(recipe.seed, "init"))
+    # Before anything is written: what a recipe asks for may still be impossible.
+    model = pipeline.build(recipe, config)
+    freeze(model, recipe.train.freeze)
+    optimizer(model, recipe.train)
+    out.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(out)
+    _write_recipe(out, write_recipe(recipe, config))
+    write_inputs(out)
+    if not checkpoints(out / "state"):  # else resumed: the weights have learned since
+        record = pipeline.initialize(model, recipe, out) or {}
+        if record:
+            write_json(out / "start.json", record)
+        for side, entry in record.items():
+            observer.say(f"{side}: {len(entry['tensors'])} tensors from {entry['model']}")
+    observer.say(f"{sum(p.numel() for p in model.parameters()):,} parameters, threads: {threads}")
+    device = best_device()
+
+    def keep(model: nn.Module) -> None:
+        write_weights(out, model, recipe.train.save_dtype)
+        write_manifest(out, recipe, precision)
+
+    model.to(device, memory_format=recipe.train.memory_format)  # type: ignore[call-overload]
+    precision = _precision(recipe, model, task, out, observer)
+    here = {"threads": str(threads), "device": device.type, "precision": precision}
+    try:
+        fit(
+            model,
+            task,
+            replace(recipe.train, precision=precision),
+            out,
+            seed=recipe.seed,
+            environment=versions() | here | found,
+            save_best=keep,
+            observer=observer,
+        )
+    except InterruptedRunError as error:
+        raise InterruptedRunError(
+            f"{error} The state is saved in {out}. Go on with the same recipe and `resume=True`."
+        ) from None
+    shutil.rmtree(out / CACHE, ignore_errors=True)
+    if recipe.train.early_stop is None:
+        keep(model)  # there already, unless a finished run's file was damaged and it is resumed
+    predictor = load(out, threads=recipe.train.threads or None)
+    return measure_model(predictor, pipeline.after_training(predictor))
+
+
+def _precision(
+    recipe: Recipe, model: nn.Module, task: Task[Any], out: Path, observer: RunObserver
+) -> Precision:
+    """Decide on "auto" by measurement; a resumed run keeps what it began with."""
+    if recipe.train.precision != "auto":
+        return recipe.train.precision
+    before = checkpoint.newest(out / "state")
+    if before is not None and before.conditions.get("precision") in CANDIDATES:
+        return cast(Precision, before.conditions["precision"])
+    seconds = measure(model, task)
+    chosen = fastest(seconds)
+    times = ", ".join(f"{name} {time:.3g} s" for name, time in seconds.items())
+    observer.say(f"a batch takes {times}: precision {chosen}")
+    return chosen
+
+
+def _write_recipe(out: Path, text: str) -> None:
+    """Write the resolved recipe, or check that a resumed run has the same."""
+    path = out / "recipe.toml"
+    if not path.exists():
+        write_atomically(path, text.encode())
+        return
+    stored = path.read_text(encoding="utf-8")
+    before = tomllib.loads(stored)
+    if migrate(before):  # the run began with an older version
+        stored = tomli_w.dumps(before)
+        write_atomically(path, stored.encode())
+    if tomllib.loads(stored) != tomllib.loads(text):
+        changed = "\n".join(differences(stored, text))
+        raise RecipeError(
+            f"The run in {out} was started with another recipe:\n{changed}\n"
+            "Resume it with the same recipe, or start another run with another `out`."
+        )

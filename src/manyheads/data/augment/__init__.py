@@ -1,0 +1,1 @@
+"""Image augmentation, drawn for each image."""

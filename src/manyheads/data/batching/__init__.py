@@ -1,0 +1,1 @@
+"""Batches and the order of batches in an epoch."""

@@ -1,0 +1,1 @@
+"""Data checks: issues, leakage, duplicates."""

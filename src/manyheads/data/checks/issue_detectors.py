@@ -1,0 +1,237 @@
+"""Detectors of the issues of a single text or pair.
+
+A table maps the keys of manyheads.data.checks.issue_types.ISSUE_TYPES to functions of a text.
+"""
+
+import html
+import re
+import unicodedata
+from collections.abc import Callable
+from typing import NamedTuple
+
+from manyheads.data.text.formats import Pair
+from manyheads.data.text.languages import base, count, count_words, letters, script, typical_words
+
+TOO_LONG = (250, 2000)  # words, characters
+
+Detector = Callable[[str], object]  # returns a true value if a text has the issue
+
+_ANY = re.compile(r"[^\W\d_]+")
+_LATIN = letters("Latin")
+# A number before a word for thousands or more is only part of one: 38만 is 380,000.
+_NUMBER = re.compile(r"\d{1,15}(?:[.,]\d{1,15})*(?![\d.,]*\s?[천만억조千万萬亿億兆])")
+_TAGS = (
+    "a|b|i|u|p|br|hr|em|strong|span|div|font|table|tr|td|th|ul|ol|li|img|h[1-6]|sup|sub|code|pre|tt"
+)
+_WITHOUT_SPACES = {"ja", "km", "lo", "my", "th", "zh"}
+_TYPOGRAPHY = {"fr": "\u00a0\u202f\u2009", "ja": "\u3000", "zh": "\u3000"}  # usual spaces
+
+# The bytes 0x80-0x9f are these characters in Windows-1252, and control characters in Latin-1.
+_CP1252 = {
+    bytes([code]).decode("cp1252"): chr(code)
+    for code in range(0x80, 0xA0)
+    if code not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)
+}
+_AS_BYTES = str.maketrans(_CP1252)
+_CONTINUED = f"[\u0080-\u00bf{''.join(_CP1252)}]"
+_SUSPECT = re.compile(f"[\u00c2-\u00f4]{_CONTINUED}")
+# Not used in any language; "Ã»" and "Ã”" may end a Portuguese quotation in capitals.
+_CERTAIN = re.compile(f"[ÂÃ][\u0080-\u00ba\u00bc-\u00bf]|â€{_CONTINUED}|ðŸ{_CONTINUED}{_CONTINUED}")
+
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f]")
+_ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#\d{1,6}|#[xX][\da-fA-F]{1,5});")
+
+
+def fix_mojibake(text: str) -> str | None:
+    """Restore UTF-8 text that was decoded as Latin-1 or Windows-1252; None if it was not.
+
+    One suspicious pair of characters can occur in correct text ("ß" before a closing quote), so at
+    least two are required, or one that no language uses.
+    """
+    found = _SUSPECT.findall(text)
+    if not found:
+        return None
+    certain = _CERTAIN.search(text)
+    try:
+        return _decoded(text) if len(found) > 1 or certain else None
+    except UnicodeError:  # only a part was decoded wrongly
+        return _CERTAIN.sub(_decoded_match, text) if certain else None
+
+
+def _decoded(text: str) -> str:
+    return text.translate(_AS_BYTES).encode("latin-1").decode("utf-8")
+
+
+def _decoded_match(match: re.Match[str]) -> str:
+    try:
+        return _decoded(match[0])
+    except UnicodeError:
+        return match[0]
+
+
+def unescape_entities(text: str) -> str:
+    """Replace HTML entities by their characters; unknown ones stay."""
+    return _ENTITY.sub(_character, text)
+
+
+def _character(entity: re.Match[str]) -> str:
+    character = html.unescape(entity[0])
+    return entity[0] if character == "\ufffd" else character
+
+
+def unusual_spaces(language: str | None) -> re.Pattern[str]:
+    """Return a pattern of spaces that are unusual in a language."""
+    usual = _TYPOGRAPHY.get(base(language or ""), "")
+    every = [chr(code) for code in range(0x2000, 0x200B)]
+    spaces = [*"\t\u00a0\u1680", *every, *"\u2028\u2029\u202f\u205f\u3000"]
+    return re.compile(f"[{''.join(space for space in spaces if space not in usual)}]")
+
+
+def _is_too_long(text: str) -> bool:
+    words, characters = TOO_LONG
+    return len(text) > characters or (len(text) > words and text.count(" ") >= words)
+
+
+def _has_no_words(text: str) -> bool:
+    visible = len(text) - text.count(" ")
+    return visible >= 3 and count(_ANY, text) < visible / 4
+
+
+def text_detectors(language: str | None) -> tuple[dict[str, Detector], dict[str, Detector]]:
+    """Return the detectors for any text, and those for texts that are not ASCII."""
+    anywhere: dict[str, Detector] = {
+        "control-characters": CONTROL.search,
+        "line-break": re.compile(r"[\n\r]").search,
+        "html-entities": lambda text: "&" in text and unescape_entities(text) != text,
+        "markup": re.compile(rf"</?(?:{_TAGS})(?:\s[^<>]*)?/?>", re.IGNORECASE).search,
+        "no-words": _has_no_words,
+        "only-url": re.compile(r"\s*(?:https?://|www\.)\S+\s*").fullmatch,
+        "repeated-characters": re.compile(r"([^\W\d_])\1{5}|([^\w\s])\2{11}").search,
+        "too-long": _is_too_long,
+        "spacing": re.compile("^ |  | $").search,
+        "unusual-spaces": unusual_spaces(language).search,
+    }
+    if base(language or "") not in _WITHOUT_SPACES:
+        anywhere["long-word"] = re.compile(r"[^\W\d_]{61}").search
+    beyond_ascii: dict[str, Detector] = {
+        "replacement-character": lambda text: "\ufffd" in text,
+        "byte-order-mark": lambda text: "\ufeff" in text,
+        "invisible-characters": INVISIBLE.search,
+        "not-nfc": lambda text: not unicodedata.is_normalized("NFC", text),
+    }
+    return anywhere, beyond_ascii
+
+
+class Expected(NamedTuple):
+    """Expectations for one side; None or empty if its language is unknown."""
+
+    detectors: tuple[dict[str, Detector], dict[str, Detector]]
+    script: str | None
+    letter: re.Pattern[str] | None
+    words: frozenset[str]  # frequent in this language and not in the other
+
+
+class PairIssueDetector:
+    """Finds the issues of a pair of sentences; a language may be None (unknown)."""
+
+    def __init__(self, source: str | None, target: str | None) -> None:
+        self.sides = (self._expected(source, target), self._expected(target, source))
+
+    @staticmethod
+    def _expected(language: str | None, other: str | None) -> Expected:
+        known = script(language) if language else None
+        return Expected(
+            text_detectors(language),
+            known,
+            letters(known) if known else None,
+            typical_words(language, other) if language and other else frozenset(),
+        )
+
+    def __call__(self, pair: Pair) -> dict[str, str]:
+        """Return the issues of a pair, each with its side: source, target, or both."""
+        found: dict[str, str] = {}
+        texts = [pair.source, pair.target]
+        for number, (side, expected) in enumerate(
+            zip(("source", "target"), self.sides, strict=True)
+        ):
+            text = texts[number]
+            anywhere, beyond_ascii = expected.detectors
+            kinds = []
+            if not text.isascii():
+                original = fix_mojibake(text)
+                if original is not None:
+                    kinds.append("mojibake")
+                    texts[number] = text = original
+                kinds += [kind for kind, detect in beyond_ascii.items() if detect(text)]
+            kinds += [kind for kind, detect in anywhere.items() if detect(text)]
+            for kind in kinds:
+                found[kind] = "both" if kind in found else side
+        self._compare(texts[0], texts[1], found)
+        return found
+
+    def _compare(self, source: str, target: str, found: dict[str, str]) -> None:
+        if source.casefold() == target.casefold():
+            words = re.findall(r"[^\W\d_]{2,}", source)
+            if len(words) > 2 and "only-url" not in found:  # copying names and codes is correct
+                found["copied"] = "both"
+            return
+        if _numbers_differ(numbers(source), numbers(target)):
+            found["different-numbers"] = "both"
+        issue = self._language_issue(source, target)
+        if issue == "swapped":
+            found["swapped-sides"] = "both"
+        elif issue:
+            kind, side = issue.split()
+            found[kind] = side
+
+    def _language_issue(self, source: str, target: str) -> str:
+        """Detect a side in the wrong script or language, or swapped sides; "" if there is none."""
+        first, second = self.sides
+        if first.script and second.script and first.script != second.script:
+            assert first.letter is not None
+            assert second.letter is not None
+            mine = count(second.letter, source), count(first.letter, target)
+            right = count(first.letter, source), count(second.letter, target)
+            if min(mine) > 1 and mine[0] > 2 * right[0] and mine[1] > 2 * right[1]:
+                return "swapped"
+        for side, text, expected in zip(
+            ("source", "target"), (source, target), self.sides, strict=True
+        ):
+            if expected.letter is not None and _is_foreign(text, expected):
+                return f"unexpected-script {side}"
+        if not (first.words and second.words):
+            return ""
+        right = count_words(source, first.words), count_words(target, second.words)
+        if all(right):
+            return ""
+        mine = count_words(source, second.words), count_words(target, first.words)
+        if right == (0, 0) and min(mine) > 0 and sum(mine) > 2:
+            return "swapped"
+        for side, own, other in zip(("source", "target"), right, mine, strict=True):
+            if own == 0 and other > 2:
+                return f"unexpected-language {side}"
+        return ""
+
+
+def _is_foreign(text: str, expected: Expected) -> bool:
+    """Return whether a text is in another script; Latin terms are allowed in every script."""
+    latin = expected.script == "Latin"
+    if latin and text.isascii():
+        return False
+    assert expected.letter is not None
+    own = count(expected.letter, text)
+    borrowed = 0 if latin else count(_LATIN, text)
+    foreign = count(_ANY, text) - own - borrowed
+    return foreign > max(own, 1) or (own == 0 and borrowed >= 12 and text.count(" ") >= 3)
+
+
+def numbers(text: str) -> list[int]:
+    """Return the numbers of a text, without thousands and decimal separators."""
+    return [int(re.sub("[.,]", "", number)) for number in _NUMBER.findall(text)]
+
+
+def _numbers_differ(source: list[int], target: list[int]) -> bool:
+    """Compare the numbers above 31: smaller ones may be words, or hours that differ by 12."""
+    first, second = ({number for number in side if number > 31} for side in (source, target))
+    return bool(first and second and first.isdisjoint(second))

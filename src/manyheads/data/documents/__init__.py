@@ -1,0 +1,1 @@
+"""Documents: sentence splitting, placeholders, markup transfer and glossaries."""

@@ -1,0 +1,1 @@
+"""Image sets from folders, tables and archives, and the preprocessing stored with a model."""

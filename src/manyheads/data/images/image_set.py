@@ -1,0 +1,438 @@
+"""Images from folders, parquet files or arrays, and the preprocessing stored with a model.
+
+Training and prediction preprocess images by the same code with the same stored numbers.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+import torch
+from annotated_types import Ge, Gt, Le
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from manyheads.data.images.image_file import (
+    NO_COLOURS,
+    PLAIN,
+    SUFFIXES,
+    ImageContent,
+    eight_bit_array,
+    eight_bits,
+    load,
+    naming,
+    open_cell,
+    open_content,
+)
+from manyheads.errors import DataError, MissingExtraError, UnreadableError
+
+Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
+Mode = Literal["RGB", "L", "RGBA", "CMYK", "bands"]
+BLOCK = 1024  # images submitted to the threads at a time, so that they can be interrupted
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preprocessing:
+    """From any image to the input of a model: the [image] table, stored with the model."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    height: Annotated[int, Ge(1)] = 224
+    width: Annotated[int, Ge(1)] = 224
+    mode: Mode = "RGB"  # L: grey; "bands": the channels of the file, `num_channels` of them
+    num_channels: Annotated[int, Ge(0)] = 0
+    # Share of the resized image that the centre crop keeps.
+    crop: Annotated[float, Gt(0), Le(1)] = 1.0
+    # How an image of another aspect ratio is fitted: cropped or stretched.
+    resize_mode: Literal["crop", "stretch"] = "crop"
+    interpolation: Interpolation = "bicubic"
+    mean: tuple[float, ...] = (0.5,)  # per channel, of values scaled to 0..1; or one for all
+    std: tuple[Annotated[float, Gt(0)], ...] = (0.5,)
+
+    def __post_init__(self) -> None:
+        """Refuse a mean or standard deviation with a wrong number of channels."""
+        if (self.mode == "bands") != (self.num_channels > 0):
+            raise ValueError(
+                f"mode is {self.mode!r} and num_channels {self.num_channels}: num_channels is for "
+                'mode "bands" only'
+            )
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            if len(values) not in (1, self.channels):
+                raise ValueError(
+                    f"{name} has {len(values)} numbers, mode {self.mode!r} takes 1 or "
+                    f"{self.channels}"
+                )
+
+    @property
+    def channels(self) -> int:
+        """The number of channels: 1 for L, 3 for RGB, 4 for RGBA and CMYK, or `num_channels`."""
+        return self.num_channels or len(self.mode)
+
+    def box(self, width: int, height: int) -> tuple[float, float, float, float]:
+        """Return the crop of a width x height image: left, top, right, bottom."""
+        if self.resize_mode == "stretch":
+            seen_width, seen_height = width * self.crop, height * self.crop
+        else:
+            scale = min(width / self.width, height / self.height) * self.crop
+            seen_width, seen_height = self.width * scale, self.height * scale
+        left, top = (width - seen_width) / 2, (height - seen_height) / 2
+        return left, top, left + seen_width, top + seen_height
+
+    def upright(self, image: Image.Image) -> Image.Image:
+        """Apply the EXIF orientation, put transparent images on white, and convert the mode."""
+        image = eight_bits(ImageOps.exif_transpose(image))
+        if self.mode == "bands":  # only 1-bit and palette images are converted
+            return image.convert(PLAIN.get(image.mode, image.mode))
+        return (image if self.mode == "RGBA" else _on_white(image)).convert(self.mode)
+
+    def pixels(self, image: ImageContent) -> np.ndarray:
+        """Crop to the shape of the model's input, then resize: (channel, height, width), 0..255.
+
+        Raises:
+            ValueError: the image has another number of channels than the recipe declares, or its
+                values are not colours.
+        """
+        if isinstance(image, np.ndarray):
+            array = eight_bit_array(image)
+            if self.mode == "bands" or array.shape[2] not in (1, 3, 4):
+                return self._bands(array)
+            image = Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array)
+        image = self.upright(image)
+        if self.mode == "bands":
+            values = np.asarray(image, dtype=np.uint8)
+            return self._bands(values[:, :, None] if values.ndim == 2 else values)
+        box = self.box(*image.size)
+        size = (self.width, self.height)
+        if box != (0, 0, *size):
+            curve = Image.Resampling[self.interpolation.upper()]
+            image = image.resize(size, curve, box=box)
+        values = np.asarray(image, dtype=np.uint8)
+        return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
+
+    def _bands(self, array: np.ndarray) -> np.ndarray:
+        """Crop and resize each channel of (height, width, channel)."""
+        if array.shape[2] != self.channels:
+            raise ValueError(
+                f"it has {array.shape[2]} channels, the recipe declares {self.channels} "
+                "(image.mode, image.num_channels)"
+            )
+        box, size = self.box(array.shape[1], array.shape[0]), (self.width, self.height)
+        channels = [
+            Image.fromarray(np.ascontiguousarray(each)) for each in np.moveaxis(array, 2, 0)
+        ]
+        if box != (0, 0, *size):
+            curve = Image.Resampling[self.interpolation.upper()]
+            channels = [each.resize(size, curve, box=box) for each in channels]
+        return np.stack([np.asarray(each, dtype=np.uint8) for each in channels])
+
+    def normalise(self, pixels: Tensor) -> Tensor:
+        """Scale a batch of pixels to 0..1, subtract the mean, divide by the standard deviation."""
+        mean = torch.tensor(self.mean, device=pixels.device).view(-1, 1, 1)
+        std = torch.tensor(self.std, device=pixels.device).view(-1, 1, 1)
+        return (pixels.float() / 255 - mean) / std
+
+    def restore(self, images: Tensor) -> Tensor:
+        """Undo `normalise`: return values in 0..255."""
+        mean = torch.tensor(self.mean, device=images.device).view(-1, 1, 1)
+        std = torch.tensor(self.std, device=images.device).view(-1, 1, 1)
+        return (images.float() * std + mean) * 255
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    """Put a transparent image on white; the colour of transparent pixels is arbitrary."""
+    if "A" not in image.getbands() and "transparency" not in image.info:
+        return image
+    image = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Images with classes, opened on demand: a set may be larger than memory."""
+
+    labels: np.ndarray  # (image,) index into classes; (image, class) 0 or 1 if several apply
+    classes: list[str]  # empty if the images have no labels
+    names: Sequence[str]  # of each image, for messages
+    read: Callable[[int], ImageContent] = field(repr=False)
+    origin: str = ""
+    hashes: tuple[str, ...] = ()  # sha256 of each file, for the register of splits
+    left_out: tuple[str, ...] = ()  # images that could not be read, and why
+
+    def __len__(self) -> int:
+        """Count the images."""
+        return len(self.labels)
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether an image may have any number of classes."""
+        return self.labels.ndim == 2
+
+    def open(self, index: int) -> ImageContent:
+        """Open one image; of an animated image the first frame."""
+        with naming(self.names[index]):
+            return load(lambda: self.read(index))
+
+    def image(self, index: int) -> Image.Image:
+        """Open one image as a Pillow image.
+
+        Raises:
+            UnreadableError: the image cannot be read, or is an array.
+        """
+        image = self.open(index)
+        if isinstance(image, np.ndarray):
+            raise UnreadableError(self.names[index], NO_COLOURS)
+        return image
+
+    def pixels(self, index: int, preprocessing: Preprocessing) -> np.ndarray:
+        """Open and preprocess one image: (channel, height, width), 0..255."""
+        image = self.open(index)
+        with naming(self.names[index]):
+            return preprocessing.pixels(image)
+
+    def readable(self, preprocessing: Preprocessing, threads: int = 1) -> "ImageSet":
+        """Leave out the images that cannot be read and preprocessed; every image is read once."""
+
+        def read_error(index: int) -> str:
+            try:
+                self.pixels(index, preprocessing)
+            except UnreadableError as error:
+                return f"{error.name} ({error.reason})"
+            return ""
+
+        errors = list(spread(read_error, range(len(self)), threads))
+        kept = np.array([not each for each in errors], dtype=bool)
+        unreadable = tuple(each for each in errors if each)
+        return replace(self.select(kept.nonzero()[0]), left_out=self.left_out + unreadable)
+
+    def select(self, indices: np.ndarray) -> "ImageSet":
+        """Return the images at these indices as a set."""
+        chosen = [int(index) for index in indices]
+        return replace(
+            self,
+            labels=self.labels[indices],
+            names=[self.names[index] for index in chosen],
+            read=lambda index: self.read(chosen[index]),
+        )
+
+    def relabel(self, classes: list[str]) -> "ImageSet":
+        """Number the classes in the order of `classes`.
+
+        Raises:
+            DataError: this set has a class that is not in `classes`.
+        """
+        if self.classes == classes:
+            return self
+        unknown = sorted(set(self.classes) - set(classes))
+        if unknown:
+            raise DataError(
+                f"{self.origin} has classes that the model does not have: "
+                f"{', '.join(unknown[:8])}. The model has {len(classes)}: "
+                f"{', '.join(classes[:8])}{', ...' * (len(classes) > 8)}."
+            )
+        number = np.array([classes.index(name) for name in self.classes], dtype=int)
+        if not self.multi_label:
+            return replace(self, labels=number[self.labels], classes=classes)
+        labels = np.zeros((len(self), len(classes)), dtype=self.labels.dtype)
+        labels[:, number] = self.labels
+        return replace(self, labels=labels, classes=classes)
+
+    def describe(self, indices: Iterable[int]) -> str:
+        """Return the names of images, for messages."""
+        names = [self.names[int(index)] for index in indices]
+        return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+
+def spread(function: Callable[[int], T], indices: Sequence[int], threads: int) -> Iterator[T]:
+    """Apply a function in threads and yield results in order; Pillow releases the GIL."""
+    if threads < 2:
+        yield from map(function, indices)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for start in range(0, len(indices), BLOCK):
+            yield from pool.map(function, indices[start : start + BLOCK])
+
+
+def number_labels(
+    values: Sequence[object] | None, names: Sequence[str], separator: str | None
+) -> tuple[np.ndarray, list[str]]:
+    """Number class names in alphabetical order.
+
+    Args:
+        values: the class name or number of each image; with a separator, a list of them or a text
+            of several names; None: there are no labels and no classes.
+        names: of the images, for messages.
+        separator: between the names in a text; None: every image has exactly one class.
+
+    Returns:
+        The labels as in `ImageSet`, and the classes.
+
+    Raises:
+        DataError: an image has no class, or several instead of one; no image has any class.
+    """
+    if values is None:
+        return np.zeros(len(names), dtype=int), []
+    if separator is None:
+        for name, value in zip(names, values, strict=True):
+            if isinstance(value, list | tuple):
+                raise DataError(
+                    f"{name} has a list of labels, {value!r}: set data.multi_label = true."
+                )
+            if value is None or not str(value).strip():
+                raise DataError(f"{name} has no label. Give it one, or remove it.")
+        texts = [str(value) for value in values]
+        classes = sorted(set(texts))
+        number = {each: index for index, each in enumerate(classes)}
+        return np.array([number[text] for text in texts], dtype=int), classes
+    lists = [_listed(value, separator) for value in values]
+    classes = sorted({each for listed in lists for each in listed})
+    if not classes:
+        raise DataError(f"None of {len(names):,} images has a label; the first is {names[0]}.")
+    number = {each: index for index, each in enumerate(classes)}
+    labels = np.zeros((len(lists), len(classes)), dtype=np.float32)
+    for row, listed in zip(labels, lists, strict=True):
+        row[[number[each] for each in listed]] = 1
+    return labels, classes
+
+
+def _listed(value: object, separator: str) -> list[str]:
+    if value is None:
+        return []
+    parts = value if isinstance(value, list | tuple) else str(value).split(separator)
+    return [text for text in (str(part).strip() for part in parts) if text]
+
+
+def read_folder(folder: Path) -> ImageSet:
+    """Read a folder with one sub-folder of images per class.
+
+    Raises:
+        DataError: there are no class folders, or no images in them.
+    """
+    classes = sorted(
+        entry.name
+        for entry in folder.iterdir()
+        if entry.is_dir() and not entry.name.startswith((".", "__"))  # .git, __MACOSX
+    )
+    found = [
+        (path, label)
+        for label, name in enumerate(classes)
+        for path in sorted((folder / name).rglob("*"))
+        if path.suffix.lower() in SUFFIXES
+    ]
+    if not found:
+        raise DataError(
+            f"{folder} has no images: expected one folder of images per class, for "
+            f"example {folder / 'cat' / '1.png'} ({', '.join(sorted(SUFFIXES))})."
+        )
+    paths = [path for path, _ in found]
+    return _from_files(folder, paths, np.array([label for _, label in found]), classes)
+
+
+def _from_files(
+    folder: Path, paths: Sequence[Path], labels: np.ndarray, classes: list[str]
+) -> ImageSet:
+    # Hash names and sizes instead of the content: reading every image could take hours.
+    listing = "\n".join(f"{path.relative_to(folder)}\t{path.stat().st_size}" for path in paths)
+    return ImageSet(
+        labels=labels,
+        classes=classes,
+        names=[str(path) for path in paths],
+        read=lambda index: open_content(paths[index].read_bytes()),
+        origin=str(folder),
+        hashes=(hashlib.sha256(listing.encode()).hexdigest(),),
+    )
+
+
+def read_unlabelled(folder: Path) -> ImageSet:
+    """Read all images in a folder, at any depth, without classes.
+
+    Raises:
+        DataError: there are no images.
+    """
+    paths = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SUFFIXES]
+    if not paths:
+        raise DataError(f"{folder} has no images ({', '.join(sorted(SUFFIXES))}).")
+    return _from_files(folder, paths, *number_labels(None, [*map(str, paths)], None))
+
+
+def read_parquet(
+    paths: Sequence[Path], image: str, label: str | None, separator: str | None = None
+) -> ImageSet:
+    """Read parquet files with a column of encoded images and a column of class names.
+
+    The image column holds bytes, paths, or Hugging Face's struct of both.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        DataError: a file is not parquet, or has no such columns.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingExtraError(package="pyarrow", extra="images") from None
+    cells: list[tuple[object, Path]] = []  # each with the folder of its file
+    values: list[object] = []
+    names: list[str] = []
+    columns = [image] if label is None else [image, label]
+    for path in paths:
+        try:
+            with pq.ParquetFile(path) as file:
+                known = file.schema_arrow.names
+                missing = set(columns) - set(known)
+                if missing:
+                    raise DataError(
+                        f"{path} has no column {' or '.join(sorted(missing))}; "
+                        f"it has {', '.join(known)}. Name them with data.image and data.label."
+                    )
+                table = file.read(columns=columns)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{path} cannot be read as parquet: {error}.") from error
+        cells += [(cell, path.parent) for cell in table[image].to_pylist()]
+        values += [] if label is None else table[label].to_pylist()
+        names += [f"{path}, row {row}" for row in range(1, table.num_rows + 1)]
+    if not cells:
+        raise DataError(f"{', '.join(map(str, paths))}: no rows.")
+    labels, classes = number_labels(None if label is None else values, names, separator)
+    return ImageSet(
+        labels=labels,
+        classes=classes,
+        names=names,
+        read=lambda index: open_cell(*cells[index]),
+        origin=", ".join(map(str, paths)),
+        hashes=tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths),
+    )
+
+
+def hold_out(images: ImageSet, count: int, random_state: int) -> tuple[ImageSet, ImageSet]:
+    """Split a set into the rest and `count` held-out images, stratified by class.
+
+    Images with several classes each are split at random.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+        DataError: the set is too small.
+    """
+    try:
+        from sklearn.model_selection import train_test_split
+    except ImportError:
+        raise MissingExtraError(package="scikit-learn", extra="images") from None
+    try:
+        rest, held = train_test_split(
+            np.arange(len(images)),
+            test_size=count,
+            stratify=None if images.multi_label else images.labels,
+            random_state=random_state,
+        )
+    except ValueError as error:
+        raise DataError(
+            f"{count} images cannot be held out of {images.origin} ({len(images)} images, "
+            f"{len(images.classes)} classes): {error} Change data.hold_out."
+        ) from error
+    # Unreadable images belong to neither part: they are reported once, with the rest.
+    return images.select(rest), replace(images.select(held), left_out=())

@@ -1,0 +1,1 @@
+"""Data that a seed generates."""

@@ -1,0 +1,1 @@
+"""Parallel and monolingual text: formats, corpora, strict reading."""

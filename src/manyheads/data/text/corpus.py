@@ -1,0 +1,92 @@
+"""Parallel text in memory."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from manyheads.data.text.formats import HUB, Pair, corpus_files, read_pairs
+from manyheads.data.text.lines import content_hash, lines
+from manyheads.data.text.word_links import Link
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentence pairs and the files that they come from."""
+
+    source: list[str]
+    target: list[str]
+    origin: str
+    first_line: int = 1
+    groups: list[str] | None = None  # a kind for each pair, reported separately in evaluation
+    hashes: tuple[str, ...] = ()  # sha256 of each file, for the register of splits
+    test: bool = False  # generated for testing, so no file can be registered
+    lines: Sequence[int] = ()  # line of each pair, if not one per line from first_line on
+    links: Sequence[Sequence[Link]] | None = None  # for each pair, its word links
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], origin: str, hashes: tuple[str, ...]) -> "Corpus":
+        """Build a corpus from the pairs of a reader."""
+        numbers = [pair.line for pair in pairs]
+        return cls(
+            [pair.source for pair in pairs],
+            [pair.target for pair in pairs],
+            origin,
+            hashes=hashes,
+            lines=() if numbers == list(range(1, len(pairs) + 1)) else numbers,
+        )
+
+    def __len__(self) -> int:
+        """Count the pairs."""
+        return len(self.source)
+
+    def sample(self, seed: int) -> tuple[list[str], list[str]]:
+        """Return all sources and targets; `StreamedCorpus.sample` draws some."""
+        return self.source, self.target
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield all (source, target) pairs, in order."""
+        return zip(self.source, self.target, strict=True)
+
+    def describe(self, indices: Iterable[int]) -> str:
+        """Return the file and line numbers of pairs, for messages."""
+        return name_lines(
+            self.origin,
+            (self.lines[i] if self.lines else int(i) + self.first_line for i in indices),
+        )
+
+
+def name_lines(origin: str, numbers: Iterable[int]) -> str:
+    """Return a file name with up to eight line numbers, sorted."""
+    numbers = sorted(numbers)
+    shown = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
+    return f"{origin}, {'line' if len(numbers) == 1 else 'lines'} {shown}"
+
+
+def read_lines(path: Path) -> tuple[list[str], str]:
+    """Read a UTF-8 file; return its lines and the file's sha256."""
+    return [text for _, text in lines(path) if text is not None], content_hash(path)
+
+
+def read_parallel(
+    path: str | Path,
+    source: str,
+    target: str,
+    columns: tuple[str | int | None, str | int | None] = (None, None),
+) -> Corpus:
+    """Read sentence pairs of any format of `read_pairs` into memory."""
+    pairs = list(read_pairs(path, source, target, columns=columns))
+    return Corpus.of(pairs, origin(path, source, target), hashes(path, source, target))
+
+
+def origin(path: str | Path, source: str, target: str) -> str:
+    """Return a corpus name for messages: stem.{en,de} for two files."""
+    two = len(corpus_files(path, source, target)) == 2
+    return f"{path}.{{{source},{target}}}" if two else str(path)
+
+
+def hashes(path: str | Path, source: str, target: str) -> tuple[str, ...]:
+    """Return the sha256 of the content of each file, for the register of splits."""
+    if str(path).startswith(HUB):  # no local file: hash the name
+        return (hashlib.sha256(str(path).encode()).hexdigest(),)
+    return tuple(content_hash(file) for file in corpus_files(path, source, target))

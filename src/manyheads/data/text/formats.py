@@ -1,0 +1,442 @@
+"""Readers of parallel text: two files, .tsv, .csv, .jsonl, .parquet, .tmx, or a hub data set.
+
+FORMATS has one reader per file ending. Each reader is strict: a line that breaks the format is
+reported with its number, and nothing is repaired or skipped (translation memory units without one
+of the two languages are not pairs). With another `report` than `refuse`, a reader reports the line
+and continues with the next one; manyheads.data.checks.text_checks checks a corpus this way.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+from xml.parsers import expat
+
+from manyheads.data.text.lines import Problem, Report, blocks, ending, lines, open_content, refuse
+from manyheads.data.text.surrogates import is_valid_unicode
+from manyheads.data.text.tables import csv_rows, json_rows, tsv_rows
+from manyheads.errors import DataError, MissingExtraError, UsageError
+
+
+class Pair(NamedTuple):
+    """A sentence, its translation, and their line, or row of a table."""
+
+    line: int
+    source: str
+    target: str
+
+
+class Columns(NamedTuple):
+    """The columns of the two sides: header names, or numbers counted from 1."""
+
+    source: str | int
+    target: str | int
+
+
+Reader = Callable[[Path, Columns, Report], Iterator[Pair]]
+
+HUB = "hub:"  # hub:owner/name[:configuration][:split]
+
+
+def read_pairs(
+    path: str | Path,
+    source: str,
+    target: str,
+    *,
+    columns: tuple[str | int | None, str | int | None] = (None, None),
+    report: Report = refuse,
+) -> Iterator[Pair]:
+    """Yield the pairs of a corpus one by one, in order.
+
+    Args:
+        path: the stem of two files (train for train.en and train.de), one file with an ending of
+            FORMATS (both may be compressed: .gz), or the name of a data set on the hub.
+        source: source language; also the ending of its file or the name of its column.
+        target: the same for the target side.
+        columns: columns, if they are not named by the languages. A number counts the columns of a
+            .tsv or .csv file without header from 1; a name in a .tsv means it has a header.
+        report: called with each problem; the default raises a DataError.
+
+    Raises:
+        NotFoundError: a file is missing.
+        DataError: a file is empty or breaks its format, or a side of a pair is empty.
+        MissingExtraError: a package for this format is not installed.
+    """
+    name, files = str(path), corpus_files(path, source, target)
+    form = _form(path)
+    pairs: Iterator[Pair]
+    if name.startswith(HUB):
+        wanted = _columns(columns, source, target)
+        pairs = _hub(name, wanted, report)
+    elif form is None:
+        pairs = _two_files(files, report)
+    else:
+        positions = form == ".tsv" and columns == (None, None)
+        wanted = Columns(1, 2) if positions else _columns(columns, source, target)
+        pairs = FORMATS[form](files[0], wanted, report)
+    names = [str(file) for file in files] or [name]
+    for pair in pairs:
+        if pair.source.strip() and pair.target.strip():
+            yield pair
+            continue
+        for side, text, place in zip(
+            ("source", "target"), pair[1:], (names[0], names[-1]), strict=True
+        ):
+            if not text.strip():
+                message = (
+                    f"the {side} is empty. Remove the pair from both sides, or fill it in "
+                    "(`manyheads check-data` lists all such lines)."
+                )
+                shown = f"{pair.source}\t{pair.target}"
+                place = f"{place}, line {pair.line}"
+                report(Problem("empty-side", pair.line, place, message, shown, side))
+
+
+def corpus_files(path: str | Path, source: str, target: str) -> list[Path]:
+    """Return the files of a corpus: two, one, or none for a data set on the hub."""
+    if str(path).startswith(HUB):
+        return []
+    path = Path(path)
+    if _form(path) is not None:
+        return [path]
+    return [_plain_or_gz(path.with_name(f"{path.name}.{side}")) for side in (source, target)]
+
+
+def is_one_file(path: str | Path) -> bool:
+    """Return whether a path is one file with both sides, not the stem of two files."""
+    return _form(path) is not None
+
+
+def _form(path: str | Path) -> str | None:
+    suffix = ending(path)
+    return suffix if suffix in FORMATS else None
+
+
+def _plain_or_gz(path: Path) -> Path:
+    compressed = Path(f"{path}.gz")
+    return compressed if compressed.exists() and not path.exists() else path
+
+
+def _columns(
+    columns: tuple[str | int | None, str | int | None], source: str, target: str
+) -> Columns:
+    return Columns(
+        source if columns[0] is None else columns[0], target if columns[1] is None else columns[1]
+    )
+
+
+# --- Lines: two files, .tsv, .csv, .jsonl -------------------------------------------------------
+
+
+def _two_files(files: list[Path], report: Report) -> Iterator[Pair]:
+    sides = [
+        lines(file, report, side=s) for file, s in zip(files, ("source", "target"), strict=True)
+    ]
+    counts = [0, 0]
+    for first, second in zip_longest(*sides):
+        if first is not None and second is not None:
+            (number, source), (_, target) = first, second
+            if source is not None and target is not None:
+                yield Pair(number, source, target)
+        counts[0] += first is not None
+        counts[1] += second is not None
+    if counts[0] != counts[1] and min(counts) > 0:
+        report(
+            Problem(
+                "unequal-counts",
+                min(counts) + 1,
+                f"{files[0]} has {counts[0]:,} lines, {files[1]} has {counts[1]:,}",
+                "line N of one must be the translation of line N of the other. Find the missing or "
+                "extra line, or use a .tsv file.",
+            )
+        )
+
+
+def _tsv(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
+    no_tab = "no tab. A line of a .tsv file is source, tab, target (further columns are not read)."
+    return _table(path, tsv_rows(path, report), columns, report, no_tab, ragged=True)
+
+
+def _csv(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
+    return _table(path, csv_rows(path, report), columns, report, "only one field.", ragged=False)
+
+
+def _table(
+    path: Path,
+    rows: Iterator[tuple[int, list[str] | None]],
+    columns: Columns,
+    report: Report,
+    too_few: str,
+    *,
+    ragged: bool,
+) -> Iterator[Pair]:
+    """Select two columns: names are looked up in the header; numbers mean no header."""
+    width = 0
+    if isinstance(columns.source, str) or isinstance(columns.target, str):
+        _, header = next(rows, (0, None))
+        if header is None:  # an empty file, or a line that was reported
+            return
+        width = len(header)
+        unknown = [n for n in columns if isinstance(n, str) and header.count(n) != 1]
+        if unknown:
+            message = (
+                f"{'two columns are' if unknown[0] in header else 'no column is'} called "
+                f"{unknown[0]!r}; the first line is {', '.join(map(repr, header))[:200]}. Name "
+                "the columns with data.source_column and data.target_column; numbers count them "
+                "from 1 in a file without a header."
+            )
+            report(Problem("missing-column", 1, f"{path}, line 1", message, "\t".join(header)))
+            return
+        indices = [n - 1 if isinstance(n, int) else header.index(n) for n in columns]
+    else:
+        indices = [columns.source - 1, columns.target - 1]
+    if min(indices) < 0:
+        raise UsageError(f"Columns are counted from 1; given: {columns.source}, {columns.target}.")
+    for number, row in rows:
+        if row is None:
+            continue
+        width = width or len(row)
+        if len(row) <= max(indices) or (not ragged and len(row) != width):
+            few = f"{len(row)} fields where {max(width, max(indices) + 1)} are expected."
+            message = too_few if len(row) < 2 else few
+            place = f"{path}, line {number}"
+            report(Problem("missing-column", number, place, message, "\t".join(row)))
+            continue
+        yield Pair(number, row[indices[0]], row[indices[1]])
+
+
+def _jsonl(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
+    for number, row in json_rows(path, report):
+        yield from _pick(f"{path}, line {number}", number, row, columns, report)
+
+
+# --- Rows: parquet, the hub ---------------------------------------------------------------------
+
+
+def _pick(place: str, number: int, row: Any, columns: Columns, report: Report) -> Iterator[Pair]:
+    """Yield the pair of a row: {"en": ..., "de": ...}, or that under "translation"."""
+    found = row.get("translation", row) if isinstance(row, Mapping) else None
+    table = row if isinstance(row, Mapping) and columns.source in row else found
+    texts = [table.get(name) for name in columns] if isinstance(table, Mapping) else [None, None]
+    for name, text in zip(columns, texts, strict=True):
+        if not isinstance(text, str):
+            keys = ", ".join(map(repr, table)) if isinstance(table, Mapping) else type(row).__name__
+            message = (
+                f"no text under {name!r}; found: {keys[:200] or 'nothing'}. Name the keys with "
+                "data.source_column and data.target_column."
+            )
+            report(Problem("missing-column", number, place, message, str(row)[:500]))
+            return
+        if not is_valid_unicode(text):
+            message = f"{name!r} contains a lone surrogate: escape both halves of the character."
+            report(Problem("invalid-utf8", number, place, message, ascii(text)))
+            return
+    yield Pair(number, *texts)
+
+
+def _parquet(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingExtraError(package="pyarrow", extra="text") from None
+    number = 0
+    with _seekable(path, report) as file:
+        try:
+            table = pq.ParquetFile(file)
+            names = table.schema_arrow.names
+            wanted = list(columns) if columns.source in names else ["translation"]
+            if not set(wanted) <= set(names):
+                message = (
+                    f"no columns {columns.source!r} and {columns.target!r}; there are "
+                    f"{', '.join(names)}. Name them with data.source_column and "
+                    "data.target_column."
+                )
+                report(Problem("missing-column", 1, str(path), message))
+                return
+            for batch in table.iter_batches(batch_size=10_000, columns=wanted):
+                for row in _rows(batch):
+                    number += 1
+                    if isinstance(row, UnicodeDecodeError):
+                        report(_undecodable(path, number, row))
+                        continue
+                    filled = {name: "" if text is None else text for name, text in row.items()}
+                    place = f"{path}, row {number}"
+                    yield from _pick(place, number, filled, columns, report)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{path} cannot be read as parquet: {error}.") from error
+
+
+def _rows(batch: Any) -> Iterator[dict[str, Any] | UnicodeDecodeError]:
+    """Yield the rows of a batch; for a row that is not UTF-8, the error."""
+    try:
+        rows = batch.to_pylist()
+    except UnicodeDecodeError as error:
+        if batch.num_rows == 1:
+            yield error
+            return
+        rows = chain.from_iterable(_rows(batch.slice(row, 1)) for row in range(batch.num_rows))
+    yield from rows
+
+
+def _undecodable(path: Path, number: int, error: UnicodeDecodeError) -> Problem:
+    message = (
+        f"byte {error.start + 1} of the text, 0x{error.object[error.start]:02x}, is not valid "
+        "UTF-8. Convert the texts, then write the file again."
+    )
+    text = error.object.decode("utf-8", "backslashreplace")
+    return Problem("invalid-utf8", number, f"{path}, row {number}", message, text)
+
+
+def _seekable(path: Path, report: Report) -> IO[bytes]:
+    """Open a seekable file; a compressed one is unpacked into a temporary file."""
+    if path.suffix != ".gz":
+        return open_content(path)
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it, and then it is gone
+    file.writelines(blocks(path, report))
+    file.seek(0)
+    return file
+
+
+def open_hub(name: str, **options: Any) -> Any:
+    """Open hub:owner/name, hub:owner/name:split or hub:owner/name:configuration:split.
+
+    `options` are those of `load_dataset`.
+
+    Raises:
+        MissingExtraError: the package `datasets` is not installed.
+        UsageError: the name has another form.
+        DataError: the data set cannot be downloaded.
+    """
+    try:
+        from datasets import load_dataset
+    except ImportError:
+        raise MissingExtraError(package="datasets", extra="hub") from None
+    repository, *rest = name.removeprefix(HUB).split(":")
+    if len(rest) > 2 or not repository:
+        raise UsageError(
+            f"{name!r} is not the name of a data set: hub:owner/name, hub:owner/name:split, or "
+            "hub:owner/name:configuration:split."
+        )
+    split = rest[-1] if rest else "train"
+    configuration = rest[0] if len(rest) == 2 else None
+    try:
+        return load_dataset(repository, configuration, split=split, **options)
+    except (OSError, ValueError) as error:  # not there, no such split, no network
+        raise DataError(f"{name} cannot be read: {error}.") from error
+
+
+def _hub(name: str, columns: Columns, report: Report) -> Iterator[Pair]:
+    rows = open_hub(name, streaming=True)
+    try:
+        for number, row in enumerate(rows, 1):
+            yield from _pick(f"{name}, row {number}", number, row, columns, report)
+    except (OSError, ValueError) as error:  # the network, while streaming
+        raise DataError(f"{name} cannot be read: {error}.") from error
+
+
+# --- TMX ----------------------------------------------------------------------------------------
+
+
+# Inline elements of TMX 1.4b that hold codes of the format a text came from, not text.
+_CODES = {"bpt", "ept", "it", "ph", "ut"}
+
+
+class _Units:
+    """Collects the translation units of a TMX file while it is parsed."""
+
+    def __init__(self, path: Path, columns: Columns) -> None:
+        self.path = path
+        self.columns = [str(name).lower() for name in columns]
+        self.parser = expat.ParserCreate()
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+        self.parser.EntityDeclHandler = self._entity
+        self.done: list[Pair] = []
+        self.incomplete: list[tuple[int, str]] = []
+        self.languages: dict[str, None] = {}
+        self._line = 0
+        self._segments: dict[str, str] = {}
+        self._language = ""
+        self._parts: list[str] | None = None
+        self._codes = 0
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "tu":
+            self._line, self._segments = self.parser.CurrentLineNumber, {}
+        elif tag == "tuv":
+            language = attributes.get("xml:lang") or attributes.get("lang") or ""
+            self._language = language.lower().replace("_", "-")
+            self.languages[self._language] = None
+        elif tag == "seg":
+            self._parts = []
+        elif tag in _CODES:
+            self._codes += 1
+
+    def _end(self, tag: str) -> None:
+        if tag == "seg":
+            self._segments.setdefault(self._language, "".join(self._parts or []))
+            self._parts = None
+        elif tag in _CODES:
+            self._codes -= 1
+        elif tag == "tu":
+            texts = [self._choose(name) for name in self.columns]
+            if texts[0] is None or texts[1] is None:
+                self.incomplete.append((self._line, "\t".join(self._segments.values())))
+            else:
+                self.done.append(Pair(self._line, texts[0], texts[1]))
+
+    def _text(self, text: str) -> None:
+        if self._parts is not None and not self._codes:
+            self._parts.append(text)
+
+    def _choose(self, language: str) -> str | None:
+        if language in self._segments:
+            return self._segments[language]
+        prefix = f"{language}-"
+        return next((t for known, t in self._segments.items() if known.startswith(prefix)), None)
+
+    def _entity(self, name: str, *_: object) -> None:
+        # Entities could open other files, or expand a small file into a huge text.
+        raise DataError(
+            f"{self.path}, line {self.parser.CurrentLineNumber}: it declares the entity {name!r}. "
+            "Entities are not supported: replace it by its text."
+        )
+
+
+def _tmx(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
+    units = _Units(path, columns)
+    found = False
+    broken: expat.ExpatError | None = None
+    for block in chain(blocks(path, report), [b""]):
+        try:
+            units.parser.Parse(block, not block)
+        except expat.ExpatError as error:
+            broken = error
+        found = found or bool(units.done)
+        yield from units.done
+        for line, text in units.incomplete:
+            message = f"the unit lacks {columns.source} or {columns.target}; it is not a pair."
+            place = f"{path}, line {line}"
+            report(Problem("incomplete-unit", line, place, message, text, harmless=True))
+        units.done, units.incomplete = [], []
+        if broken is not None:
+            message = f"not valid XML ({expat.ErrorString(broken.code)}). Export the file again."
+            place = f"{path}, line {broken.lineno}"
+            report(Problem("invalid-record", broken.lineno, place, message))
+            return
+    if not found:
+        known = ", ".join(map(repr, units.languages)) or "none"
+        message = f"no unit has both {columns.source!r} and {columns.target!r}; languages: {known}."
+        report(Problem("missing-column", 1, str(path), message))
+
+
+FORMATS: dict[str, Reader] = {
+    ".tsv": _tsv,
+    ".csv": _csv,
+    ".jsonl": _jsonl,
+    ".parquet": _parquet,
+    ".tmx": _tmx,
+}

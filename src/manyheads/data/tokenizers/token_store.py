@@ -1,0 +1,149 @@
+"""A corpus as token ids: encoded once, kept in memory or, if it is large, in files.
+
+    FOLDER/KEY/source.ids  source.ids.offsets.npy  target.ids  ...   and optionally the texts
+
+The key identifies the data and tokenizer, so a resumed run finds only matching files.
+"""
+
+import io
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from manyheads.data.batching.jagged_arrays import (
+    Jagged,
+    JaggedArray,
+    JaggedFile,
+    JaggedWriter,
+    smallest_dtype,
+)
+from manyheads.data.tokenizers.tokenizer import Tokenizers
+
+CHUNK = 10_000  # pairs encoded at a time
+BYTE = np.dtype(np.uint8)
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """Source and target of each pair as token ids without start and end, optionally as text."""
+
+    ids: tuple[Jagged, Jagged]
+    utf8: tuple[Jagged, Jagged] | None = None  # the texts, for subword sampling
+
+    def __len__(self) -> int:
+        """Count the pairs."""
+        return len(self.ids[0].lengths)
+
+    def tokens(self, indices: np.ndarray) -> tuple[list[list[int]], list[list[int]]]:
+        """Return the sources and the targets of some pairs as token ids."""
+        source, target = ([row.tolist() for row in side.rows(indices)] for side in self.ids)
+        return source, target
+
+    def texts(self, indices: np.ndarray) -> tuple[list[str], list[str]]:
+        """Return the sources and the targets of some pairs as text, if the store has texts."""
+        assert self.utf8 is not None
+        source, target = ([bytes(row).decode() for row in side.rows(indices)] for side in self.utf8)
+        return source, target
+
+
+def encode_in_memory(
+    pairs: Iterable[tuple[str, str]], tokenizers: Tokenizers, *, texts: bool = False
+) -> TokenStore:
+    """Encode a corpus that fits into memory."""
+    dtypes = _dtypes(tokenizers, texts)
+    buffers = [io.BytesIO() for _ in dtypes]
+    writers = [
+        JaggedWriter(buffer, dtype) for buffer, dtype in zip(buffers, dtypes.values(), strict=True)
+    ]
+    _encode(pairs, tokenizers, writers)
+    return _store(
+        [
+            JaggedArray(np.frombuffer(buffer.getvalue(), writer.dtype), writer.offsets())
+            for buffer, writer in zip(buffers, writers, strict=True)
+        ]
+    )
+
+
+def encode_on_disk(
+    pairs: Iterable[tuple[str, str]],
+    tokenizers: Tokenizers,
+    folder: Path,
+    key: str,
+    *,
+    texts: bool = False,
+) -> TokenStore:
+    """Encode a corpus into files under `folder`, or reuse the files with the same key.
+
+    Files are written atomically; files of other keys are removed.
+    """
+    dtypes = _dtypes(tokenizers, texts)
+    final = folder / key
+    found = _open(final, dtypes)
+    if found is not None:
+        return found
+    shutil.rmtree(folder, ignore_errors=True)
+    partial = folder / f"partial-{os.getpid()}"
+    partial.mkdir(parents=True)
+    with ExitStack() as files:
+        writers = [
+            JaggedWriter(files.enter_context((partial / name).open("wb")), dtype)
+            for name, dtype in dtypes.items()
+        ]
+        _encode(pairs, tokenizers, writers)
+    for name, writer in zip(dtypes, writers, strict=True):
+        np.save(_offsets(partial / name), writer.offsets())
+    partial.rename(final)
+    found = _open(final, dtypes)
+    assert found is not None
+    return found
+
+
+def _encode(
+    pairs: Iterable[tuple[str, str]], tokenizers: Tokenizers, writers: Sequence[JaggedWriter]
+) -> None:
+    pairs = iter(pairs)
+    while chunk := list(islice(pairs, CHUNK)):
+        sources, targets = [source for source, _ in chunk], [target for _, target in chunk]
+        writers[0].append(tokenizers.source.encode(sources))
+        writers[1].append(tokenizers.target.encode(targets))
+        for writer, texts in zip(writers[2:], (sources, targets), strict=False):
+            writer.append([text.encode() for text in texts])
+
+
+def _open(folder: Path, dtypes: dict[str, np.dtype]) -> TokenStore | None:
+    """Open the files of a store; None if they are missing or incomplete."""
+    rows: list[Jagged] = []
+    for name, dtype in dtypes.items():
+        path = folder / name
+        try:
+            offsets = np.load(_offsets(path))
+            size = path.stat().st_size
+        except (OSError, ValueError, EOFError):
+            return None
+        if size != int(offsets[-1]) * dtype.itemsize:
+            return None
+        rows.append(JaggedFile(path, dtype, offsets))
+    return _store(rows)
+
+
+def _store(rows: Sequence[Jagged]) -> TokenStore:
+    source, target, *texts = rows
+    return TokenStore((source, target), (texts[0], texts[1]) if texts else None)
+
+
+def _offsets(path: Path) -> Path:
+    return path.with_name(f"{path.name}.offsets.npy")
+
+
+def _dtypes(tokenizers: Tokenizers, texts: bool) -> dict[str, np.dtype]:
+    ids = {
+        "source.ids": smallest_dtype(len(tokenizers.source)),
+        "target.ids": smallest_dtype(len(tokenizers.target)),
+    }
+    return ids | ({"source.text": BYTE, "target.text": BYTE} if texts else {})

@@ -1,0 +1,206 @@
+"""Raw text to token ids and back, with sentencepiece; the tokenizer is stored with its model.
+
+Characters that were not in the training text are encoded as bytes, so there is no unknown token.
+`decode(encode(text))` changes only white space: repeated spaces become one, spaces at both ends
+are removed, and sentencepiece's space symbol (U+2581) becomes a space.
+"""
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+
+import sentencepiece
+from annotated_types import Ge, Le
+
+from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.errors import DataError, FolderError
+
+PAD, START, END, UNKNOWN = 0, 1, 2, 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerConfig:
+    """The [tokenizer] table: what to train from raw text."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    kind: Literal["unigram", "bpe"] = "unigram"
+    # Unigram uses a smaller size if the text is too small.
+    size: Annotated[int, Ge(1)] = 8000
+    split_digits: bool = False  # one token per digit, so that numbers are always split alike
+    # Share of the text's characters with their own token; the others are encoded as bytes.
+    character_coverage: Annotated[float, Ge(0.98), Le(1)] = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairTokenizerConfig(TokenizerConfig):
+    """The [tokenizer] table of a translator."""
+
+    shared: bool = True  # one vocabulary for both languages, or one of this size for each
+    # Train on another random segmentation of each sentence in each epoch; 0: always the best one.
+    # unigram: the alpha of Kudo 2018, section 3.2; the smaller, the more varied.
+    # bpe: the share of dropped merges, Provilkov et al. 2020; the larger, the more varied.
+    # On Multi30k, 0.2 and 0.1 make sentences about a third longer, batches and memory with them.
+    sampling: Annotated[float, Ge(0), Le(1)] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One token: its text, its id, and the characters [begin, end) of the text that it covers."""
+
+    text: str
+    id: int
+    begin: int
+    end: int
+
+
+class Tokenizer:
+    """A trained sentencepiece model; `model` is its serialised form."""
+
+    def __init__(self, model: bytes, *, name: str = "tokenizer.model") -> None:
+        """Load a serialised model; `name` is its file name, for errors.
+
+        Raises:
+            FolderError: the bytes are not a sentencepiece model.
+        """
+        self.model = model
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+        except RuntimeError as error:
+            raise FolderError(
+                f"{name} ({len(model)} bytes) is not a valid sentencepiece model. Copy the "
+                "model's folder again."
+            ) from error
+
+    @classmethod
+    def train(cls, lines: Iterable[str], config: TokenizerConfig) -> "Tokenizer":
+        """Learn a vocabulary from raw text.
+
+        Raises:
+            DataError: the text is too small for a vocabulary of this size.
+        """
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.Train(
+                sentence_iterator=iter(lines),
+                model_writer=model,
+                model_type=config.kind,
+                vocab_size=config.size,
+                character_coverage=config.character_coverage,
+                split_digits=config.split_digits,
+                normalization_rule_name="identity",  # raw text in, raw text out
+                byte_fallback=True,
+                hard_vocab_limit=False,
+                pad_id=PAD,
+                bos_id=START,
+                eos_id=END,
+                unk_id=UNKNOWN,
+                num_threads=1,  # the same vocabulary on every machine
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            needed = re.search(r"required_chars. \d+ vs (\d+)", str(error))
+            if needed:
+                reason = f"the 256 bytes and the characters of the text need {needed[1]} tokens"
+            else:
+                reason = str(error).rpartition("] ")[2].strip(" .") or "it is too small"
+            raise DataError(
+                f"No {config.kind} vocabulary of {config.size} could be learned: {reason}. "
+                "Raise tokenizer.size, or lower tokenizer.character_coverage."
+            ) from error
+        return cls(model.getvalue())
+
+    def __len__(self) -> int:
+        """Count the vocabulary, special tokens included."""
+        return int(self._processor.GetPieceSize())
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Turn texts into token ids, without start and end."""
+        reject_surrogates(texts)
+        ids: list[list[int]] = self._processor.EncodeAsIds(list(texts))
+        return ids
+
+    def sample(self, text: str, alpha: float, seed: int) -> list[int]:
+        """Draw one of the segmentations of a text: a pure function of its arguments.
+
+        Args:
+            text: raw text.
+            alpha: unigram: a segmentation is drawn with probability ~ p ** alpha (Kudo 2018,
+                equation 8, over all of them); bpe: each merge is left out with this probability
+                (Provilkov et al. 2020, section 3).
+            seed: below 2 ** 32. sentencepiece has one global generator: it is seeded for each text.
+        """
+        sentencepiece.set_random_generator_seed(seed)
+        ids: list[int] = self._processor.EncodeAsIds(
+            text, enable_sampling=True, nbest_size=-1, alpha=alpha
+        )
+        return ids
+
+    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+        """Turn token ids back into text; special tokens are skipped."""
+        plain = [[token for token in sequence if token > UNKNOWN] for sequence in sequences]
+        texts: list[str] = self._processor.DecodeIds(plain)
+        return texts
+
+    def piece(self, token: int) -> str:
+        """Return the text of one token; sentencepiece writes a leading space as U+2581."""
+        return str(self._processor.IdToPiece(token))
+
+    def pieces(self, text: str) -> list[Piece]:
+        """Split a text into tokens, each with the characters that it covers."""
+        reject_surrogates([text])
+        found = self._processor.EncodeAsOffsetMapping(text)
+        return [
+            Piece(piece, token, begin, end)
+            for piece, token, (begin, end) in zip(
+                found["pieces"], found["ids"], found["offsets"], strict=True
+            )
+        ]
+
+
+class SpecialTokens(NamedTuple):
+    """The ids of the padding, start and end tokens of a translator."""
+
+    pad: int = PAD
+    start: int = START
+    end: int = END
+
+
+OURS = SpecialTokens()
+
+
+class TextTokenizer(Protocol):
+    """The interface of a tokenizer, independent of its library."""
+
+    def __len__(self) -> int:
+        """Return the size of the vocabulary, special tokens included."""
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Turn texts into token ids, without start and end."""
+
+    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+        """Turn token ids back into text; special tokens are skipped."""
+
+    def piece(self, token: int) -> str:
+        """Return the text of one token."""
+
+    def pieces(self, text: str) -> list[Piece]:
+        """Split a text into tokens, each with the characters that it covers."""
+
+
+@runtime_checkable
+class SamplingTokenizer(TextTokenizer, Protocol):
+    """A tokenizer that can also sample segmentations of a text."""
+
+    def sample(self, text: str, alpha: float, seed: int) -> list[int]:
+        """Draw one of the segmentations of a text: a pure function of its arguments."""
+
+
+class Tokenizers(NamedTuple):
+    """The source and target tokenizers; the same object twice if the vocabulary is shared."""
+
+    source: TextTokenizer
+    target: TextTokenizer

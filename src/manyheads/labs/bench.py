@@ -1,0 +1,105 @@
+"""The settings of an experiment, and its trials, which are saved as they are measured.
+
+An interrupted run continues with the first missing trial.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import torch
+
+from manyheads.labs.findings import Findings, Trial
+
+Scale = Literal["full", "quick", "smoke"]  # minutes; under a minute; seconds, for the tests
+Measured = dict[str, Any]  # JSON values: numbers, texts, and lists of them
+Say = Callable[[str], object]
+S = TypeVar("S")
+
+TRIALS = ".trials.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lab:
+    """An experiment."""
+
+    method: str
+    limits: str
+    run: Callable[["Bench"], Findings]
+    seeds: int = 3  # of a full run; a quick run uses 2, a smoke run 1; without randomness 1
+
+
+class Bench:
+    """The settings of a run, and its trials."""
+
+    def __init__(
+        self,
+        *,
+        scale: Scale = "full",
+        seeds: tuple[int, ...] = (1,),
+        root: str | None = None,
+        notebook: Path | None = None,
+        say: Say = str,  # no output
+    ) -> None:
+        """Prepare a run whose random trials are repeated with each seed.
+
+        Data sets are under `root`, else MANYHEADS_DATA, else data/. Trials are saved in the file
+        `notebook`, if there is one. `say` is called with a message after each trial.
+        """
+        self.scale = scale
+        self.seeds = seeds
+        self.root = root
+        self.notebook = notebook
+        self.say = say
+        self.size: dict[str, Any] = {}
+        self.trials: list[Trial] = []
+        self._known: dict[str, Trial] = {}
+
+    def choose(self, sizes: Mapping[Scale, S]) -> S:
+        """Return the sizes of this scale; saved trials of other sizes are dropped."""
+        size = sizes[self.scale]
+        self.size = json.loads(json.dumps(asdict(size)))  # type: ignore[call-overload] # as it is kept
+        if self.notebook is not None:
+            head = json.dumps({"size": self.size, "torch": torch.__version__})
+            self._known = _read(self.notebook, head)
+        return size
+
+    def trial(self, name: str, measure: Callable[[], Measured]) -> Measured:
+        """Return the saved measurement of a trial, or measure and save it."""
+        found = self._known.get(name)
+        if found is None:
+            began, busy = time.monotonic(), time.process_time()
+            measured = measure()
+            found = Trial(
+                name=name,
+                seconds=round(time.monotonic() - began, 2),
+                cpu=round(time.process_time() - busy, 2),
+                measured=measured,
+            )
+            self.say(f"{name}: {found.seconds:.1f} s")
+            if self.notebook is not None:
+                with self.notebook.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(found)) + "\n")
+        self.trials.append(found)
+        return found.measured
+
+    def each_seed(self, name: str, measure: Callable[[int], Measured]) -> list[Measured]:
+        """Measure with each seed."""
+        return [self.trial(f"{name}, seed {seed}", partial(measure, seed)) for seed in self.seeds]
+
+
+def _read(notebook: Path, head: str) -> dict[str, Trial]:
+    """Read the trials of a notebook that begins with `head`; otherwise start a new one."""
+    lines = (
+        notebook.read_text(encoding="utf-8").splitlines(keepends=True) if notebook.exists() else []
+    )
+    whole = [line for line in lines if line.endswith("\n")]  # the last may be incomplete
+    if not whole or whole[0].strip() != head:
+        whole = [head + "\n"]
+    notebook.parent.mkdir(parents=True, exist_ok=True)
+    notebook.write_text("".join(whole), encoding="utf-8")
+    return {trial["name"]: Trial(**trial) for trial in map(json.loads, whole[1:])}

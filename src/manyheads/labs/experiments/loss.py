@@ -1,0 +1,112 @@
+"""T16: the loss of a sentence is the mean of -log p over its tokens, the end included."""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+from manyheads.app.explain.reference import score_reference
+from manyheads.app.load import load
+from manyheads.app.predictors.translator import Translator
+from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.findings import Findings
+from manyheads.lens.measures.token_losses import losses
+from manyheads.lens.panels import Bars, Interval, Table, number
+
+# The lecture's table: the probability of each correct token.
+TOKENS = ("Je", "suis", "un", "étudiant", "</s>")
+PROBABILITIES = (0.8, 0.6, 0.7, 0.5, 0.9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """The sentences, and the shipped model of each."""
+
+    sentences: tuple[tuple[str, str, str], ...]  # model, source, reference
+
+
+SIZES: dict[Scale, Size] = {
+    "full": Size(
+        sentences=(
+            ("multi30k-en-de", "I want to buy a car.", "Ich will ein Auto kaufen."),
+            ("multi30k-en-de", "A man is riding a bicycle.", "Ein Mann fährt Fahrrad."),
+            ("date-en-ko", "Friday, 20 November 2026", "2026년 11월 20일 금요일"),
+        )
+    ),
+    "quick": Size(
+        sentences=(("multi30k-en-de", "I want to buy a car.", "Ich will ein Auto kaufen."),)
+    ),
+    "smoke": Size(
+        sentences=(("date-en-ko", "Friday, 20 November 2026", "2026년 11월 20일 금요일"),)
+    ),
+}
+
+
+def of_lecture() -> Measured:
+    """The example of the lecture."""
+    return {"tokens": list(TOKENS), "probabilities": list(PROBABILITIES), "uniform": None}
+
+
+def of_sentence(model: str, source: str, reference: str) -> Measured:
+    """Return the probabilities of a shipped model for a reference (teacher forcing)."""
+    translator = load(model)
+    assert isinstance(translator, Translator)
+    return score_reference(translator, source, reference)._asdict()
+
+
+def conclude(found: dict[str, Measured]) -> str:
+    """Conclude with the means, and the token with the largest loss."""
+    parts = []
+    for name, each in found.items():
+        values = losses(each["probabilities"])
+        mean, worst = sum(values) / len(values), max(range(len(values)), key=values.__getitem__)
+        share = values[worst] / sum(values) if sum(values) else 0.0
+        known = "" if each["uniform"] is None else f", guessing would be {number(each['uniform'])}"
+        parts.append(
+            f"{name}: {mean:.3f} (perplexity {math.exp(mean):.2f}{known}), {share:.0%} of it from "
+            f"{each['tokens'][worst]!r}"
+        )
+    return f"The mean of -log p is {'; '.join(parts)}."
+
+
+def run(bench: Bench) -> Findings:
+    """Compute the lecture's table, and the same for sentences of shipped models."""
+    size = bench.choose(SIZES)
+    found = {"the lecture's sentence": bench.trial("lecture", of_lecture)}
+    for model, source, reference in size.sentences:
+        name = f"{source} → {reference}"
+        found[name] = bench.trial(name, partial(of_sentence, model, source, reference))
+    tables, panels = [], []
+    for name, each in found.items():
+        values = losses(each["probabilities"])
+        rows = list(zip(each["tokens"], each["probabilities"], values, strict=True))
+        tables.append(
+            Table(
+                name,
+                ["token", "p", "-log p"],
+                [[token, f"{p:.3f}", f"{value:.3f}"] for token, p, value in rows]
+                + [["mean", None, f"{sum(values) / len(values):.3f}"]],
+            )
+        )
+        if all(map(_latin, each["tokens"])):
+            panels.append(Bars(name, "-log p", each["tokens"], [Interval(v) for v in values]))
+    return Findings(conclude(found), tables, list(panels))
+
+
+def _latin(text: str) -> bool:
+    """Return whether matplotlib's default font has all characters."""
+    return all(ord(character) < 0x2E80 for character in text)
+
+
+LAB = Lab(
+    method=(
+        "The lecture's probabilities are taken as given. For the other sentences a shipped model "
+        "reads source and reference at once under the causal mask, and the probability that it "
+        "gave to each next token of the reference is read off."
+    ),
+    limits=(
+        "A reference is one of many good translations, so a large -log p may be a matter of taste; "
+        "and a few sentences say nothing about a model (see evaluate)."
+    ),
+    run=run,
+    seeds=1,
+)

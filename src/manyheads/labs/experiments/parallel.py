@@ -1,0 +1,189 @@
+"""T19: a recurrent network needs one step per token; attention learns from all at once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from manyheads.data.tokenizers.tokenizer import END, START
+from manyheads.decode.constraints import SuppressTokens
+from manyheads.decode.greedy import greedy_search
+from manyheads.decode.step import Step
+from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.findings import Findings, course
+from manyheads.labs.learn import fresh
+from manyheads.labs.timing import best_of
+from manyheads.lens.panels import Lines, Table, number
+from manyheads.models.config import ModelConfig
+from manyheads.models.seq2seq import Seq2SeqConfig
+from manyheads.models.transformer import TransformerConfig
+from manyheads.streams import stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """The sizes of the timing."""
+
+    lengths: tuple[int, ...]
+    rounds: int
+    written: int  # the longest text that is generated
+    dim: int = 256
+    vocabulary: int = 1000
+
+
+SIZES: dict[Scale, Size] = {
+    "full": Size(lengths=(16, 32, 64, 128, 256, 512, 1024, 2048), rounds=7, written=512),
+    "quick": Size(lengths=(16, 64, 256), rounds=1, written=64, dim=128),
+    "smoke": Size(lengths=(4, 8), rounds=1, written=4, dim=8, vocabulary=20),
+}
+
+
+def models(size: Size) -> dict[str, ModelConfig]:
+    """Two translators with about the same number of parameters."""
+    dim = size.dim
+    return {
+        "LSTM": Seq2SeqConfig(
+            vocabulary=size.vocabulary,
+            dim=dim,
+            hidden_size=5 * dim // 4,
+            attention="none",
+            dropout=0.0,
+        ),
+        "Transformer": TransformerConfig(
+            vocabulary=size.vocabulary,
+            dim=dim,
+            heads=4,
+            ffn_dim=2 * dim,
+            encoder_layers=1,
+            decoder_layers=1,
+            dropout=0.0,
+        ),
+    }
+
+
+def steps_in_a_row(name: str, length: int) -> int:
+    """Number of sequential steps to read a text, with one layer per side.
+
+    A recurrent layer: one per token, on both sides. Attention: one per side for any length.
+    """
+    return 2 * length if name == "LSTM" else 2
+
+
+def time_at(length: int, size: Size) -> Measured:
+    """Time one text: a training step, and generation token by token."""
+    built = {name: fresh(config, 1) for name, config in models(size).items()}
+    torch.manual_seed(stream(1, "lab parallel", length))
+    device = next(built["LSTM"].parameters()).device
+    tokens = torch.randint(END + 2, size.vocabulary, (1, length), device=device)
+
+    def learning(model: torch.nn.Module) -> Callable[[], object]:
+        def once() -> None:
+            model.train()
+            model(tokens, tokens).logsumexp(dim=-1).sum().backward()
+            model.zero_grad(set_to_none=True)
+
+        return once
+
+    def writing(model: torch.nn.Module) -> Callable[[], object]:
+        assert isinstance(model, Step)
+        model.eval()
+        return lambda: greedy_search(
+            model, tokens, [length], start=START, end=END, rules=[SuppressTokens([END])]
+        )
+
+    learned = best_of(size.rounds, {name: learning(model) for name, model in built.items()})
+    written: dict[str, float] = {}
+    if length <= size.written:
+        written = best_of(size.rounds, {name: writing(model) for name, model in built.items()})
+    return {
+        name: {
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "learning": 1e6 * learned[name] / length,
+            "writing": 1e6 * written[name] / length if written else None,
+            "steps": steps_in_a_row(name, length),
+        }
+        for name, model in built.items()
+    }
+
+
+def conclude(found: dict[int, Measured], where: str) -> str:
+    """Conclude which is cheaper per token, at the shortest and at the longest length."""
+    short, long = min(found), max(found)
+    most = max(n for n, each in found.items() if each["LSTM"]["writing"] is not None)
+
+    def ratio(length: int, what: str) -> float:
+        value: float = found[length]["LSTM"][what] / found[length]["Transformer"][what]
+        return value
+
+    def word(value: float) -> str:
+        if value >= 1:
+            return f"{number(value)} times as long as the Transformer"
+        return f"{number(value)} of the Transformer's time"
+
+    return (
+        f"On {where}, learning from one text of {short} tokens takes the LSTM "
+        f"{word(ratio(short, 'learning'))} a token, of {long} tokens "
+        f"{word(ratio(long, 'learning'))}, though it must take "
+        f"{number(found[long]['LSTM']['steps'])} steps in a row there and attention "
+        f"{found[long]['Transformer']['steps']}; writing {most} tokens, one after another for "
+        f"both, takes it {word(ratio(most, 'writing'))} a token."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Time both models at every length."""
+    size = bench.choose(SIZES)
+    found = {n: bench.trial(f"{n} tokens", partial(time_at, n, size)) for n in size.lengths}
+    names = list(models(size))
+    threads = torch.get_num_threads()
+    where = "a GPU" if torch.cuda.is_available() else f"{threads} thread{'s' * (threads > 1)}"
+
+    return Findings(
+        conclude(found, where),
+        [
+            Table(
+                "Microseconds a token, one text at a time",
+                ["tokens"]
+                + [f"{what}, {name}" for what in ("learning", "writing") for name in names]
+                + [f"steps in a row, {name}" for name in names],
+                [
+                    [n]
+                    + [each[name][what] for what in ("learning", "writing") for name in names]
+                    + [each[name]["steps"] for name in names]
+                    for n, each in found.items()
+                ],
+            )
+        ],
+        [
+            Lines(
+                title,
+                "tokens",
+                "µs a token",
+                [course(name, found, name, what) for name in names],
+                log_x=True,
+                log_y=True,
+            )
+            for title, what in (
+                ("Learning (forward and backward)", "learning"),
+                ("Writing (greedy search)", "writing"),
+            )
+        ],
+    )
+
+
+LAB = Lab(
+    method=(
+        "An LSTM encoder-decoder and a Transformer of about as many parameters, one layer a side, "
+        "read one text at a time, so that its length is all that could be parallel. Learning is "
+        "one forward and backward pass over source and target; writing is greedy search with the "
+        "house's caches, the end banned. Times are the best of several rounds in turns."
+    ),
+    limits=(
+        "A processor core has nothing to be parallel with: here attention gains only by larger "
+        "matrix products. On a GPU, or with many cores, steps in a row decide and the gap is far "
+        "larger; batches of many texts narrow it again."
+    ),
+    run=run,
+    seeds=1,
+)

@@ -1,0 +1,154 @@
+"""V1, E6: an image is HW / P^2 tokens; patch embedding is a convolution with stride P."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.findings import Findings, listing
+from manyheads.lens.panels import Curve, Heat, Lines, Table, number
+from manyheads.nn.vision.patch import ConvPatches, LinearPatches, patchify
+from manyheads.streams import stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """The counted sizes."""
+
+    sizes: tuple[int, ...] = (32, 224, 256, 384, 512)
+    patches: tuple[int, ...] = (4, 8, 14, 16, 32)
+    dim: int = 64
+
+
+SIZES: dict[Scale, Size] = {
+    "full": Size(dim=768),
+    "quick": Size(),
+    "smoke": Size(sizes=(224, 256), patches=(16, 32), dim=8),
+}
+
+
+def tokens(size: int, patch: int) -> int | None:
+    """Count the patches of a square image; None if it is not divisible into patches."""
+    return None if size % patch else (size // patch) ** 2
+
+
+def cut(patch: int, dim: int, seed: int) -> Measured:
+    """Embed patches both ways with the same weights; compare the results."""
+    torch.manual_seed(stream(seed, "init"))
+    linear, convolution = LinearPatches(3, patch, dim).double(), ConvPatches(3, patch, dim).double()
+    convolution.load_state_dict(linear.state_dict())
+    inputs = torch.randn(2, 3, 3 * patch, 4 * patch, dtype=torch.float64)
+    with torch.no_grad():
+        difference = (linear(inputs) - convolution(inputs)).abs().max().item()
+    values = patchify(inputs, patch).shape
+    return {"difference": difference, "tokens": values[1], "values": values[2]}
+
+
+def disc(size: int) -> torch.Tensor:
+    """An example image: a disc that is bright on one side."""
+    place = torch.linspace(-1, 1, size)
+    inside = (place[:, None].square() + place.square()) < 0.7
+    return (0.6 + 0.4 * place) * inside
+
+
+def apart(size: int, patch: int) -> list[list[float | None]]:
+    """The disc with a gap between its patches."""
+    picture = disc(size)
+    rows: list[list[float | None]] = []
+    for i, row in enumerate(picture.tolist()):
+        line: list[float | None] = []
+        for j, value in enumerate(row):
+            line += [None] * bool(j and j % patch == 0) + [value]
+        if i and i % patch == 0:
+            rows.append([None] * len(line))
+        rows.append(line)
+    return rows
+
+
+def conclude(counted: Mapping[tuple[int, int], int | None], same: dict[int, Measured]) -> str:
+    """Conclude with the token counts, and whether the two forms agree."""
+    worst = max(each["difference"] for each in same.values())
+    agree = "the same map" if worst < 1e-9 else "not the same map"
+    grown = counted[256, 16]
+    return (
+        f"A picture of 224 x 224 in patches of 16 is {counted[224, 16]} tokens, one of 256 x 256 "
+        f"is {grown} tokens ({'' if grown == 16 else 'not '}16: that is the side of the grid); its "
+        f"map of scores has {number((grown or 0) ** 2)} entries a head; and cutting with one "
+        f"linear map is {agree} as a convolution with stride P (largest difference "
+        f"{number(worst)})."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Count patches and compare both forms."""
+    size = bench.choose(SIZES)
+    counted = {(side, patch): tokens(side, patch) for side in size.sizes for patch in size.patches}
+    same = {
+        patch: bench.trial(f"patches of {patch}", partial(cut, patch, size.dim, 1))
+        for patch in size.patches
+    }
+
+    def row(side: int, what: int) -> list[int | None]:
+        return [n if n is None else n**what for n in (counted[side, p] for p in size.patches)]
+
+    return Findings(
+        conclude(counted, same),
+        [
+            *(
+                Table(
+                    title,
+                    ["pixels", *(f"P = {patch}" for patch in size.patches)],
+                    [[side, *row(side, power)] for side in size.sizes],
+                )
+                for title, power in (
+                    ("Tokens (rows: side of the picture; columns: side of a patch)", 1),
+                    ("Scores of one head: tokens squared", 2),
+                )
+            ),
+            listing(
+                "Both forms, with the same weights",
+                "P",
+                same,
+                {"values a token, P x P x 3": "values", "largest difference": "difference"},
+            ),
+        ],
+        [
+            Lines(
+                "Tokens of a picture",
+                "side of a patch, pixels",
+                "tokens",
+                [
+                    Curve(
+                        f"{side} pixels",
+                        [float(patch) for patch in size.patches],
+                        [None if n is None else float(n) for n in row(side, 1)],
+                    )
+                    for side in size.sizes
+                ],
+                log_x=True,
+                log_y=True,
+            ),
+            Heat(
+                "32 pixels in patches of 8: 16 tokens",
+                "column",
+                "row",
+                apart(32, 8),
+                numbered=False,
+            ),
+            Heat("in patches of 4: 64 tokens", "column", "row", apart(32, 4), numbered=False),
+        ],
+    )
+
+
+LAB = Lab(
+    method=(
+        "N = HW / P^2 is counted for square pictures. Both forms of the patch embedding get the "
+        "same weights and the same random pictures, in float64. Empty cells are sizes that cannot "
+        "be cut into whole patches."
+    ),
+    limits="Counting: what the tokens of smaller patches are worth is a matter of training.",
+    run=run,
+    seeds=1,
+)

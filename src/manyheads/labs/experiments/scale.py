@@ -1,0 +1,157 @@
+"""T5a, E3: why the dot products of attention are divided by the square root of their width.
+
+Two vectors of d numbers with mean 0 and variance 1 have a dot product of variance d. A softmax
+over such scores saturates as d grows, and then its gradient vanishes.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.findings import Findings, curves, mean, over, values, verdict
+from manyheads.lens.panels import Lines, Table, number
+from manyheads.nn.attention.softmax import attention_weights, normalise
+from manyheads.streams import stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """The sizes of the samples."""
+
+    widths: tuple[int, ...]
+    keys: int
+    queries: int
+
+
+SIZES: dict[Scale, Size] = {
+    "full": Size(widths=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024), keys=64, queries=4096),
+    "quick": Size(widths=(4, 16, 64, 256, 1024), keys=64, queries=512),
+    "smoke": Size(widths=(4, 256), keys=8, queries=16),
+}
+
+# The package's attention divides by sqrt(d); the other forms do not scale, or multiply.
+FORMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "divided by √d": attention_weights,
+    "plain": lambda q, k: normalise(q @ k.T),
+    "times √d": lambda q, k: normalise(q @ k.T * math.sqrt(q.shape[-1])),
+}
+
+
+def entropy(weights: Tensor) -> float:
+    """Mean entropy of the rows relative to its maximum, the log of the number of keys."""
+    bits = torch.special.entr(weights).sum(dim=-1)
+    return (bits / math.log(weights.shape[-1])).mean().item()
+
+
+def gradient(weights: Tensor) -> float:
+    """Mean Frobenius norm of the softmax's Jacobian, diag(p) - p p^T."""
+    square, cube = weights.square().sum(dim=-1), weights.pow(3).sum(dim=-1)
+    return (square - 2 * cube + square.square()).clamp_min(0).sqrt().mean().item()
+
+
+def measure(width: int, keys: int, queries: int, seed: int) -> Measured:
+    """Draw queries and keys, and measure the softmax of each form."""
+    random = torch.Generator().manual_seed(stream(seed, "lab scale", width))
+    q = torch.randn(queries, width, generator=random, dtype=torch.float64)
+    k = torch.randn(keys, width, generator=random, dtype=torch.float64)
+    found: Measured = {"deviation": (q @ k.T).std().item()}
+    for name, form in FORMS.items():
+        weights = form(q, k)
+        found[name] = {
+            "entropy": entropy(weights),
+            "largest": weights.amax(dim=-1).mean().item(),
+            "gradient": gradient(weights),
+        }
+    return found
+
+
+def conclude(found: dict[int, list[Measured]]) -> str:
+    """Compare the largest with the smallest width."""
+    first, last = min(found), max(found)
+
+    def of(form: str, what: str, width: int) -> list[float]:
+        return values(found[width], form, what)
+
+    falls = verdict(of("plain", "gradient", last), of("plain", "gradient", first)) < 0
+    worse = verdict(of("times √d", "gradient", last), of("plain", "gradient", last)) < 0
+    return (
+        f"Dot products of width {last} deviate by {mean(found[last], 'deviation')} (√d is "
+        f"{number(math.sqrt(last))}); undivided, the softmax's gradient there "
+        f"{'falls' if falls else 'does not fall'} to {mean(found[last], 'plain', 'gradient')}, "
+        f"its largest weight is {mean(found[last], 'plain', 'largest')}; divided by √d the "
+        f"gradient is {mean(found[last], 'divided by √d', 'gradient')}, and multiplying instead "
+        f"makes things {'worse still' if worse else 'no worse than leaving it out'}."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Measure each width with each seed."""
+    size = bench.choose(SIZES)
+    found = {
+        width: bench.each_seed(f"width {width}", partial(measure, width, size.keys, size.queries))
+        for width in size.widths
+    }
+
+    by_form = {form: {n: [m[form] for m in f] for n, f in found.items()} for form in FORMS}
+    return Findings(
+        conclude(found),
+        [
+            Table(
+                f"Softmax over {size.keys} keys",
+                ["width", "deviation of q·k"]
+                + [f"{what}, {form}" for what in ("entropy", "gradient") for form in FORMS],
+                [
+                    [
+                        width,
+                        over(f, "deviation"),
+                        *(
+                            over(f, form, what)
+                            for what in ("entropy", "gradient")
+                            for form in FORMS
+                        ),
+                    ]
+                    for width, f in found.items()
+                ],
+            )
+        ],
+        [
+            Lines(
+                "Entropy of the weights",
+                "width d",
+                "share of log(keys)",
+                curves(by_form, "entropy"),
+                log_x=True,
+            ),
+            Lines("Largest weight", "width d", "weight", curves(by_form, "largest"), log_x=True),
+            Lines(
+                "Gradient through the softmax",
+                "width d",
+                "norm of its Jacobian",
+                curves(by_form, "gradient"),
+                log_x=True,
+                log_y=True,
+            ),
+        ],
+    )
+
+
+LAB = Lab(
+    method=(
+        "Queries and keys are drawn from a normal distribution with variance 1 in each of d "
+        "dimensions. Their weights come from the house's attention (divided by √d), from its "
+        "softmax on undivided scores, and on scores multiplied by √d. The gradient is the "
+        "Frobenius norm of the softmax's Jacobian, diag(p) - pp^T, the factor that every gradient "
+        "to queries and keys passes through."
+    ),
+    limits=(
+        "Random vectors stand for a model at its beginning. A trained model can scale its own "
+        "projections, so this does not show how well an undivided one would end up."
+    ),
+    run=run,
+    seeds=5,
+)

@@ -1,0 +1,162 @@
+"""The findings of an experiment (tables, panels, conclusion) and its result file format."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
+from typing import Any, Literal
+
+from manyheads.lens.panels import Cell, Curve, Interval, Panel, Table, number
+
+SCHEMA = "manyheads-lab/1"
+
+# Two-sided 95% quantiles of Student's t by degrees of freedom; beyond, an expansion around the
+# normal quantile is used (Abramowitz & Stegun 1964, 26.7.5).
+_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+
+
+def interval(measured: Sequence[float]) -> Interval:
+    """Mean and 95% interval by Student's t, as the variance of few seeds is an estimate, too."""
+    middle = statistics.fmean(measured)
+    if len(measured) < 2:
+        return Interval(middle)
+    freedom = len(measured) - 1
+    quantile = _T[freedom - 1] if freedom <= len(_T) else 1.96 + 2.37 / freedom + 2.82 / freedom**2
+    half = quantile * statistics.stdev(measured) / math.sqrt(len(measured))
+    return Interval(middle, middle - half, middle + half)
+
+
+def verdict(a: Sequence[float], b: Sequence[float]) -> int:
+    """Return whether a is significantly more than b (1), less (-1), or neither (0).
+
+    Seeds are compared in pairs. With one seed there is no interval, and only the sign is used.
+    """
+    found = interval([x - y for x, y in zip(a, b, strict=True)])
+    low = found.mean if found.low is None else found.low
+    high = found.mean if found.high is None else found.high
+    return 1 if low > 0 else -1 if high < 0 else 0
+
+
+def more(a: Sequence[float], b: Sequence[float]) -> str:
+    """Return the verdict as "more", "less" or "not surely more"."""
+    return {1: "more", -1: "less", 0: "not surely more"}[verdict(a, b)]
+
+
+def leader(found: Mapping[str, Sequence[float]]) -> str:
+    """Return the name of the largest mean, and the second if it is not significantly less."""
+    first, second = sorted(found, key=lambda name: -statistics.fmean(found[name]))[:2]
+    sure = verdict(found[first], found[second]) > 0
+    return first if sure else f"{first} (not surely more than {second})"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The findings of a run of an experiment."""
+
+    conclusion: str  # one sentence, computed from the numbers
+    tables: list[Table]
+    panels: list[Panel]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One measurement: its name, times and values."""
+
+    name: str
+    seconds: float
+    cpu: float  # seconds of processors; more than `seconds` with threads, less on a busy machine
+    measured: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The saved result of a run: all data of its page and figure."""
+
+    schema: str
+    lab: str
+    atlas: list[str]
+    question: str
+    method: str
+    limits: str  # what this scale cannot show
+    scale: Literal["full", "quick", "smoke"]
+    size: dict[str, Any]
+    seeds: list[int]
+    conclusion: str
+    tables: list[Table]
+    panels: list[Panel]
+    trials: list[Trial]
+    machine: dict[str, Any]
+    versions: dict[str, str]
+    minutes: float  # of all trials together, those of interrupted runs too
+    cpu_minutes: float
+    date: str
+    command: str
+
+
+Trials = Sequence[Mapping[str, Any]]  # of one model, one a seed
+ByModel = Mapping[str, Trials]
+BySize = Mapping[str, Mapping[int, Trials]]  # of each model, by what was varied
+
+
+def values(trials: Trials, *path: Any) -> list[float]:
+    """Return what each trial measured under nested keys: `trial["covered"]["0.5"]`."""
+    found: list[float] = [reduce(getitem, path, trial) for trial in trials]  # type: ignore[misc]
+    return found
+
+
+def over(trials: Trials, *path: Any) -> Interval:
+    """Return the interval over seeds of what trials measured under nested keys."""
+    return interval(values(trials, *path))
+
+
+def mean(trials: Trials, *path: Any) -> str:
+    """Write the mean over seeds of what trials measured under nested keys."""
+    return number(over(trials, *path).mean)
+
+
+def by_size(found: ByModel, sizes: Sequence[int]) -> BySize:
+    """Regroup trials of several sizes each (`trial["8"]`); their parameters stay with each."""
+    return {
+        name: {
+            size: [each[str(size)] | {"parameters": each["parameters"]} for each in trials]
+            for size in sizes
+        }
+        for name, trials in found.items()
+    }
+
+
+def curves(found: BySize, *path: Any) -> list[Curve]:
+    """Build a curve of every model over its sizes."""
+    return [
+        Curve.of(name, list(each), [over(trials, *path) for trials in each.values()])
+        for name, each in found.items()
+    ]
+
+
+def table(title: str, corner: str, found: BySize, *path: Any) -> Table:
+    """Build the same as a table, with the models' parameters where they were counted."""
+    sizes = list(next(iter(found.values())))
+    rows: list[list[Cell]] = []
+    for name, each in found.items():
+        counted = [trial["parameters"] for trial in each[sizes[-1]][:1] if "parameters" in trial]
+        rows.append([name, *counted, *(over(each[size], *path) for size in sizes)])
+    extra = ["parameters"] * (len(rows[0]) - 1 - len(sizes))
+    return Table(title, [corner, *extra, *(f"{size:,}" for size in sizes)], rows)
+
+
+def listing(
+    title: str, corner: str, found: Mapping[Any, Mapping[str, Any]], columns: Mapping[str, str]
+) -> Table:
+    """Build a table of single trials: the name of each, and under each column one measure."""
+    return Table(
+        title,
+        [corner, *columns],
+        [[name, *(trial[what] for what in columns.values())] for name, trial in found.items()],
+    )
+
+
+def course(name: str, found: Mapping[int, Mapping[str, Any]], *path: Any) -> Curve:
+    """Build a curve of single trials over their sizes."""
+    return Curve(name, [float(size) for size in found], [*values(list(found.values()), *path)])

@@ -1,0 +1,68 @@
+"""Training inside an experiment: the training loop, in a temporary folder."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+import torch
+
+from manyheads.models.config import Builds
+from manyheads.streams import stream
+from manyheads.train.config import TrainConfig
+from manyheads.train.device import best_device
+from manyheads.train.loop import fit
+from manyheads.train.task import B, Task
+
+M = TypeVar("M", bound=torch.nn.Module)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """How a training run went."""
+
+    seconds: float
+    lines: list[dict[str, float]]  # of the log: losses, and validations (val_...)
+
+    @property
+    def loss(self) -> float:
+        """The last training loss of the log: a mean since the line before."""
+        losses = [line["loss"] for line in self.lines if "loss" in line]
+        return losses[-1]
+
+    def last(self, metric: str) -> float:
+        """The last value of a validation metric."""
+        return next(line[f"val_{metric}"] for line in self.lines[::-1] if f"val_{metric}" in line)
+
+
+class _Nobody:
+    """An observer that does nothing."""
+
+    def progress(self, step: int, steps: int, line: dict[str, float]) -> None: ...
+
+    def validated(self, step: int, metrics: dict[str, float]) -> None: ...
+
+
+def fresh(config: Builds[M], seed: int) -> M:
+    """Build a model with initial weights drawn from a seed."""
+    torch.manual_seed(stream(seed, "init"))
+    return config.build().to(best_device())
+
+
+def learn(model: torch.nn.Module, task: Task[B], config: TrainConfig, *, seed: int) -> Learned:
+    """Train a model, and set it to evaluation mode."""
+    with TemporaryDirectory(prefix="manyheads-lab-") as folder:
+        progress = fit(
+            model,
+            task,
+            config,
+            Path(folder),
+            seed=seed,
+            environment={},
+            save_best=lambda model: None,  # noqa: ARG005 - as fit calls it
+            observer=_Nobody(),
+        )
+        log = (Path(folder) / "metrics.jsonl").read_text(encoding="utf-8")
+    model.eval()
+    return Learned(progress.seconds, [json.loads(line) for line in log.splitlines()])

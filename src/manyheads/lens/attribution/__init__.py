@@ -1,0 +1,1 @@
+"""Attribution: which part of the input a score depends on."""

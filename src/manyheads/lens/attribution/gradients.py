@@ -1,0 +1,123 @@
+"""Gradients of a score with respect to the tensors that a recorder of gradients has kept.
+
+A score is a number that is computed from a model's output, such as the logit of a class; the caller
+chooses it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manyheads.errors import UsageError
+from manyheads.lens.trace.attention_reader import Attention, Piece, attentions
+from manyheads.nn.recording.attention_record import AttentionRecord, ValueRecord
+from manyheads.nn.recording.token_grid import TokenGrid
+from manyheads.nn.recording.trace import LayerId, Trace
+
+
+def gradients(score: Float[Tensor, ""], tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Compute dL/dx for each x on the way to a score; zeros for what has no part in it.
+
+    The graph stays, for other scores of the same pass.
+
+    Raises:
+        UsageError: the score has no graph.
+    """
+    if not score.requires_grad:
+        raise UsageError(
+            "The score has no gradient: run the model with gradients on (not in inference_mode or "
+            "no_grad), and with parameters or an input that require them."
+        )
+    found = torch.autograd.grad(score, tensors, retain_graph=True, allow_unused=True)
+    return [torch.zeros_like(x) if g is None else g for g, x in zip(found, tensors, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GradientWeightedAttention:
+    """One recorded attention, each weight times the gradient of a score with respect to it.
+
+    That is the positive part of dL/dA * A, the mean over heads (Chefer et al. 2021, "Generic
+    Attention-model Explainability", equation 5). dL/dA is dL/dO V^T, computed a piece at a time.
+    """
+
+    attention: Attention
+    v: Float[Tensor, "row head key value"]
+    gradient: Float[Tensor, "row head query value"]  # dL/dO
+
+    @property
+    def layer_id(self) -> LayerId:
+        """The module that was recorded."""
+        return self.attention.layer_id
+
+    @property
+    def query_grid(self) -> TokenGrid | None:
+        """Positions of the queries in an image."""
+        return self.attention.query_grid
+
+    def pieces(self) -> Iterator[Piece]:
+        """Compute it a window or a few queries at a time; a piece has one head, the mean."""
+        device = self.gradient.device
+        for cut in self.attention.cuts():
+            gradient = self.gradient[cut.row][:, cut.rows.to(device)].float()
+            v = self.v[cut.row][:, cut.columns.to(device)].float()
+            weights = (gradient @ v.mT).cpu() * self.attention.part(cut)
+            yield Piece(cut.queries, cut.keys, weights.clamp_min(0).mean(dim=0, keepdim=True))
+
+    def whole(self) -> Float[Tensor, "query key"]:
+        """Compute all of it; for texts, whose maps are small."""
+        found = torch.zeros(self.attention.shape)
+        for piece in self.pieces():
+            found[piece.queries[:, None], piece.keys] = piece.weights[0]
+        return found
+
+    def from_queries(self, x: Float[Tensor, " query"]) -> Float[Tensor, " key"]:
+        """Multiply it with a row from the left."""
+        found = torch.zeros(self.attention.shape[1])
+        for piece in self.pieces():
+            found.index_add_(0, piece.keys, x[piece.queries] @ piece.weights[0])
+        return found
+
+    def from_keys(self, x: Float[Tensor, " key"]) -> Float[Tensor, " query"]:
+        """Multiply it with a column from the right."""
+        found = torch.zeros(self.attention.shape[0])
+        for piece in self.pieces():
+            found.index_add_(0, piece.queries, piece.weights[0] @ x[piece.keys])
+        return found
+
+    def asked(self) -> Float[Tensor, " query"]:
+        """Mark with 1 the queries on whose outputs the score depends at all."""
+        found = torch.zeros(self.attention.shape[0])
+        told = self.gradient.abs().amax(dim=(1, 3)).cpu() > 0  # row query
+        for cut in self.attention.cuts():
+            found[cut.queries] = told[cut.row, cut.rows].float()
+        return found
+
+
+def weighed(trace: Trace, score: Float[Tensor, ""]) -> list[GradientWeightedAttention]:
+    """Weigh every recorded attention by a score, in the order in which they ran.
+
+    Raises:
+        UsageError: the trace was recorded without gradients, or holds several examples or passes.
+    """
+    found = attentions(trace)
+    values = [_values(each.record) for each in found]
+    outputs = [output for each in values for output in each.outputs]
+    computed = iter(gradients(score, outputs) if outputs else [])
+    return [
+        GradientWeightedAttention(
+            attention, each.v, each.join_gradients([next(computed).detach() for _ in each.outputs])
+        )
+        for attention, each in zip(found, values, strict=True)
+    ]
+
+
+def _values(record: AttentionRecord) -> ValueRecord:
+    if record.values is None:
+        raise UsageError(
+            f"The trace of {record.layer_id} was recorded without gradients: use "
+            "record(gradients=True)."
+        )
+    return record.values

@@ -1,0 +1,164 @@
+"""Mean attention distance of heads (Dosovitskiy et al. 2021, section 4.5, figure 7)."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.lens.measures.receptive_field import receptive_field
+from manyheads.lens.panels import Curve, Figure, Lines
+from manyheads.lens.trace.attention_reader import Attention, examples
+from manyheads.lens.trace.states import LayerState
+from manyheads.nn.recording.attention_record import AttentionRecord
+from manyheads.nn.recording.token_grid import TokenGrid
+from manyheads.nn.recording.trace import record
+
+Points = Float[Tensor, "token axis"]
+
+
+def centres(grid: TokenGrid) -> Float[Tensor, "token 2"]:
+    """Return the centre of each token on the grid, row by row, in pixels of the model's input."""
+    rows, columns = (
+        torch.tensor(axis.centres(), dtype=torch.float64) for axis in (grid.rows, grid.columns)
+    )
+    return torch.cartesian_prod(rows, columns)
+
+
+def attention_distance(
+    weights: Float[Tensor, "*image head query key"], queries: Points, keys: Points
+) -> Float[Tensor, " head"]:
+    """Mean distance between queries and keys of each head, weighted by attention.
+
+    Queries and keys are the positions of the last tokens: leading tokens without a position (class
+    token) are left out, and the rest is normalised to sum to 1.
+    """
+    among = weights[..., -len(queries) :, -len(keys) :].double()
+    among = among / among.sum(dim=-1, keepdim=True).clamp_min(1e-30)
+    far = torch.cdist(queries, keys, compute_mode="donot_use_mm_for_euclid_dist")
+    return (among * far).sum(dim=-1).mean(dim=-1).reshape(-1, weights.shape[-3]).mean(dim=0)
+
+
+@torch.inference_mode()
+def distances_by_layer(model: nn.Module, images: Tensor) -> list[list[float]]:
+    """Mean attention distance of the heads of each encoder layer, in pixels, over images."""
+    model.eval()
+    with record() as trace:
+        model(images)
+    found = []
+    for each in trace:
+        if isinstance(each, AttentionRecord) and each.layer_id.stack == "encoder":
+            assert each.query_grid is not None
+            assert each.key_grid is not None
+            where = centres(each.query_grid), centres(each.key_grid)
+            maps = torch.stack([Attention(each, n).whole() for n in range(examples(each))])
+            found.append(attention_distance(maps, *where).tolist())
+    return found
+
+
+def head_distances(found: Attention) -> Float[Tensor, " head"]:
+    """Mean attention distance of one recorded self-attention, computed piece by piece.
+
+    In pixels of the model's input, or in tokens of a text.
+    """
+    if found.query_grid is None or found.key_grid is None:
+        queries, keys = (torch.arange(n, dtype=torch.float64)[:, None] for n in found.shape)
+        extra, extra_keys = 0, 0
+    else:
+        queries, keys = centres(found.query_grid), centres(found.key_grid)
+        extra, extra_keys = len(found.query_grid.extra), len(found.key_grid.extra)
+    total, count = torch.zeros(found.heads, dtype=torch.float64), 0
+    for piece in found.pieces():
+        rows, columns = piece.queries >= extra, piece.keys >= extra_keys
+        if rows.any() and columns.any():
+            where = queries[piece.queries[rows] - extra], keys[piece.keys[columns] - extra_keys]
+            placed = piece.weights[:, rows][:, :, columns]
+            total += len(where[0]) * attention_distance(placed, *where)
+            count += len(where[0])
+    return total / max(count, 1)
+
+
+def distance_figures(found: Sequence[Attention], layers: Sequence[LayerState]) -> list[Figure]:
+    """Plot the attention distance by layer; for images with the receptive field of convolutions."""
+    if any(each.grid is not None for each in layers):
+        return _of_image(found, layers)
+    figures = []
+    for stack in dict.fromkeys(each.layer_id.stack for each in found):
+        own = [
+            each for each in found if each.layer_id.stack == stack and each.layer_id.kind == "self"
+        ]
+        if own:
+            curves = _heads([(each.layer_id.layer + 1, head_distances(each)) for each in own])
+            lines = Lines(f"How far the {stack}'s heads look", "layer", "tokens", curves)
+            legend = (
+                "mean distance between a token and those it attends to, weighted by attention, in "
+                "tokens, over this input"
+            )
+            figures.append(Figure("distance", legend, lines))
+    return figures
+
+
+def _of_image(found: Sequence[Attention], layers: Sequence[LayerState]) -> list[Figure]:
+    depth = {
+        (each.stack, each.layer): place
+        for place, each in enumerate((each for each in layers if each.layer), 1)
+    }
+    own = [
+        (depth[each.layer_id.stack, each.layer_id.layer + 1], each)
+        for each in found
+        if (each.layer_id.stack, each.layer_id.layer + 1) in depth
+    ]
+    curves = _heads([(place, head_distances(each)) for place, each in own])
+    fields = [
+        (place, float(each.query_grid.rows.receptive_field))
+        for place, each in own
+        if each.query_grid is not None
+        and each.query_grid.rows.receptive_field > each.query_grid.rows.stride
+    ]
+    if fields:
+        curves.append(Curve("a token is embedded from", *map(list, zip(*fields, strict=True))))
+    reaches = [
+        (float(depth[each.stack, each.layer]), float(each.grid.rows.receptive_field))
+        for each in layers
+        if each.layer and each.is_map and each.grid is not None
+    ]
+    if reaches:
+        x, y = zip(*reaches, strict=True)
+        curves.append(Curve("its convolutions: receptive field", [*x], [*y]))
+    elif own:
+        numbers = range(1, len(depth) + 1)
+        name = "3 x 3 convolutions: receptive field"
+        curves.append(
+            Curve(name, [float(n) for n in numbers], [float(receptive_field(n)) for n in numbers])
+        )
+    if not curves:
+        return []
+    legend = (
+        "pixels of the model's input. A head's distance is between the centres of a patch and of "
+        "the patches it attends to, weighted by attention (ViT paper, figure 7), over this "
+        "image; a field is a width, from edge to edge, and shows what can be used, not what is "
+        "used"
+    )
+    if not own:
+        legend = (
+            "pixels of the model's input, from edge to edge; what can be used, not what is used"
+        )
+    title = "How far layers look" if own else "How far layers see"
+    return [Figure("distance", legend, Lines(title, "layer", "pixels", curves))]
+
+
+def _heads(found: Sequence[tuple[int, Float[Tensor, " head"]]]) -> list[Curve]:
+    if not found:
+        return []
+    layers = [float(layer) for layer, _ in found]
+    picked = {
+        "farthest head": [heads.max() for _, heads in found],
+        "mean of heads": [heads.mean() for _, heads in found],
+        "nearest head": [heads.min() for _, heads in found],
+    }
+    if all(len(heads) == 1 for _, heads in found):
+        picked = {"head": picked["mean of heads"]}
+    return [
+        Curve(name, layers, [round(value.item(), 2) for value in values])
+        for name, values in picked.items()
+    ]

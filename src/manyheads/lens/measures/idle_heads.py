@@ -1,0 +1,165 @@
+"""Idle and duplicate heads, measured over several examples.
+
+Many heads can be pruned without loss: Michel et al. 2019, "Are Sixteen Heads Really Better than
+One?". Heads attend to one token when they have nothing to attend to: Clark et al. 2019, "What Does
+BERT Look At?", section 3.2.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from manyheads.lens.trace.attention_reader import PIECE
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.recording.attention_record import ALL, AttentionRecord, take
+from manyheads.nn.recording.trace import LayerId, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Statistics of one head, averaged over all queries with at least two allowed keys."""
+
+    layer_id: LayerId
+    number: int  # from 1
+    entropy: float  # of its attention, as a share of the maximum: 1 is uniform
+    favourite: float  # the attention weight of the position with the largest mean weight
+    place: str  # that position: "the first token", "token 3", "the last token"
+    writes: float  # the norm of its OV matrix, relative to the median head of its layer
+
+    def __str__(self) -> str:
+        """Return the name for legends."""
+        return f"{self.layer_id}, head {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateHeads:
+    """Two heads of one attention, and the distance of their maps."""
+
+    layer_id: LayerId
+    numbers: tuple[int, int]  # from 1
+    distance: float  # half the sum of differences (total variation), mean over queries: 0..1
+
+    def __str__(self) -> str:
+        """Return the names for legends."""
+        return f"{self.layer_id}, heads {self.numbers[0]} and {self.numbers[1]}"
+
+
+@dataclass
+class _Sums:
+    """Sums over the queries of one attention with at least two allowed keys."""
+
+    queries: int = 0
+    entropy: Tensor = field(default_factory=lambda: torch.zeros(0))  # (head,)
+    apart: Tensor = field(default_factory=lambda: torch.zeros(0))  # (head, head)
+    from_first: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (head, position)
+    from_last: Tensor = field(default_factory=lambda: torch.zeros(0, 0))
+
+    def add(self, weights: Tensor, choices: Tensor) -> None:
+        """Add maps (query, head, key); choices (query,) are the numbers of allowed keys."""
+        heads, keys = weights.shape[1:]
+        if not self.queries:
+            self.entropy, self.apart = torch.zeros(heads), torch.zeros(heads, heads)
+            self.from_first = self.from_last = torch.zeros(heads, 0)
+        self.queries += len(weights)
+        surprise = -torch.special.xlogy(weights, weights).sum(dim=2)  # (query, head)
+        self.entropy += (surprise / choices.log()[:, None]).sum(dim=0)
+        for head in range(heads):
+            self.apart[head] += (weights - weights[:, head, None]).abs().sum(dim=(0, 2)) / 2
+        summed = weights.sum(dim=0)
+        self.from_first = _grown(self.from_first, keys) + _grown(summed, self.from_first.shape[1])
+        # Sentences differ in length: their last tokens have equal positions counted from the end.
+        backwards = summed.flip(1)
+        self.from_last = _grown(self.from_last, keys) + _grown(backwards, self.from_last.shape[1])
+
+
+class HeadStatistics:
+    """Collects the traces of several forward passes; returns statistics of all heads."""
+
+    def __init__(self) -> None:
+        self._sums: dict[LayerId, _Sums] = {}
+
+    def add(self, trace: Trace) -> None:
+        """Add a trace of examples without padding; the padding of windows is left out."""
+        for record in trace:
+            if isinstance(record, AttentionRecord):
+                for queries in _parts(record):
+                    self._add(record, queries)
+
+    def _add(self, record: AttentionRecord, queries: slice) -> None:
+        weights = record.weights(ALL, queries).cpu()
+        mask = take(record.mask, ALL, queries)
+        allowed = torch.ones(1, dtype=torch.bool) if mask is None else mask.cpu()
+        choices = allowed.expand_as(weights).sum(dim=3)[:, 0]  # batch query
+        counted = choices >= 2
+        if record.partition is not None:  # padding is not a query
+            inside = record.partition.token_index()[:, queries] >= 0
+            counted = counted & inside.repeat(len(counted) // len(inside), 1)
+        if counted.any():
+            chosen = weights.transpose(1, 2)[counted]  # query head key
+            sums = self._sums.setdefault(record.layer_id, _Sums())
+            sums.add(chosen, choices[counted].float())
+
+    def heads(self, model: nn.Module) -> list[Head]:
+        """Return the statistics of every recorded head, in the order of the layers."""
+        writes = dict(write_shares(model))
+        return [
+            Head(
+                layer_id,
+                head + 1,
+                float(sums.entropy[head]) / sums.queries,
+                *_favourite(sums, head),
+                float(writes[layer_id][head]) if layer_id in writes else math.nan,
+            )
+            for layer_id, sums in self._sums.items()
+            for head in range(len(sums.entropy))
+        ]
+
+    def duplicates(self) -> Iterator[DuplicateHeads]:
+        """Yield all pairs of heads of one attention with the distance of their maps."""
+        for layer_id, sums in self._sums.items():
+            distance = (sums.apart / sums.queries).tolist()
+            for one, row in enumerate(distance):
+                for other in range(one + 1, len(distance)):
+                    yield DuplicateHeads(layer_id, (one + 1, other + 1), row[other])
+
+
+def write_shares(model: nn.Module) -> Iterator[tuple[LayerId, Tensor]]:
+    """Yield the norm of each head's OV matrix relative to the median, for each attention.
+
+    Head h adds a weighted mean of W_o^h W_v^h x to a token: the norm of that matrix bounds it,
+    whatever the attention (Elhage et al. 2021, the "OV circuit").
+    """
+    for part in model.modules():
+        if isinstance(part, MultiHeadAttention):
+            inner = part.out.in_features
+            values = part.qkv.weight[2 * inner :].detach().float().cpu()
+            out = part.out.weight.detach().float().cpu()
+            values = values.unflatten(0, (part.heads, -1))  # head size dim
+            out = out.unflatten(1, (part.heads, -1)).transpose(0, 1)  # head output size
+            norms = (out @ values).flatten(1).norm(dim=1)
+            yield part.layer_id, norms / norms.median().clamp_min(torch.finfo(norms.dtype).tiny)
+
+
+def _parts(record: AttentionRecord) -> Iterator[slice]:
+    """Split the queries of a record whose map is too large."""
+    batch, heads, queries, keys = record.shape
+    step = max(PIECE // (batch * heads * keys), 1)
+    yield from (slice(first, first + step) for first in range(0, queries, step))
+
+
+def _favourite(sums: _Sums, head: int) -> tuple[float, str]:
+    first, last = sums.from_first[head] / sums.queries, sums.from_last[head] / sums.queries
+    if first.max() >= last.max():
+        index = int(first.argmax())
+        return float(first.max()), f"token {index + 1}" if index else "the first token"
+    index = int(last.argmax())
+    return float(last.max()), f"token {index + 1} from the end" if index else "the last token"
+
+
+def _grown(sums: Tensor, length: int) -> Tensor:
+    """Pad positions with zeros."""
+    missing = length - sums.shape[1]
+    return torch.cat((sums, torch.zeros(len(sums), missing)), dim=1) if missing > 0 else sums

@@ -1,0 +1,81 @@
+"""Attention masks as recorded (Vaswani et al. 2017, 3.2.3; atlas T13)."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from manyheads.lens.panels import Figure, Heat
+from manyheads.lens.trace.grids import Crop, grid_view
+from manyheads.nn.recording.attention_record import ALL, AttentionRecord, take
+from manyheads.nn.recording.trace import Trace
+
+MOST = 64  # shown tokens of a text
+COLOURED = "coloured: the query (row) may attend to the key (column)"
+
+
+def mask_figures(
+    trace: Trace, labels: dict[str, tuple[Sequence[str], Sequence[str]]]
+) -> list[Figure]:
+    """Draw the mask of every kind of attention that masks keys; layers of one kind share it.
+
+    `labels` are those of queries and keys by kind, such as "decoder self".
+    """
+    figures: dict[str, Figure] = {}
+    for record in trace:
+        if not isinstance(record, AttentionRecord) or record.mask is None:
+            continue
+        kind = f"{record.layer_id.stack} {record.layer_id.kind}"
+        rows, columns = labels.get(kind, ((), ()))
+        allowed = _of(record, 0)
+        if kind in figures or allowed.all() or allowed.shape != (len(rows), len(columns)):
+            continue
+        cut = f"; the first {MOST} tokens" if max(allowed.shape) > MOST else ""
+        figures[kind] = Figure(
+            "mask",
+            f"{COLOURED}; {int(allowed.sum())} of "
+            f"{allowed.numel()} pairs may, the same in all {record.layer_id.stack} layers{cut}",
+            _heat(f"The mask of the {kind}-attention", allowed, rows, columns),
+        )
+    return list(figures.values())
+
+
+def window_mask_figures(trace: Trace) -> list[Figure]:
+    """Draw the mask of a shifted window with parts from opposite sides (Liu et al. 2021, 3.2).
+
+    It is taken from the first layer with shifted windows: the others have the same pattern.
+    """
+    for record in trace:
+        if not isinstance(record, AttentionRecord) or record.mask is None:
+            continue
+        if record.partition is None or record.query_grid is None:
+            continue
+        tokens = record.partition.token_index()
+        hidden = torch.stack([(~_of(record, window)).sum() for window in range(len(tokens))])
+        window = int(hidden.argmax())
+        allowed = _of(record, window)
+        if not hidden[window] or len(allowed) > MOST:
+            continue
+        names = grid_view(record.query_grid, Crop(0, 0, 1, 1)).labels
+        named = [names[token] if token >= 0 else "padding" for token in tokens[window].tolist()]
+        legend = (
+            f"window {window + 1} of {len(tokens)} in {record.layer_id}, the one with the most "
+            f"masked pairs; {COLOURED}. Parts that the shift "
+            "brought together from opposite sides of the image, and padding, are masked"
+        )
+        return [Figure("mask", legend, _heat("The mask of a window", allowed, named, named))]
+    return []
+
+
+def _heat(title: str, allowed: Tensor, rows: Sequence[str], columns: Sequence[str]) -> Heat:
+    shown = allowed[:MOST, :MOST].float().tolist()
+    names = list(rows[:MOST]), list(columns[:MOST])
+    return Heat(title, "key", "query", shown, *names, scale=[0.0, 1.0])
+
+
+def _of(record: AttentionRecord, row: int) -> Bool[Tensor, "query key"]:
+    """Return the mask of one row of the batch, of its first head."""
+    mask = take(record.mask, slice(row, row + 1), ALL)
+    assert mask is not None
+    return mask[0, 0].expand(record.shape[2:]).cpu()

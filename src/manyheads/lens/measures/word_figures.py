@@ -1,0 +1,117 @@
+"""One word in several sentences: how its vector changes with its context (atlas T6).
+
+Similarity by layer against that of different words: Ethayarajh 2019, "How Contextual are
+Contextualized Word Representations?", sections 3.3 and 4.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from manyheads.lens.labels import cut
+from manyheads.lens.panels import Curve, Figure, Heat, Lines
+from manyheads.lens.rounding import rounded
+
+GROUP = "word"
+PAIRS = 6  # that have a curve each; more are shown by their mean
+SENTENCES = 6  # whose attention is shown
+TOKENS = 64  # of a sentence in a heat map
+
+
+@dataclass(frozen=True, eq=False)
+class Occurrence:
+    """A word in one sentence, with the vectors and attention of a model."""
+
+    text: str
+    tokens: Sequence[str]
+    own: Sequence[int]  # the tokens of the word
+    others: Sequence[int]  # the tokens of other words
+    layers: Sequence[tuple[str, Float[Tensor, "token dim"]]]  # the first: the input of layer 1
+    attention: Sequence[tuple[str, Float[Tensor, " token"]]]  # of the word, by layer
+
+
+def tokens_of(spans: Sequence[Sequence[int] | None], begin: int, end: int) -> list[int]:
+    """Return the tokens that overlap the characters [begin, end)."""
+    return [
+        place
+        for place, span in enumerate(spans)
+        if span is not None and span[0] < end and span[1] > begin
+    ]
+
+
+def word_figures(word: str, found: Sequence[Occurrence]) -> list[Figure]:
+    """Compare a word's vectors between sentences by layer; plot its attention in each sentence."""
+    figures = [_similarities(word, found)] if len(found) > 1 else []
+    for number, each in enumerate(found[:SENTENCES], 1):
+        if each.attention:
+            figures.append(_attention(word, number, each))
+    return figures
+
+
+def similarity(word: Float[Tensor, "token dim"], same: Float[Tensor, "other dim"]) -> float:
+    """Cosine similarity of two words' vectors, each the mean over its tokens."""
+    return F.cosine_similarity(word.double().mean(dim=0), same.double().mean(dim=0), dim=0).item()
+
+
+def _similarities(word: str, found: Sequence[Occurrence]) -> Figure:
+    pairs = list(combinations(range(len(found)), 2))
+    layers = range(len(found[0].layers))
+    x = [float(layer) for layer in layers]
+    tables = torch.tensor(
+        [
+            [
+                similarity(*(found[n].layers[layer][1][list(found[n].own)] for n in pair))
+                for layer in layers
+            ]
+            for pair in pairs
+        ]
+    )
+    other = torch.tensor([[_different(found, pair, layer) for layer in layers] for pair in pairs])
+    curves = [
+        Curve(f"{word}, sentences {a + 1} and {b + 1}", x, rounded(row))
+        for (a, b), row in zip(pairs, tables, strict=True)
+    ]
+    if len(pairs) > PAIRS:
+        curves = [Curve(f"{word}, mean of {len(pairs)} pairs", x, rounded(tables.mean(dim=0)))]
+    if not other.isnan().any():
+        curves.append(Curve("other words, mean", x, rounded(other.mean(dim=0))))
+    texts = "; ".join(f"{n}: {cut(each.text, 60)}" for n, each in enumerate(found[:8], 1))
+    legend = (
+        f"cosine similarity of the vectors of {word} in two sentences, by layer (0: the input of "
+        "the first, without context except the position), and of other words of the two sentences: "
+        f"all vectors of deep layers may be similar. Sentences: {texts}"
+    )
+    title = f"{word}: one word, {len(found)} contexts"
+    return Figure(GROUP, legend, Lines(title, "layer", "cosine similarity", curves))
+
+
+def _different(found: Sequence[Occurrence], pair: tuple[int, int], layer: int) -> float:
+    """Mean cosine similarity of all other tokens of two sentences; NaN without other tokens."""
+    one, two = (
+        F.normalize(found[n].layers[layer][1][list(found[n].others)].double(), dim=1) for n in pair
+    )
+    return (one @ two.T).mean().item()
+
+
+def _attention(word: str, number: int, found: Occurrence) -> Figure:
+    rest = len(found.tokens) - TOKENS
+    note = f"; the first {TOKENS} tokens" if rest > 0 else ""
+    return Figure(
+        GROUP,
+        f"attention from {word} to each token of its sentence, mean of the heads"
+        f"{' and of its tokens' if len(found.own) > 1 else ''}; every row sums to 1{note}",
+        Heat(
+            f"Attention of {word}, sentence {number}",
+            "",
+            "",
+            [rounded(weights[:TOKENS]) for _, weights in found.attention],
+            rows=[name for name, _ in found.attention],
+            columns=list(found.tokens[:TOKENS]),
+            scale=None,
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Plots as PNG files, and maps in a terminal."""

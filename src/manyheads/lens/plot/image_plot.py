@@ -1,0 +1,262 @@
+"""Attention plots of an image as PNG files."""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from manyheads.errors import UsageError
+from manyheads.lens.colours import shade, signed_shade
+from manyheads.lens.labels import cut, label
+from manyheads.lens.plot.canvas import SMALL, Canvas
+from manyheads.lens.plot.fonts import Fonts
+from manyheads.lens.plot.gallery import Gallery
+from manyheads.lens.plot.sheet import (
+    BARS,
+    HEADLINE,
+    LINE,
+    MARGIN,
+    TITLE,
+    head,
+    row_labels,
+    thumbnails,
+    wrapped,
+    write_notes,
+    write_number,
+)
+from manyheads.lens.trace.grids import Box, GridView
+from manyheads.lens.view.image_view import POOL, ImageView
+from manyheads.lens.view.text_view import MapView, Matrix
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+
+# All lengths are inches.
+GAP = 0.25  # between panels
+KEY = 0.4  # below a panel
+BESIDE = 4  # panels
+
+
+def plot_image(
+    view: ImageView,
+    pixels: "Tensor | np.ndarray",
+    path: str | os.PathLike[str],
+    *,
+    title: str = "",
+    layer: int | None = None,
+) -> None:
+    """Draw an image with its tokens, attention, overlays, classes, and every layer and head.
+
+    Args:
+        view: the view.
+        pixels: the image, (height, width) or (height, width, channel), 0..255.
+        path: of the PNG.
+        title: the headline, such as the name of the image.
+        layer: the layer whose attention is drawn over the image, from 1, counted through all
+            stages; by default the pool's, or else the last.
+
+    Raises:
+        UsageError: the view has no such map, or the pixels are not an image.
+        MissingExtraError: matplotlib, or a font for these texts, is not installed.
+    """
+    large = _enlarged(view.maps, layer)
+    names = [label(each.label) + " (explained)" * each.explained for each in view.classes]
+    legend = "" if large is None else _image_legend(view, large)
+    title = cut(" ".join(title.split()), HEADLINE)
+    image = _checked(pixels)
+    remarks = [each.legend for each in view.overlays] + view.notes
+    remarks = [f"{each[0].upper()}{each[1:]}" for each in remarks]
+    fonts = Fonts([title, legend, *names, *remarks])
+
+    # Drawn over the image: the attention, and all overlays.
+    laid = [
+        _Laid(view.grids[each.grid], view.on_grid(each.grid, each.weights), each.name, each.signed)
+        for each in view.overlays
+    ]
+    if large is not None:
+        laid.insert(0, _Laid(_columns(view, large), view.received(large, large.mean)))
+
+    across = min(3.2 * view.width / view.height, 4.8)
+    down = across * view.height / view.width
+    lines = -(-(1 + len(laid)) // BESIDE)
+    beside = -(-(1 + len(laid)) // lines)
+    classes = MARGIN + beside * (across + GAP) + 0.1
+    bars = classes + fonts.width(names, 11.0) + 0.14
+    headline = max(fonts.width([title], TITLE), fonts.width([legend], SMALL))
+    width = max(bars + BARS, MARGIN + headline) + MARGIN
+    top = MARGIN + (0.4 if title else 0.0) + (0.4 if legend else 0.0)
+    below = lines * (down + KEY)  # rows of images, with their keys
+    gallery = None
+    if large is not None:
+        gallery = Gallery(
+            fonts,
+            [_place(found) for found in view.maps],
+            [[view.received(found, each) for each in thumbnails(found)] for found in view.maps],
+            view.maps.index(large),
+            width - 2 * MARGIN,
+            _extent(_columns(view, large)),
+            limit=1.1,
+        )
+    notes = wrapped(remarks, fonts, width - 2 * MARGIN)
+    foot = top + below + (0.0 if gallery is None else gallery.height)
+
+    canvas = Canvas(width, foot + LINE * len(notes) + MARGIN, fonts)
+    head(canvas, title, legend)
+    bare = canvas.draw_image(image, MARGIN, top, across, down)
+    if large is not None:
+        _outline(bare, view, _columns(view, large).boxes)
+        if large.windows is not None:
+            _outline(bare, view, [b for window in large.windows for g in window for b in g], 1.6)
+        canvas.write(MARGIN, top + down + 0.16, _counted(view, large), va="center_baseline")
+    for number, each in enumerate(laid, 1):
+        left = MARGIN + number % beside * (across + GAP)
+        high = top + number // beside * (down + KEY)
+        _lay(canvas, view, image, each, left, high, across, down)
+    step = min(0.4, down / max(len(names), 1))
+    row_labels(canvas, names, bars, top, step, 11.0)
+    canvas.bars([found.probability for found in view.classes], bars, top, step)
+    if gallery is not None:
+        gallery.draw(canvas, MARGIN, top + below)
+    write_notes(canvas, notes, foot)
+    canvas.save(path)
+
+
+class _Laid(NamedTuple):
+    """Numbers to draw over the image."""
+
+    grid: GridView
+    weights: Matrix
+    name: str = ""
+    signed: bool = False
+
+
+def _enlarged(maps: Sequence[MapView], layer: int | None) -> MapView | None:
+    if layer is not None:
+        return _of_number(maps, layer)
+    return maps[-1] if maps else None
+
+
+def _columns(view: ImageView, found: MapView) -> GridView:
+    """Return the grid of a map's keys."""
+    assert found.column_grid is not None
+    return view.grids[found.column_grid]
+
+
+def _image_legend(view: ImageView, found: MapView) -> str:
+    stack = found.site.partition(" layer ")[0]
+    heads = len(found.weights)
+    place = found.site.removesuffix(" self") + (f", mean of {heads} heads" if heads > 1 else "")
+    assert found.column_grid is not None
+    extra = view.grids[found.column_grid].extra
+    readers = view.readers(found)
+    if stack == POOL:
+        return f"{place}, attention from the pool's learned query to each patch; sums to 1"
+    if found.row_grid is not None and view.grids[found.row_grid].extra:
+        whose = " and the ".join(view.grids[found.row_grid].extra)
+        rest = sum(sum(found.mean[row][: len(extra)]) for row in readers) / len(readers)
+        own = "to itself" if len(readers) == 1 else "among themselves"
+        return f"{place}, attention from the {whose} to each patch, {rest:.2f} of it {own}"
+    total = sum(sum(row) for row in view.received(found, found.mean))
+    sums = "sums to 1" if abs(total - 1) < 0.01 else f"{total:.2f} in all, the rest to padding"
+    return f"{place}, attention that each patch receives, mean over all patches; {sums}"
+
+
+def _counted(view: ImageView, found: MapView) -> str:
+    grid = _columns(view, found)
+    what = "patches" if found.row_grid in (None, found.column_grid) else "keys"
+    if grid.merged > 1:
+        what = f"groups of {grid.merged} x {grid.merged} {what}"
+    if found.windows is not None:
+        count = len(found.windows)
+        what += f", {count} window" + ("s" if count > 1 else "")
+    return f"{grid.rows} x {grid.columns} {what}"
+
+
+def _lay(
+    canvas: Canvas,
+    view: ImageView,
+    image: Tensor,
+    laid: _Laid,
+    left: float,
+    top: float,
+    across: float,
+    down: float,
+) -> None:
+    """Draw numbers as shades below the image, with their colour scale."""
+    boxes, weights = laid.grid.boxes, [weight for row in laid.weights for weight in row]
+    peak = max(map(abs, weights), default=0.0) or 1.0
+    axes = canvas.draw_image(_pencil(image), left, top, across, down)
+    colour = signed_shade if laid.signed else shade
+    colours = [colour(weight / peak) for weight in weights]
+    _boxes(axes, view, boxes, facecolors=colours, linewidths=0, antialiaseds=False, zorder=-1)
+    scale = across / view.width, down / view.height
+    if min(min(box[2] * scale[1], box[3] * scale[0]) for box in boxes) >= 0.4:
+        for box, weight in zip(boxes, weights, strict=True):
+            x = left + (box[1] + box[3] / 2) * scale[0]
+            y = top + (box[0] + box[2] / 2) * scale[1]
+            write_number(canvas, x, y, weight, peak)
+    draw_scale = canvas.signed_scale if laid.signed else canvas.scale
+    draw_scale(left, top + down + 0.1, peak)
+    canvas.write(left + across, top + down + 0.16, laid.name, ha="right", va="center_baseline")
+
+
+def _place(found: MapView) -> str:
+    """Return the label of a map in the gallery."""
+    stack = found.site.partition(" layer ")[0]
+    if stack == POOL:
+        return "pool"
+    return f"layer {found.layer}" if stack == "encoder" else f"{stack} layer {found.layer}"
+
+
+def _extent(grid: GridView) -> tuple[float, float]:
+    """Return width and height of the crop that the model reads."""
+    top, left = grid.boxes[0][:2]
+    row, column, high, wide = grid.boxes[-1]
+    return column + wide - left, row + high - top
+
+
+def _checked(pixels: "Tensor | np.ndarray") -> Tensor:
+    image = pixels.cpu() if isinstance(pixels, Tensor) else torch.tensor(pixels)
+    if image.ndim == 3 and image.shape[-1] == 1:
+        return image[..., 0]
+    if image.dtype != torch.uint8 or not (image.ndim == 2 or image.shape[2:] == (3,)):
+        raise UsageError(
+            f"The image is {image.dtype} of shape {tuple(image.shape)}: give whole numbers "
+            "0..255 (uint8) of shape (height, width) or (height, width, 1 or 3)."
+        )
+    return image
+
+
+def _pencil(image: Tensor) -> Tensor:
+    """Convert an image to transparent black, so that colours below are visible."""
+    grey = image.float() if image.ndim == 2 else image.float().mean(dim=-1)
+    film = torch.zeros(*grey.shape, 4, dtype=torch.uint8)
+    film[..., 3] = (0.28 * (255 - grey)).round()
+    return film
+
+
+def _outline(axes: "Axes", view: ImageView, boxes: Sequence[Box], width: float = 0.7) -> None:
+    """Draw outlines of boxes that are visible on dark and light images."""
+    for colour, line in (("#00000060", 2.3 * width), ("#ffffffb0", width)):
+        _boxes(axes, view, boxes, facecolors="none", edgecolors=colour, linewidths=line)
+
+
+def _boxes(axes: "Axes", view: ImageView, boxes: Sequence[Box], **look: Any) -> None:
+    from matplotlib.collections import PolyCollection
+
+    corners = []
+    for row, column, high, wide in boxes:
+        top, bottom = row / view.height, (row + high) / view.height
+        left, right = column / view.width, (column + wide) / view.width
+        corners.append([(left, top), (right, top), (right, bottom), (left, bottom)])
+    axes.add_collection(PolyCollection(corners, **look), autolim=False)
+
+
+def _of_number(maps: Sequence[MapView], number: int) -> MapView:
+    if not 1 <= number <= len(maps):
+        sites = ", ".join(f"{n} ({found.site})" for n, found in enumerate(maps, 1))
+        raise UsageError(f"There is no layer {number}. Layers of this image: {sites}.")
+    return maps[number - 1]

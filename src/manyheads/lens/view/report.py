@@ -1,0 +1,175 @@
+"""A view as one self-contained HTML file, without network access.
+
+Its content security policy allows only the scripts, styles and images in the file.
+"""
+
+import base64
+import hashlib
+import html
+import io
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from manyheads.lens.colours import AGAINST, AGAINST_NIGHT, IDENTITY, NIGHT, PAPER
+from manyheads.lens.view.image_view import ImageView
+from manyheads.lens.view.packing import pack
+from manyheads.lens.view.text_view import MapView, TextView, clearest
+
+STATIC = Path(__file__).parent / "static"
+LIBRARIES = ("d3-path", "d3-array", "d3-selection", "d3-shape")  # in order of dependency
+LIMIT = 4_900_000  # characters of a page; weights use the space left by figures and labels
+LONGEST = 1024  # maximum side of the image in a page, in pixels
+DETAILED = 128  # up to this side in pixels an image is stored losslessly
+
+View = TextView | ImageView
+
+
+def report(
+    view: View,
+    *,
+    title: str,
+    metadata: Mapping[str, str] | None = None,
+    pixels: Tensor | None = None,
+    name: str = "look",
+) -> str:
+    """Write a view as a page; `name` is that of files that are saved from the page.
+
+    Metadata are further JSON entries, such as the model, the text and its translation. Pixels are
+    the image, (height, width) or (height, width, channel), 0..255.
+    """
+    found = view.to_json()
+    found["maps"] = [_bare(each) for each in view.maps]
+    data: dict[str, Any] = {
+        "view": found,
+        "told": dict(metadata or {}),
+        "name": name,
+        "open": {"site": _opening(view)},
+        "image": None if pixels is None else _image(pixels),
+        "colours": {
+            "light": PAPER,
+            "dark": NIGHT,
+            "againstLight": AGAINST,
+            "againstDark": AGAINST_NIGHT,
+            "identity": IDENTITY[:6],  # black and grey are invisible on some backgrounds
+        },
+    }
+    scripts = [_read(f"d3/{library}.min.js") for library in LIBRARIES]
+    program = modules("start.js")
+    style = _read("look.css")
+    rest = sum(map(len, (*scripts, program, style, _inline(data))))
+    packed = pack(view.maps, max(LIMIT - rest, LIMIT // 4))
+    data["weights"] = {key: value for key, value in vars(packed).items() if key != "text"}
+    data["rounding"] = packed.rounding
+    policy = (
+        f"default-src 'none'; script-src {' '.join(map(_hash, (*scripts, program)))}; "
+        f"style-src {_hash(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    head = "\n".join(f"<script>{script}</script>" for script in scripts)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="manyheads">
+<title>{html.escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+<main id="look"><p>{html.escape(title)}</p>
+<noscript>This page draws with JavaScript.</noscript></main>
+<script type="application/json" id="look-data">{_inline(data)}</script>
+<script type="text/plain" id="look-weights">{packed.text}</script>
+{head}
+<script type="module">{program}</script>
+</body>
+</html>
+"""
+
+
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([\w-]+\.js)";$', flags=re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?function|const) (\w+)", flags=re.MULTILINE)
+
+
+def modules(entry: str) -> str:
+    """Bundle an ES module with its imports: each in its own function, the entry last.
+
+    A page opened from disk cannot import modules. Only named imports, and exports of functions and
+    constants, are supported.
+    """
+    parts: dict[str, str] = {}
+
+    def visit(name: str) -> None:
+        if name in parts:
+            return
+        source = _read(name)
+        parts[name] = ""  # in progress: imports may be circular
+        for _, other in _IMPORT.findall(source):
+            visit(other)
+        body = _IMPORT.sub(lambda found: f"const {found[1]} = {_variable(found[2])};", source)
+        names = ", ".join(found for _, found in _EXPORT.findall(body))
+        body = _EXPORT.sub(r"\1 \2", body)
+        if name != entry:
+            body = f"const {_variable(name)} = (() => {{\n{body}return {{ {names} }};\n}})();\n"
+        del parts[name]
+        parts[name] = body
+
+    visit(entry)
+    return "".join(parts.values())
+
+
+def _variable(name: str) -> str:
+    return f"module_{name.removesuffix('.js').replace('-', '_')}"
+
+
+def _read(name: str) -> str:
+    return (STATIC / name).read_text(encoding="utf-8")
+
+
+def _hash(source: str) -> str:
+    digest = hashlib.sha256(source.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _inline(data: Any) -> str:
+    """Write JSON that is safe inside HTML and JavaScript for any text.
+
+    All characters beyond ASCII are escaped, including U+2028 and lone surrogates.
+    """
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+
+
+def _bare(found: MapView) -> dict[str, Any]:
+    """Return the fields of a map without its weights."""
+    fields = {key: value for key, value in vars(found).items() if key not in ("mean", "weights")}
+    return {**fields, "heads": len(found.weights)}
+
+
+def _opening(view: View) -> str | None:
+    """Choose the layer that a page shows first, the same as the PNG."""
+    if not view.maps:
+        return None
+    if isinstance(view, ImageView):
+        return view.maps[-1].site
+    cross = [found for found in view.maps if found.kind == "decoder cross"]
+    return clearest(cross or view.maps).site
+
+
+def _image(pixels: Tensor) -> str:
+    """Encode an image as a data URL."""
+    from PIL import Image
+
+    values = pixels.cpu().numpy()
+    image = Image.fromarray(values[..., 0] if values.shape[2:] == (1,) else values)
+    image.thumbnail((LONGEST, LONGEST), Image.Resampling.LANCZOS)
+    kind = "png" if max(image.size) <= DETAILED else "jpeg"
+    content = io.BytesIO()
+    image.save(content, kind, quality=88)
+    return f"data:image/{kind};base64,{base64.b64encode(content.getvalue()).decode()}"

@@ -1,0 +1,101 @@
+"""The protocol of a model's Config: a frozen dataclass that builds its model.
+
+A model from outside the package joins with a Config of its own: the simplest way is to inherit
+`ModelConfig`, set `tasks` and define `build`; the other members have defaults.
+"""
+
+import sys
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+
+from torch import nn
+
+from manyheads.errors import UsageError
+from manyheads.models.sized_tables import SizedTable
+
+M_co = TypeVar("M_co", bound=nn.Module, covariant=True)
+
+
+@runtime_checkable
+class Builds(Protocol[M_co]):
+    """A Config seen only as the builder of one class of model."""
+
+    def build(self) -> M_co:
+        """Build the model."""
+        ...
+
+
+@runtime_checkable
+class ModelConfig(Protocol):
+    """A model's shape and parts, as a frozen dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    tasks: ClassVar[tuple[str, ...]]
+    """Names of the tasks that the model can be trained for, as in a recipe's `task`."""
+
+    starts_from: ClassVar[tuple[str, ...]] = ()
+    """Tasks whose trained models can initialise parts of this one (a recipe's [start] table)."""
+
+    exports: ClassVar[tuple[str, ...]] = ()
+    """Formats of other libraries that the model can be written in."""
+
+    @abstractmethod
+    def build(self) -> nn.Module:
+        """Build the model with fresh weights from torch's generator."""
+        ...
+
+    @property
+    def token_limit(self) -> int:
+        """Maximum number of tokens per text: sys.maxsize unless positions are learned."""
+        return sys.maxsize
+
+    @property
+    def sized_tables(self) -> Mapping[str, SizedTable]:
+        """Tensors whose shape depends on the image size, by fnmatch pattern of their names."""
+        return {}
+
+    def variant(self, suffix: str) -> "ModelConfig | None":
+        """Return the Config that "preset/suffix" names; None if there is no such variant."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageConfig(ModelConfig):
+    """What every classifier of images has; one for any size has the size that it is meant for."""
+
+    tasks: ClassVar[tuple[str, ...]] = ("classify",)
+
+    height: int = 224
+    width: int = 224
+    channels: int = 3
+    classes: int = 1000
+
+
+def check_stages(config: ModelConfig, keys: Sequence[str]) -> None:
+    """Refuse stages that are not described by equally many numbers under each of these keys.
+
+    Raises:
+        UsageError: the counts differ, or there is no stage.
+    """
+    counts = [len(getattr(config, key)) for key in keys]
+    if len(set(counts)) != 1 or not counts[0]:
+        told = [f"{key} {count}" for key, count in zip(keys, counts, strict=True)]
+        raise UsageError(
+            f"{keys[0]} has {counts[0]} numbers, {', '.join(told[1:])}: give each one number a "
+            "stage."
+        )
+
+
+REQUIRED = ("build", "exports", "sized_tables", "starts_from", "tasks", "token_limit", "variant")
+
+
+def lacking(config: object) -> list[str]:
+    """List what an object lacks to be a model's Config: empty if it is one."""
+    lacks = [name for name in REQUIRED if not hasattr(config, name)]
+    params = getattr(config, "__dataclass_params__", None)
+    if params is None or not params.frozen or isinstance(config, type):
+        lacks.insert(0, "being an instance of a frozen dataclass")
+    return lacks

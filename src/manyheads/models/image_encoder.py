@@ -1,0 +1,103 @@
+"""The encoder stack over the tokens of one image, shared by Vit and Cct."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from manyheads.models.components import RESIDUALS, Activation, Norm, feedforward
+from manyheads.models.config import ImageConfig
+from manyheads.models.sized_tables import SizedTable, grid_tables
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.attention.relative import RelativeGridPositions
+from manyheads.nn.blocks.block import EncoderBlock
+from manyheads.nn.blocks.pool import (
+    AttentionPool,
+    ClassToken,
+    MeanPool,
+    PatchMeanPool,
+    SequencePool,
+    TwoTokens,
+)
+from manyheads.nn.layers.positions import GridPositions, NoGridPositions, SinusoidalGridPositions
+from manyheads.nn.layers.stochastic_depth import linear_decay
+from manyheads.nn.shapes import Grid
+
+Pool = Literal["class", "mean", "patch-mean", "sequence", "attention", "distilled"]
+Positions = Literal["learned", "sinusoidal-2d", "relative", "none"]
+
+POOLS: dict[Pool, type[ClassToken] | type[MeanPool]] = {
+    "class": ClassToken,
+    "mean": MeanPool,
+    "sequence": SequencePool,
+    "attention": AttentionPool,
+    "distilled": TwoTokens,
+    "patch-mean": PatchMeanPool,
+}
+POSITIONS: dict[Positions, type[NoGridPositions]] = {
+    "learned": GridPositions,
+    "sinusoidal-2d": SinusoidalGridPositions,
+    "relative": RelativeGridPositions,
+    "none": NoGridPositions,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageEncoderConfig(ImageConfig):
+    """Shape and parts of the stack; the defaults are ViT-B's (Dosovitskiy et al. 2021, table 1)."""
+
+    dim: int = 768
+    layers: int = 12
+    heads: int = 12
+    ffn_dim: int = 3072
+    dropout: float = 0.0
+    attention_dropout: float = 0.0  # more than 0 leaves the fast path of the fused kernel
+    drop_path: float = 0.0  # stochastic depth: the rate of the last layer; the first has 0
+    layer_scale: float = 0.0  # initial gain of every residual branch; 0 is none
+    pool: Pool = "class"
+    positions: Positions = "learned"
+    position_std: float = 0.02  # initial; a larger one lets a small model learn positions sooner
+    norm: Norm = "pre"
+    activation: Activation = "gelu"
+    norm_eps: float = 1e-6
+    qkv_bias: bool = True
+
+    @property
+    def grid(self) -> Grid:
+        """Rows and columns of tokens."""
+        raise NotImplementedError
+
+    @property
+    def sized_tables(self) -> Mapping[str, SizedTable]:
+        """Position tables, absolute or relative, have the size of the grid."""
+        return grid_tables(self.grid, POOLS[self.pool].extra)
+
+
+def grid_positions(config: ImageEncoderConfig, extra: int) -> NoGridPositions:
+    """Build the positions of a grid of tokens behind `extra` tokens."""
+    return POSITIONS[config.positions](
+        config.grid, extra, config.dim, std=config.position_std, heads=config.heads
+    )
+
+
+def encoder_blocks(
+    config: ImageEncoderConfig, attention: type[MultiHeadAttention] = MultiHeadAttention
+) -> list[EncoderBlock]:
+    """Build the blocks, from the first layer to the last."""
+    return [
+        EncoderBlock(
+            attention(
+                config.dim, config.heads, bias=config.qkv_bias, dropout=config.attention_dropout
+            ),
+            feedforward(config.activation, config.dim, config.ffn_dim, dropout=config.dropout),
+            partial(
+                RESIDUALS[config.norm],
+                config.dim,
+                dropout=config.dropout,
+                eps=config.norm_eps,
+                layer_scale=config.layer_scale,
+                drop_path=rate,
+            ),
+        )
+        for rate in linear_decay(config.drop_path, config.layers)
+    ]

@@ -1,0 +1,1 @@
+"""The attention core, and the variants that reshape around it."""

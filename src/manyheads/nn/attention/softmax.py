@@ -1,0 +1,122 @@
+"""The softmax of attention, and the record from which its map is computed when it is read.
+
+Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2, equation (1), the left half.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manyheads.nn.layers.masks import causal_mask
+from manyheads.nn.recording.attention_record import ALL, Partition, ValueRecord, take
+from manyheads.nn.recording.decode_steps import DecodeStep
+from manyheads.nn.recording.token_grid import TokenGrid
+from manyheads.nn.recording.trace import LayerId
+from manyheads.nn.shapes import Bias, Mask
+
+
+def attention_weights(
+    q: Float[Tensor, "*batch query size"],
+    k: Float[Tensor, "*batch key size"],
+    mask: Mask | None = None,
+    bias: Bias | None = None,
+) -> Float[Tensor, "*batch query key"]:
+    """Compute softmax(QK^T / sqrt(d_k)), the left half of equation (1).
+
+    Args:
+        q: queries.
+        k: keys.
+        mask: True where a query may attend; broadcasts to the result.
+        bias: added to the scores before the softmax, for example relative positions.
+
+    Returns:
+        For each query a distribution over keys; all zeros where it may attend to nothing.
+    """
+    # Without the square root the dot products grow with d_k and the softmax saturates (T5a).
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    return normalise(scores if bias is None else scores + bias, mask)
+
+
+def normalise(
+    scores: Float[Tensor, "*batch query key"], mask: Mask | None = None
+) -> Float[Tensor, "*batch query key"]:
+    """Turn scores of any origin into weights: a masked softmax over keys; empty rows give zeros."""
+    if mask is None:
+        return scores.softmax(dim=-1)
+    # The lowest finite number instead of -inf: softmax over a row of -inf would be NaN, while the
+    # fused kernel returns zeros. Masking once more afterwards makes the two agree.
+    lowest, hidden = torch.finfo(scores.dtype).min, ~mask
+    return scores.masked_fill(hidden, lowest).softmax(dim=-1).masked_fill(hidden, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryKeyRecord:
+    """Queries and keys of one attention; the map is computed when it is read."""
+
+    layer_id: LayerId
+    q: Float[Tensor, "batch head query size"]
+    k: Float[Tensor, "batch head key size"]
+    mask: Mask | None = None
+    query_grid: TokenGrid | None = None
+    key_grid: TokenGrid | None = None
+    partition: Partition | None = None
+    decode_step: DecodeStep | None = None
+    values: ValueRecord | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Batch, heads, queries and keys."""
+        batch, heads, queries, _ = self.q.shape
+        return batch, heads, queries, self.k.shape[2]
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxRecord(QueryKeyRecord):
+    """Of softmax attention, with what was added to its scores."""
+
+    bias: Bias | None = None
+
+    def weights(
+        self, rows: slice = ALL, queries: slice = ALL
+    ) -> Float[Tensor, "row head query key"]:
+        """Compute the map of some batch rows and queries in fp32."""
+        mask, bias = (take(each, rows, queries) for each in (self.mask, self.bias))
+        bias = None if bias is None else bias.float()
+        q, k = self.q[rows, :, queries].float(), self.k[rows].float()
+        return attention_weights(q, k, mask, bias)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedRecord:
+    """Causal self-attention in one step of a search: only the new queries and keys.
+
+    The other keys are in the records of earlier steps. To keep all keys of each step would copy
+    the cache, because beams are reordered in it.
+    """
+
+    layer_id: LayerId
+    q: Float[Tensor, "row head new size"]
+    k: Float[Tensor, "row head new size"]
+    keys: int  # in the cache, the new ones included
+    decode_step: DecodeStep
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Batch, heads, queries and keys of the map."""
+        batch, heads, queries, _ = self.q.shape
+        return batch, heads, queries, self.keys
+
+    def select(self, row: int) -> "CachedRecord":
+        """Take one row of the batch."""
+        own = slice(row, row + 1)
+        return CachedRecord(self.layer_id, self.q[own], self.k[own], self.keys, self.decode_step)
+
+    def join(self, later: Sequence["CachedRecord"]) -> SoftmaxRecord:
+        """Join the steps of one row to the causal attention over the whole sequence."""
+        steps = (self, *later)
+        q, k = (torch.cat(each, dim=2) for each in ([s.q for s in steps], [s.k for s in steps]))
+        return SoftmaxRecord(self.layer_id, q, k, causal_mask(k.shape[2], k.device))

@@ -1,0 +1,1 @@
+"""Blocks of layers, stacks of blocks, and pooling."""

@@ -1,0 +1,123 @@
+"""One layer of an encoder or a decoder: attention and feed-forward, each inside a residual."""
+
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.layers.cache import KeyValue, KeyValueCache
+from manyheads.nn.layers.residual import PostNorm, PreNorm
+from manyheads.nn.recording.features import record_features
+from manyheads.nn.shapes import BeamVectors, Bias, Mask, Tokens
+
+ResidualFactory = Callable[[], PostNorm | PreNorm]
+
+
+class AttentionBlock(nn.Module):
+    """A layer of attention and feed-forward: Muon (train/optim.py) trains the matrices in it."""
+
+
+class SelfAttentionBlock(AttentionBlock):
+    """Attention of tokens to each other, then feed-forward, each inside a residual."""
+
+    def __init__(
+        self, attention: nn.Module, feedforward: nn.Module, residual: ResidualFactory
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.feedforward = feedforward
+        self.around_attention = residual()
+        self.around_feedforward = residual()
+
+    def finish(self, x: Tokens, mixed: Tokens) -> Tokens:
+        """Add what attention mixed, then transform each token."""
+        x = self.around_attention.add(x, mixed)
+        return self.around_feedforward.add(x, self.feedforward(self.around_feedforward.enter(x)))
+
+
+class EncoderBlock(SelfAttentionBlock):
+    """The encoder layer of text and of images alike."""
+
+    attention: MultiHeadAttention
+
+    def forward(self, x: Tokens, mask: Mask | None = None, bias: Bias | None = None) -> Tokens:
+        """Mix tokens, then transform each."""
+        record_features(x)
+        return self.finish(x, self.attention(self.around_attention.enter(x), mask, bias))
+
+    def prefill(self, x: Tokens, mask: Mask, cache: KeyValueCache) -> tuple[Tokens, KeyValueCache]:
+        """Process a beginning at once, and keep its keys and values for `step`."""
+        y, cache = self.attention.prefill(self.around_attention.enter(x), mask, cache)
+        return self.finish(x, y), cache
+
+    def step(self, x: BeamVectors, cache: KeyValueCache) -> tuple[BeamVectors, KeyValueCache]:
+        """Process one new token a beam; it sees the past in the cache, and itself."""
+        y, cache = self.attention.step(self.around_attention.enter(x), cache)
+        return self.finish(x, y), cache
+
+
+class DecoderBlock(AttentionBlock):
+    """Masked self-attention, attention over the source, then feed-forward (section 3.1)."""
+
+    def __init__(
+        self,
+        attention: MultiHeadAttention,
+        cross: MultiHeadAttention,
+        feedforward: nn.Module,
+        residual: ResidualFactory,
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.cross = cross
+        self.feedforward = feedforward
+        self.around_attention = residual()
+        self.around_cross = residual()
+        self.around_feedforward = residual()
+
+    def forward(
+        self,
+        x: Tokens,
+        memory: Float[Tensor, "batch key dim"],
+        mask: Mask,
+        memory_mask: Mask | None,
+    ) -> Tokens:
+        """Process a whole target at once under the causal mask (teacher forcing).
+
+        The memory is projected in here, because FSDP2 gathers a block's parameters when its forward
+        begins.
+        """
+        x = self.around_attention.add(x, self.attention(self.around_attention.enter(x), mask))
+        source = self.cross.project(memory)
+        y = self.cross.cross_attend(self.around_cross.enter(x), source, memory_mask)
+        x = self.around_cross.add(x, y)
+        return self.around_feedforward.add(x, self.feedforward(self.around_feedforward.enter(x)))
+
+    def project(self, memory: Float[Tensor, "batch key dim"]) -> KeyValue:
+        """Compute keys and values of the memory for `step`, those of each head contiguous."""
+        return self.cross.project(memory).contiguous()
+
+    def step(
+        self,
+        x: BeamVectors,
+        source: KeyValue,
+        source_mask: Mask | None,
+        cache: KeyValueCache,
+        *,
+        need_weights: bool = False,
+    ) -> tuple[
+        BeamVectors,
+        KeyValueCache,
+        Float[Tensor, "sentence head beam source"] | None,
+    ]:
+        """Process one new token a beam. Beams ride on the query axis of the cross-attention.
+
+        With `need_weights` the map of the cross-attention is returned too.
+        """
+        y, cache = self.attention.step(self.around_attention.enter(x), cache)
+        x = self.around_attention.add(x, y)
+        y = self.around_cross.enter(x)
+        weights = self.cross.cross_weights(y, source, source_mask) if need_weights else None
+        x = self.around_cross.add(x, self.cross.cross_attend(y, source, source_mask))
+        x = self.around_feedforward.add(x, self.feedforward(self.around_feedforward.enter(x)))
+        return x, cache, weights

@@ -1,0 +1,1 @@
+"""Single layers: what a block is made of."""

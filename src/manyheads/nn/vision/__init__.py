@@ -1,0 +1,1 @@
+"""From pixels to tokens: patches, convolutions and token merging."""

@@ -1,0 +1,117 @@
+"""Details of the tokens of a translation: probability, characters, aligned source token."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import exp
+
+import torch
+from torch import Tensor, nn
+
+from manyheads.data.batching.batches import pad
+from manyheads.data.tokenizers.tokenizer import Piece, TextTokenizer
+from manyheads.decode.step import Hypothesis
+from manyheads.lens.measures.alignment_head import AlignmentHead, fallback, layers, links, read
+from manyheads.lens.view.text_view import Span
+from manyheads.nn.recording.trace import record
+
+Reading = tuple[int, float]  # a source token, and its share of the attention
+
+
+@dataclass(frozen=True, slots=True)
+class OutputToken:
+    """One token of a translation; it covers the characters [begin, end).
+
+    Of a character encoded as bytes, the last byte covers it and the others cover nothing.
+    """
+
+    text: str  # as the tokenizer returns it
+    probability: float  # given the source and the tokens before it
+    begin: int
+    end: int
+    source: Piece | None = None  # the source token with the largest attention weight
+    share: float | None = None  # that weight
+
+
+def describe(
+    tokenizer: TextTokenizer,
+    text: str,
+    output: Hypothesis,
+    read: Sequence[tuple[Piece, float]] = (),
+) -> list[OutputToken]:
+    """Describe the tokens of a translation.
+
+    `read` has for each token its aligned source token and weight; it is empty if not aligned.
+    """
+    # Decoding every prefix works with any tokenizer, and with characters encoded as bytes.
+    beginnings = tokenizer.decode([output.tokens[:count] for count in range(1, len(output.tokens))])
+    ends = [0, *(_common(text, each) for each in beginnings), len(text)]
+    described = []
+    for n, (token, (begin, end)) in enumerate(zip(output.tokens, pairwise(ends), strict=False)):
+        first = behind_space(text, begin, end)
+        probability = exp(output.token_log_probabilities[n])
+        source, share = read[n] if read else (None, None)
+        described.append(
+            OutputToken(tokenizer.piece(token), probability, first, end, source, share)
+        )
+    return described
+
+
+def behind_space(text: str, begin: int, end: int) -> int:
+    """Return the first character of a token after its leading space."""
+    return end - len(text[begin:end].lstrip(" "))
+
+
+def spans(tokenizer: TextTokenizer, text: str) -> list[Span | None]:
+    """Return the characters that each token of a text covers; None: a byte, a language code."""
+    found = [
+        (behind_space(text, piece.begin, piece.end), piece.end) for piece in tokenizer.pieces(text)
+    ]
+    return [[begin, end] if begin < end else None for begin, end in found]
+
+
+def _common(left: str, right: str) -> int:
+    """Return the length of the common prefix."""
+    return next(
+        (n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b),
+        min(len(left), len(right)),
+    )
+
+
+def readings(
+    model: nn.Module,
+    source: Tensor,
+    lengths: Sequence[int],
+    outputs: Sequence[Sequence[int]],
+    *,
+    start: int,
+    padding: int,
+    reader: AlignmentHead | None = None,
+) -> list[list[Reading]]:
+    """Return the aligned source token of each token of each output, and its attention weight.
+
+    Runs the model on source and output once more, as in training, and records its attention. The
+    end token of the source is left out: it often gets attention without being aligned. Lengths are
+    without it; outputs are without start and end. A `reader` of None is `alignment_head.fallback`.
+    """
+    maps = attention_over_source(model, source, outputs, start=start, padding=padding)
+    weights = read(maps, reader or fallback(maps))
+    return [
+        [(column, share) for _, column, share in links(row, len(tokens), length)]
+        for row, length, tokens in zip(weights, lengths, outputs, strict=True)
+    ]
+
+
+def attention_over_source(
+    model: nn.Module,
+    source: Tensor,
+    outputs: Sequence[Sequence[int]],
+    *,
+    start: int,
+    padding: int,
+) -> dict[int, Tensor]:
+    """Run a model on whole outputs; return its cross-attention maps, layer by layer."""
+    target = pad([[start, *tokens] for tokens in outputs], padding).to(source.device)
+    with record() as trace:
+        model(source, target, torch.zeros_like(target, dtype=torch.bool))  # no logits are needed
+    return layers(trace)

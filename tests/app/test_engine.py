@@ -1,0 +1,164 @@
+"""The engine seam: which device, how many threads, and that no model runs outside of it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+import manyheads
+from manyheads.app.compare import compare
+from manyheads.app.doctor.diagnose import diagnose
+from manyheads.app.documents.documents import translate_document
+from manyheads.app.engines.engine import TorchEngine, find_engine
+from manyheads.app.evaluate.evaluate import evaluate
+from manyheads.app.explain.look import look, shapes_of
+from manyheads.app.requests import ClassifyRequest, GenerateRequest, TranslateRequest
+from manyheads.errors import UsageError
+from manyheads.train.device import SMALL, find_device, inference_threads, limited_threads
+from tests import language
+
+
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A process with two threads and no wish of the user's."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_engines_and_devices() -> None:
+    """What is not there is refused with what there is."""
+    assert find_engine("torch") is TorchEngine
+    with pytest.raises(UsageError, match=r"no engine 'torhc': did you mean 'torch'\? Engines: tor"):
+        find_engine("torhc")
+    assert find_device("cpu") == torch.device("cpu")
+    assert find_device(None).type in ("cpu", "cuda")
+    with pytest.raises(UsageError, match=r"no device 'cpuu': did you mean 'cpu'\? Devices: cpu"):
+        find_device("cpuu")
+    with pytest.raises(UsageError, match=r"no device ''\. Devices: cpu"):
+        find_device("")
+    with pytest.raises(
+        UsageError, match=r"device 'meta' cannot be used here: .*leave `device` out"
+    ):
+        find_device("meta")  # its tensors hold no values
+    number = torch.cuda.device_count()  # one more than there are
+    with pytest.raises(
+        UsageError, match=rf"device 'cuda:{number}' cannot be used here: .{{10,90}}\."
+    ):
+        find_device(f"cuda:{number}")
+
+
+def test_load_takes_them(translator: Path) -> None:
+    """In Python as on the command line."""
+    found = manyheads.load(translator, engine="torch", device="cpu", threads=2)
+    assert next(found.model.parameters()).device.type == "cpu"
+    with found.engine.running():
+        assert torch.get_num_threads() == 2
+    for wrong in ({"engine": "tensor"}, {"device": "nonsense"}, {"threads": 0}):
+        with pytest.raises(UsageError):
+            manyheads.load(translator, **wrong)
+
+
+def test_small_models_use_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the number of parameters, unless the environment says how many."""
+    with torch.device("meta"):
+        small, large = nn.Linear(SMALL // 10 - 1, 10, bias=False), nn.Linear(SMALL // 10, 10)
+    assert inference_threads(small) == 1
+    assert inference_threads(large) is None
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert inference_threads(small) is None
+
+
+def test_threads_are_as_before_afterwards() -> None:
+    """Also after an error."""
+
+    def fails() -> None:
+        assert torch.get_num_threads() == 1
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), limited_threads(1):
+        fails()
+    assert torch.get_num_threads() == 2
+    with limited_threads(None):
+        assert torch.get_num_threads() == 2
+
+
+@pytest.fixture
+def seen() -> Iterator[set[int]]:
+    """The numbers of threads with which any module is called."""
+    found: set[int] = set()
+    hook = register_module_forward_pre_hook(lambda *_: found.add(torch.get_num_threads()))
+    yield found
+    hook.remove()
+
+
+Run = Callable[[Any], object]
+TEXTS: dict[str, Run] = {
+    "call": lambda model: model("nine"),
+    "answer": lambda model: model.answer(TranslateRequest(texts=("nine",), align=True)),
+    "document": lambda model: translate_document(model, "nine\n"),
+    "evaluate": lambda model: evaluate(model, alignment=True, timing=True),
+    "look": lambda model: look(model, "nine", word="nine", reference="neun", integrated=True),
+    "shapes": lambda model: shapes_of(model, "nine"),
+    "compare": lambda model: compare(str(model.folder.path), str(model.folder.path)),
+    "doctor": lambda model: diagnose(str(model.folder.path)),
+}
+
+
+@pytest.mark.parametrize("verb", TEXTS)
+def test_every_path_of_a_translator(own_translator: Path, seen: set[int], verb: str) -> None:
+    """Runs on one thread, though the process has two."""
+    model = manyheads.load(own_translator)
+    TEXTS[verb](model)
+    assert seen == {1}
+
+
+IMAGES: dict[str, Run] = {
+    "answer": lambda model: model.answer(ClassifyRequest(images=(model.image,))),
+    "evaluate": evaluate,
+    "look": lambda model: look(model, model.image, integrated=True),
+    "shapes": lambda model: shapes_of(model, str(model.image)),
+    "doctor": lambda model: diagnose(str(model.folder.path)),
+}
+
+
+@pytest.mark.parametrize("verb", IMAGES)
+def test_every_path_of_a_classifier(
+    own_classifier: Path, seen: set[int], verb: str, tmp_path: Path
+) -> None:
+    """Likewise."""
+    from PIL import Image
+
+    model: Any = manyheads.load(own_classifier)
+    model.image = tmp_path / "a.png"
+    Image.new("L", (28, 28), 200).save(model.image)
+    IMAGES[verb](model)
+    assert seen == {1}
+
+
+@pytest.mark.parametrize("task", ["generate", "fill", "tag"])
+def test_every_path_of_the_others(task: str, seen: set[int]) -> None:
+    """Likewise; a number that was asked for is used."""
+    folder = language.trained(task)
+    text = "eins <mask>" if task == "fill" else "eins"
+    model: Any = manyheads.load(folder)
+    model(text)
+    look(model, text)
+    shapes_of(model, text)
+    evaluate(model)
+    diagnose(str(folder))
+    if task == "generate":
+        model.answer(GenerateRequest(texts=(text,)))
+        model.score([text])
+    assert seen == {1}
+    seen.clear()
+    model = manyheads.load(folder, threads=2)
+    model(text)
+    evaluate(model)
+    assert seen == {2}

@@ -1,0 +1,82 @@
+"""Recipes and model folders of format 1 are read as what they say now."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from manyheads import load
+from manyheads.app.project.folder import ModelFolder
+from manyheads.app.project.migrate import migrate
+from manyheads.app.project.paths import shipped
+from manyheads.app.project.recipe import read_recipe
+
+OLD = Path(__file__).parents[1] / "golden" / "format-1"
+
+
+@pytest.mark.parametrize("name", sorted(shipped("pretrained")))
+def test_every_shipped_folder_is_read_as_format_1(name: str, tmp_path: Path) -> None:
+    """As it was before the keys were renamed, hashes included: the same recipe, the same model."""
+    now = shipped("pretrained")[name].parent
+    before = shutil.copytree(now, tmp_path / name)
+    for path in (OLD / name).iterdir():
+        shutil.copyfile(path, before / path.name)
+    assert json.loads((before / "manyheads.json").read_text())["format_version"] == 1
+    old, new = ModelFolder(before), ModelFolder(now)
+    assert old.recipe == new.recipe
+    assert old.recipe.config() == new.recipe.config()
+    if (now / "preprocessing.json").exists():
+        assert old.preprocessing() == new.preprocessing()
+    load(before)
+
+
+def test_each_renamed_key() -> None:
+    """What is called otherwise now, and the width that every kind of model has under `hidden`."""
+    table = {
+        "data": {"bad": "skip"},
+        "image": {"bands": 5, "fit": "crop"},
+        "train": {"store": "float16"},
+        "model": {"preset": "vit-ti", "hidden": 8},
+    }
+    assert migrate(table) == [
+        "data.bad (now on_error)",
+        "image.bands (now num_channels)",
+        "image.fit (now resize_mode)",
+        "train.store (now save_dtype)",
+        "model.hidden (now ffn_dim)",
+    ]
+    assert table == {
+        "data": {"on_error": "skip"},
+        "image": {"num_channels": 5, "resize_mode": "crop"},
+        "train": {"save_dtype": "float16"},
+        "model": {"preset": "vit-ti", "ffn_dim": 8},
+    }
+    for preset, key in {
+        "seq2seq-gru": "hidden_size",
+        "tagger-lstm": "hidden_size",
+        "tagger-encoder": "ffn_dim",
+        "mlp": "hidden_sizes",
+        "coatnet-0": "representation",
+        "vgg-16": "hidden_size",
+        "transformer-tiny": "ffn_dim",
+    }.items():
+        model = {"preset": preset, "hidden": 8}
+        migrate({"model": model})
+        assert model == {"preset": preset, key: 8}
+
+
+def test_nothing_is_lost_where_both_names_are_given() -> None:
+    """Both stay, and the recipe is refused later for the one that is unknown."""
+    table = {"train": {"store": "float16", "save_dtype": "float32"}, "model": {"preset": "no"}}
+    assert migrate(table) == []
+    assert table["train"] == {"store": "float16", "save_dtype": "float32"}
+
+
+def test_a_recipe_with_old_keys_warns_and_means_the_same() -> None:
+    """Of a user's own file; what a model folder stores is renamed in silence."""
+    old = OLD / "digits" / "recipe.toml"
+    with pytest.warns(UserWarning, match=r"model\.hidden \(now ffn_dim\)"):
+        found = read_recipe(old)
+    assert found == read_recipe(old, stored=True)
+    assert found == read_recipe(shipped("pretrained")["digits"].with_name("recipe.toml"))

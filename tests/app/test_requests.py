@@ -1,0 +1,168 @@
+"""Requests are validated once; answers are what is printed, sent, and described by a schema."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import validate
+
+import manyheads
+from manyheads.app import requests
+from manyheads.app.predictors.stream import stream
+from manyheads.app.requests import (
+    Answer,
+    ClassifyRequest,
+    FillRequest,
+    GenerateRequest,
+    Request,
+    TagRequest,
+    TranslateAnswer,
+    TranslateRequest,
+)
+from manyheads.errors import DataError, UsageError
+from manyheads.tasks.decoding import DecodeConfig
+from tests import language
+
+KINDS = [
+    each
+    for each in vars(requests).values()
+    if isinstance(each, type) and issubclass(each, Request | Answer)
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_frozen_and_closed(kind: type[Request | Answer]) -> None:
+    """Nothing can be changed behind the validation, and nothing unknown comes in."""
+    assert kind.model_config.get("frozen")
+    assert kind.model_json_schema()["additionalProperties"] is False
+
+
+def test_mistakes_name_the_parameter() -> None:
+    """As Python and HTTP call it; with what was given, and what is near."""
+    with pytest.raises(UsageError, match=r"'temprature': did you mean 'temperature'"):
+        TranslateRequest.parse(texts=["a"], temprature=0.5)
+    with pytest.raises(UsageError, match=r"`n_best` = 0: input should be greater than or equal"):
+        TranslateRequest.parse(texts=["a"], n_best=0)
+    with pytest.raises(UsageError, match=r"`top_p` = 1.5: input should be less than or equal to 1"):
+        GenerateRequest.parse(texts=["a"], top_p=1.5)
+    with pytest.raises(UsageError, match=r"^`texts` is missing\.$"):
+        FillRequest.parse(top=3)
+    with pytest.raises(UsageError, match=r"`texts.0` = 3: input should be a valid string"):
+        TagRequest.parse(texts=[3])
+    with pytest.raises(UsageError, match=r"`diversity` makes several .* set `n_best`"):
+        TranslateRequest.parse(texts=["a"], diversity=0.5)
+    for kind in (TranslateRequest, GenerateRequest):
+        with pytest.raises(UsageError, match="sampling has no beams: leave out `beams`"):
+            kind.parse(texts=["a"], beams=4, top_k=5)
+
+
+def test_any_sampling_option_samples() -> None:
+    """Without one it is a search."""
+    assert GenerateRequest(texts=("a",)).sampling is None
+    assert GenerateRequest(texts=("a",), sample=True).sampling is not None
+    for option in ({"temperature": 2.0}, {"top_k": 3}, {"top_p": 0.5}):
+        found = GenerateRequest.parse(texts=["a"], **option).sampling
+        assert found is not None
+        ((name, value),) = option.items()
+        assert getattr(found, name) == value
+
+
+def test_decode_table_of_a_request() -> None:
+    """The model's own where the request says nothing; a group of beams for each translation."""
+    own = DecodeConfig(beams=5, length_penalty=0.7, no_repeat_ngram=3)
+    assert TranslateRequest(texts=()).decode(own) == own
+    changes = TranslateRequest(texts=(), length_penalty=1.5, no_repeat_ngram=0).decode(own)
+    assert (changes.beams, changes.length_penalty, changes.no_repeat_ngram) == (5, 1.5, 0)
+    diverse = TranslateRequest(texts=(), n_best=3, diversity=0.5).decode(own)
+    assert (diverse.groups, diverse.beams, diverse.diversity) == (3, 6, 0.5)  # 5 beams, rounded up
+    with pytest.raises(UsageError, match="are options of beam search"):
+        TranslateRequest(texts=(), sample=True).decode(DecodeConfig(coverage_penalty=0.2))
+
+
+def answered(model: Any, request: Request) -> list[dict[str, Any]]:
+    """Answer; check each answer against the schema of its type, also after JSON."""
+    answers: list[Answer] = model.answer(request)
+    sent = [json.loads(json.dumps(each.to_json())) for each in answers]
+    for each, received in zip(answers, sent, strict=True):
+        validate(received, type(each).model_json_schema())
+        assert type(each).model_validate_json(json.dumps(received)) == each
+    return sent
+
+
+def test_translate(translator: Path) -> None:
+    """One answer a text; tokens and their sources only if they are asked for."""
+    model: Any = manyheads.load(translator)
+    plain, other = answered(model, TranslateRequest(texts=("nine", "three four")))
+    assert (plain["source"], plain["translation"]) == ("nine", model("nine"))
+    assert plain["n_best"][0].keys() == {"text", "score", "finished"}
+    assert other["translation"] == model("three four")
+    (told,) = answered(model, TranslateRequest(texts=("nine",), probabilities=True, n_best=2))
+    assert len(told["n_best"]) == 2
+    assert told["n_best"][0]["tokens"][0].keys() == {"token", "probability", "begin", "end"}
+    (aligned,) = answered(model, TranslateRequest(texts=("nine",), align=True))
+    source = aligned["n_best"][0]["tokens"][0]["source"]
+    assert source.keys() == {"token", "begin", "end", "share"}
+    assert answered(model, TranslateRequest(texts=())) == []
+    (begun,) = answered(model, TranslateRequest(texts=("nine",), prefix="acht"))
+    assert begun["translation"].startswith("acht")
+
+
+def test_language_models() -> None:
+    """Generate, fill and tag: what the predictor's own method gives."""
+    generator: Any = manyheads.load(language.trained("generate"))
+    (found,) = answered(generator, GenerateRequest(texts=("eins",), n_best=2, tokens=3))
+    wanted = generator.complete(["eins"], n_best=2, tokens=3)[0]
+    assert found["prompt"] == "eins"
+    assert [each["text"] for each in found["texts"]] == [each.text for each in wanted]
+    filler: Any = manyheads.load(language.trained("fill"))
+    (filled,) = answered(filler, FillRequest(texts=("<mask> zwei",), top=2))
+    assert filled["blanks"] == [[each._asdict() for each in filler.fill("<mask> zwei", top=2)[0]]]
+    spacer: Any = manyheads.load(language.trained("tag"))
+    (tagged,) = answered(spacer, TagRequest(texts=("einszwei",)))
+    assert tagged["text"] == spacer("einszwei")
+    assert "".join(tagged["characters"]) == tagged["source"]
+
+
+def test_classify(classifier: Path, tmp_path: Path) -> None:
+    """What cannot be read is told in its place, and the others are answered."""
+    from PIL import Image
+
+    Image.new("L", (28, 28), 200).save(tmp_path / "a.png")
+    (tmp_path / "b.png").write_text("no image")
+    model: Any = manyheads.load(classifier)
+    images = tuple(tmp_path / name for name in ("b.png", "a.png", "c.png"))
+    broken, fine, missing = answered(model, ClassifyRequest(images=images, top=2))
+    assert broken.keys() == missing.keys() == {"path", "error"}
+    assert "cannot be read as an image" in broken["error"]
+    assert "There is no file" in missing["error"]
+    assert fine["path"] == str(tmp_path / "a.png")
+    assert [each["label"] for each in fine["classes"]] == [
+        each.label for each in model.classify([tmp_path / "a.png"], top=2)[0]
+    ]
+
+
+def test_a_stream_answers_what_came_before_an_error() -> None:
+    """Texts are read no further than is needed; a bad line does not take the good ones along."""
+    read: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for text in "abc":
+            read.append(text)
+            yield text
+        raise DataError("line 4")
+
+    chunks: list[tuple[str, ...]] = []
+
+    def answer(request: TranslateRequest) -> list[TranslateAnswer]:
+        chunks.append(request.texts)
+        return [TranslateAnswer(source=t, translation=t, n_best=()) for t in request.texts]
+
+    found = stream(answer, TranslateRequest(texts=(), prefix="x"), lines(), 2)
+    assert next(found).source == "a"
+    assert read == ["a", "b"]
+    assert [next(found).source, next(found).source] == ["b", "c"]
+    with pytest.raises(DataError, match="line 4"):
+        next(found)
+    assert chunks == [("a", "b"), ("c",)]

@@ -1,0 +1,35 @@
+"""Sentences of one language: every line is there, and what is wrong is named."""
+
+from pathlib import Path
+
+import pytest
+
+from manyheads.data.text.sentences import read_sentences
+from manyheads.errors import DataError, NotFoundError
+from tests.made import write_lines
+
+
+def test_lines(tmp_path: Path) -> None:
+    """One sentence a line, as they stand; named by file and line."""
+    write_lines(tmp_path / "a.de", ["eins", " zwei  drei ", 'vier\u2028"fünf'])
+    found = read_sentences(tmp_path / "a.de")
+    assert found.lines == ["eins", " zwei  drei ", 'vier\u2028"fünf']
+    assert found.describe([2, 0]) == f"{tmp_path / 'a.de'}, lines 1, 3"
+    assert len(found.hashes) == 1
+
+
+def test_a_column_of_a_table(tmp_path: Path) -> None:
+    """Counted from 1."""
+    write_lines(tmp_path / "a.tsv", ["one\teins\tx", "two\tzwei"])
+    assert read_sentences(tmp_path / "a.tsv", 2).lines == ["eins", "zwei"]
+    with pytest.raises(DataError, match=r"a\.tsv, line 2: there is no column 3, only 2"):
+        read_sentences(tmp_path / "a.tsv", 3)
+
+
+def test_what_is_wrong_is_named(tmp_path: Path) -> None:
+    """A missing file, and empty lines."""
+    with pytest.raises(NotFoundError, match=r"none\.de"):
+        read_sentences(tmp_path / "none.de")
+    write_lines(tmp_path / "a.de", ["eins", "", "drei", " "])
+    with pytest.raises(DataError, match=r"a\.de, line 2 \(and 1 more\): the line is empty"):
+        read_sentences(tmp_path / "a.de")

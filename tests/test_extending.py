@@ -1,0 +1,305 @@
+"""Adding from outside: the examples as a reader runs them, plugins, and folders that need one."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import manyheads
+from manyheads.app.project import plugins, registry
+from manyheads.app.project.plugins import home, load_plugin
+from manyheads.data.images.image_file import FORMATS as IMAGE_FORMATS
+from manyheads.data.images.image_file import open_image
+from manyheads.data.text.formats import FORMATS as TEXT_FORMATS
+from manyheads.data.text.formats import Pair, read_pairs
+from manyheads.errors import DataError, FolderError, UsageError
+from manyheads.extend import ENGINES, read_json
+from manyheads.models import PRESETS
+from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
+from tests.made import CLASSIFY, half, write_halves, write_recipe
+
+ROOT = Path(__file__).parents[1]
+EXTEND = ROOT / "examples" / "extend"
+EXAMPLES = sorted(EXTEND.glob("*.py"))
+GUIDE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", GUIDE, flags=re.DOTALL)
+
+
+def started(*words: str | Path, path: str | Path = "") -> subprocess.CompletedProcess[str]:
+    """Run Python with these arguments in a process of its own."""
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(path)},
+    )
+
+
+@pytest.fixture
+def undone() -> Iterator[None]:
+    """Forget afterwards what plugins brought into this process."""
+    tables: list[Any] = [PRESETS, registry.TASKS, plugins.REGISTERED_BY]
+    tables += [TEXT_FORMATS, IMAGE_FORMATS, ENGINES]
+    before = [dict(table) for table in tables]
+    yield
+    for table, known in zip(tables, before, strict=True):
+        table.clear()
+        table.update(known)
+    for name in [each for each in sys.modules if each.startswith(("own_", "sizes", "broken"))]:
+        del sys.modules[name]
+
+
+# --- The examples --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_alone(example: Path) -> None:
+    """What it prints is what it promises."""
+    done = started(example)
+    assert done.returncode == 0, done.stderr
+    if example.stem == "own_attention":
+        near, *_, far = re.findall(r"\d\.\d+", done.stdout.splitlines()[0])
+        assert float(near) < float(far) - 0.2  # a steep slope looks near, a flat one far
+    elif example.stem == "own_model":
+        assert int(re.findall(r"(\d+)%", done.stdout)[0]) > 90
+    else:
+        (error, total) = re.findall(r"\d+\.\d+", done.stdout)
+        assert float(error) < 1
+        assert abs(float(total) - 10) < 1
+
+
+@pytest.mark.usefixtures("undone")
+def test_own_attention_weights_by_distance() -> None:
+    """Without scores of its own: softmax(-slope * distance), on a row of two patches by hand."""
+    load_plugin(str(EXTEND / "own_attention.py"))
+    example = sys.modules["own_attention"]
+    attention = example.AlibiAttention(4, 2, (1, 2))
+    torch.nn.init.zeros_(attention.qkv.weight)
+    torch.nn.init.zeros_(attention.qkv.bias)
+    with manyheads.record() as trace:
+        attention(torch.randn(1, 2, 4))
+    (record,) = trace
+    near = [1 / (1 + np.exp(-(2**-slope))) for slope in (4, 8)]  # heads 1 and 2 of 2
+    expected = torch.tensor([[[each, 1 - each], [1 - each, each]] for each in near])
+    torch.testing.assert_close(record.weights()[0], expected.float())  # type: ignore[attr-defined]
+    assert example.distances(2, 3)[0].tolist() == [0, 1, 2, 1, 2, 3]
+
+
+def imported(code: str) -> Iterator[tuple[str, str]]:
+    """Modules of Manyheads, and the names that are imported from them."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("manyheads"):
+            yield from ((node.module or "", alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((a.name, "__doc__") for a in node.names if a.name.startswith("manyheads"))
+
+
+def test_examples_and_guide_import_public_names_only() -> None:
+    public = {f"manyheads.{room}" for room in ("errors", "extend", "models", "nn", "train")}
+    codes = [path.read_text(encoding="utf-8") for path in EXAMPLES] + [code for _, code in BLOCKS]
+    found = [each for code in codes for each in imported(code)]
+    assert len(found) > 20
+    for module, name in found:
+        assert module in public | {"manyheads"}
+        assert name == "__doc__" or name in import_module(module).__all__, f"{module}.{name}"
+
+
+# --- The guide -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def guide(tmp_path: Path, undone: None) -> Path:
+    """Load every file that the guide shows."""
+    for name, code in BLOCKS:
+        (tmp_path / name).write_text(code, encoding="utf-8")
+        load_plugin(str(tmp_path / name))
+    return tmp_path
+
+
+def test_the_guide_shows_files(guide: Path) -> None:
+    assert {name for name, _ in BLOCKS} == {
+        "own_text_format.py",
+        "own_image_format.py",
+        "own_engine.py",
+    }
+
+
+def test_a_text_format_from_outside(guide: Path) -> None:
+    """Read like the others; a line that is not what the format says is named."""
+    path = guide / "corpus.bars"
+    path.write_text("one ||| eins\ntwo ||| zwei\n", encoding="utf-8")
+    assert list(read_pairs(path, "en", "de")) == [Pair(1, "one", "eins"), Pair(2, "two", "zwei")]
+    path.write_text("one ||| eins\ntwo\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"corpus\.bars, line 2: no bars"):
+        list(read_pairs(path, "en", "de"))
+
+
+def test_an_image_format_from_outside(guide: Path, own_classifier: Path) -> None:
+    """A file is known by its content, listed by its ending, and classified like any other."""
+    values = np.asarray(half(0, 1).convert("RGBA"))
+    header = b"farbfeld" + np.array([6, 4], ">u4").tobytes()
+    path = guide / "half.ff"
+    path.write_bytes(header + (values.astype(">u2") * 257).tobytes())
+    assert np.array_equal(np.asarray(open_image(path)), values)
+    classifier = manyheads.load(own_classifier)
+    png = guide / "half.png"
+    Image.fromarray(values).save(png)
+    assert classifier.classify([path]) == classifier.classify([png])  # type: ignore[attr-defined]
+
+
+def test_an_engine_from_outside(
+    guide: Path, own_classifier: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The predictor is the same; what runs it tells how long it took."""
+    timed = manyheads.load(own_classifier, engine="timed")
+    image = half(0, 1)
+    assert timed(image) == manyheads.load(own_classifier)(image)  # type: ignore[operator]
+    assert re.search(r"\d ms", capsys.readouterr().err)
+
+
+# --- Plugins -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with data, and runs of the own model and the own task, by the command line."""
+    folder = tmp_path_factory.mktemp("extend")
+    write = "import sys, pathlib, own_model as m, own_task as t\nfolder = pathlib.Path(sys.argv[1])"
+    write += "\nm.write_stripes(folder)\nt.write_sums(folder)"
+    assert started("-c", write, folder, path=EXTEND).returncode == 0
+    for recipe, plugin, run in (("stripes", "own_model", "model"), ("sums", "own_task", "task")):
+        words = (folder / f"{recipe}.toml", f"data.root={folder}", "train.steps=20")
+        given = ("--out", folder / run, "--plugin", EXTEND / f"{plugin}.py")
+        done = started("-m", "manyheads", "train", *words, *given)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_folder_names_the_plugin_that_it_needs(trained: Path) -> None:
+    """And imports nothing by itself, although Python would find the module."""
+    program = (
+        "import sys, manyheads\n"
+        "from manyheads.errors import FolderError\n"
+        "for run, plugin in (('model', 'own_model'), ('task', 'own_task')):\n"
+        "    try:\n        manyheads.load(f'{sys.argv[1]}/{run}')\n"
+        "    except FolderError as error: print(error)\n"
+        "    assert plugin not in sys.modules\n"
+    )
+    done = started("-c", program, trained, path=EXTEND)
+    assert done.returncode == 0, done.stderr
+    for plugin, said in zip(("own_model", "own_task"), done.stdout.splitlines(), strict=True):
+        assert f"needs a plugin that is not loaded: {plugin}" in said
+        assert f"--plugin {plugin}" in said
+        assert f"--plugin FOLDER/{plugin}.py" in said
+
+
+@pytest.mark.usefixtures("undone")
+def test_the_command_line_takes_plugins(trained: Path, call: Call) -> None:  # noqa: F811
+    """Before the verb and behind it; without it, a message and an exit code."""
+    model, task = trained / "model", trained / "task"
+    image = trained / "stripes" / "valid" / "flat" / "1.png"
+    code, out, err = call("classify", "--model", model, image)
+    assert (code, out) == (1, "")
+    assert "--plugin own_model" in err
+    code, out, _ = call("--plugin", EXTEND / "own_model.py", "classify", "--model", model, image)
+    assert code == 0
+    assert "flat" in out
+    code, out, _ = call("evaluate", "--model", task, "--plugin", EXTEND / "own_task.py")
+    assert code == 0
+    assert re.search(r"sums/valid\.tsv, 50 lines\n +error +\d+\.\d+ +\(mean absolute error\)", out)
+    # Both are there now, and every verb takes them.
+    assert "rater-tiny" in call("models").out
+    assert call("info", "mixer-tiny").out.startswith("preset")
+    assert call("info", task).code == 0
+    assert call("doctor", task).code == 0
+    assert call("look", model, image).code == 0
+    for verb in ("look", "compare"):
+        assert call(verb, task, "one").code == 2
+    assert "Gives a text a number." in (task / "README.md").read_text()
+
+
+@pytest.mark.parametrize("verb", ["train", "fetch", "check-data", "convert to-marian"])
+def test_every_verb_shows_the_option(verb: str, call: Call) -> None:  # noqa: F811
+    assert "--plugin" in call(*verb.split(), "--help").out
+
+
+def test_files_of_an_own_task_are_checked(trained: Path, tmp_path: Path) -> None:
+    """Its words are as much the model's as its weights."""
+    manifest = read_json(trained / "task" / "manyheads.json")
+    assert {"words.json", "model.safetensors", "recipe.toml"} == manifest["sha256"].keys()
+    assert manifest["plugins"] == ["own_task"]
+
+
+def test_installed_plugins_are_found_when_a_name_is_not_known(
+    trained: Path, tmp_path: Path
+) -> None:
+    """An entry point is imported for an unknown preset, and not before."""
+    info = tmp_path / "own-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[manyheads.plugins]\nmixer = own_model\n")
+    program = (
+        "import sys, manyheads\n"
+        "manyheads.load('date-en-ko')\n"
+        "assert 'own_model' not in sys.modules\n"
+        "print(type(manyheads.load(sys.argv[1]).model).__name__)\n"
+    )
+    path = os.pathsep.join((str(tmp_path), str(EXTEND)))
+    done = started("-c", program, trained / "model", path=path)
+    assert done.stdout == "Mixer\n", done.stderr
+
+
+@pytest.mark.usefixtures("undone")
+def test_a_preset_of_a_known_model_is_named_with_its_plugin(
+    tmp_path: Path,
+    call: Call,  # noqa: F811
+) -> None:
+    """A plugin may register nothing but sizes; the folder remembers it all the same."""
+    (tmp_path / "sizes.py").write_text(
+        "import manyheads\nfrom manyheads.models import VitConfig\n"
+        "manyheads.register_preset('my-vit', VitConfig(dim=8, layers=1, heads=2, ffn_dim=16))\n"
+    )
+    write_halves(tmp_path)
+    recipe = write_recipe(tmp_path / "halves.toml", CLASSIFY, tmp_path)
+    changes = ("model.preset=my-vit", "train.steps=2", "--plugin", "sizes.py", "--out", "out")
+    assert call("train", recipe, *changes).code == 0
+    del PRESETS["my-vit"], sys.modules["sizes"]  # as in another process
+    with pytest.raises(FolderError, match="not loaded: sizes"):
+        manyheads.load("out")
+
+
+@pytest.mark.usefixtures("undone")
+def test_a_plugin_that_cannot_be_imported(tmp_path: Path) -> None:
+    """The reason is told, and nothing half-imported stays behind."""
+    path = tmp_path / "broken.py"
+    path.write_text("1 / 0")
+    with pytest.raises(UsageError, match=r"broken\.py' cannot be imported \(ZeroDivisionError"):
+        load_plugin(str(path))
+    path.write_text("fine = True")
+    load_plugin(str(path))
+    load_plugin(str(path))  # twice is once
+    assert sys.modules["broken"].fine
+    (tmp_path / "random.py").write_text("")
+    with pytest.raises(UsageError, match="another module 'random' is imported"):
+        load_plugin(str(tmp_path / "random.py"))
+    with pytest.raises(UsageError, match="No module named 'nowhere'"):
+        load_plugin("nowhere.at_all")
+
+
+def test_a_program_is_known_by_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Classes of a started program are found in its file again, not in `__main__`."""
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "/somewhere/own_model.py")
+    assert home("__main__") == "own_model"
+    assert home("their.plugin") == "their.plugin"
+    assert home("manyheads.models.vit") is None

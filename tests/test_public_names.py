@@ -1,0 +1,108 @@
+"""Public names: each resolves, none is private, and none is imported before it is used."""
+
+import subprocess
+import sys
+from importlib import import_module
+from pkgutil import iter_modules
+from types import FunctionType, ModuleType
+
+import pytest
+
+ROOMS = ("decode", "extend", "models", "nn", "train")
+PACKAGES = ["manyheads", *(f"manyheads.{name}" for name in ROOMS)]
+every = pytest.mark.parametrize("package", PACKAGES)
+
+
+@every
+def test_every_public_name_resolves(package: str) -> None:
+    """A name listed in `__all__` is there, and is what its own module calls by that name."""
+    module = import_module(package)
+    for name in module.__all__:
+        found = getattr(module, name)
+        if not isinstance(found, type | FunctionType | ModuleType):
+            continue  # a dict, or another name for a type
+        called = getattr(found, "__name__", name)
+        assert called.removeprefix("manyheads.") == name, f"{package}.{name}"
+        home = getattr(found, "__module__", package)
+        assert home.startswith("manyheads"), f"{package}.{name} comes from {home}"
+
+
+def order(name: str) -> tuple[bool, bool, str]:
+    """Constants, then classes, then functions."""
+    return not name.isupper(), not name[0].isupper(), name
+
+
+@every
+def test_public_names_are_sorted_and_not_private(package: str) -> None:
+    names = import_module(package).__all__
+    assert names == sorted(set(names), key=order)
+    assert not [name for name in names if name.startswith("_") and name != "__version__"]
+
+
+@every
+def test_no_public_name_hides_a_module(package: str) -> None:
+    """Importing manyheads.x.y sets the attribute y of manyheads.x: y must not be a function too.
+
+    `manyheads.train` is both: the package itself is called.
+    """
+    module = import_module(package)
+    modules = {each.name for each in iter_modules(getattr(module, "__path__", []))}
+    both = {"train"} if package == "manyheads" else set()
+    assert modules & set(module.__all__) == both
+
+
+@every
+def test_an_unknown_name_is_an_attribute_error(package: str) -> None:
+    with pytest.raises(AttributeError, match=rf"'{package}' has no attribute 'Vitt'"):
+        import_module(package).Vitt  # noqa: B018
+
+
+def loaded(code: str) -> set[str]:
+    """Modules that are loaded after a piece of code has run in a new process."""
+    script = f"{code}\nimport sys\nprint(*sys.modules)"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@every
+def test_a_package_loads_no_torch_before_a_name_is_used(package: str) -> None:
+    assert "torch" not in loaded(f"import {package}")
+
+
+def test_one_model_does_not_load_the_others() -> None:
+    modules = loaded("from manyheads.models import Vit")
+    assert "manyheads.models.vit" in modules
+    assert not modules & {"manyheads.models.swin", "manyheads.models.presets"}
+
+
+def test_every_model_and_config_is_public() -> None:
+    """A new model file must be listed, too: Configs that build, and the models they build."""
+    import manyheads.models as models
+    from manyheads.models.presets import PRESETS
+
+    for config in PRESETS.values():
+        assert type(config).__name__ in models.__all__
+        built = config.build.__annotations__["return"]
+        assert str(getattr(built, "__name__", built)) in models.__all__
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import manyheads as m; train = m.train",
+        "import manyheads.train as train",
+        "from manyheads import train",
+        "import manyheads as m; m.evaluate; train = m.train",
+    ],
+)
+def test_train_is_a_function_and_a_package(first: str) -> None:
+    """The same object, whatever was imported before; calling it needs nothing else."""
+    uses = (
+        "assert train.fit.__module__ == 'manyheads.train.loop'\n"
+        "from manyheads.train import TrainConfig\n"
+        "from manyheads.errors import NotFoundError\n"
+        "try:\n    train('nothing-of-this-name')\n"
+        "except NotFoundError: print('called')"
+    )
+    assert "called" in loaded(f"{first}\n{uses}")
