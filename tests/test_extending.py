@@ -200,8 +200,8 @@ def test_a_folder_names_the_plugin_that_it_needs(trained: Path) -> None:
     assert done.returncode == 0, done.stderr
     for plugin, said in zip(("own_model", "own_task"), done.stdout.splitlines(), strict=True):
         assert f"needs a plugin that is not loaded: {plugin}" in said
-        assert f"--plugin {plugin}" in said
-        assert f"--plugin FOLDER/{plugin}.py" in said
+        assert f"`plugin={plugin}`" in said
+        assert f"`plugin=FOLDER/{plugin}.py`" in said
 
 
 @pytest.mark.usefixtures("undone")
@@ -299,7 +299,8 @@ def test_a_plugin_that_cannot_be_imported(tmp_path: Path) -> None:
 
 def test_a_program_is_known_by_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Classes of a started program are found in its file again, not in `__main__`."""
-    monkeypatch.setattr(sys.modules["__main__"], "__file__", "/somewhere/own_model.py")
+    started = sys.modules["__main__"]  # without a file where a test runner started this process
+    monkeypatch.setattr(started, "__file__", "/somewhere/own_model.py", raising=False)
     assert home("__main__") == "own_model"
     assert home("their.plugin") == "their.plugin"
     assert home("manyheads.models.vit") is None

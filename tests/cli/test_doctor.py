@@ -87,7 +87,7 @@ def test_the_curve(call: Call, classifier: Path, begun: Path, tmp_path: Path) ->
     assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
     code, _, err = call("doctor", begun, "--plot", tmp_path / "none.png")
     assert code == 2
-    assert "no metrics to draw" in err
+    assert "no metrics: there is no training curve" in err
 
 
 def test_no_run(call: Call, tmp_path: Path) -> None:

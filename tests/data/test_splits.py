@@ -43,7 +43,7 @@ def test_a_test_split_is_refused_in_training() -> None:
     with pytest.raises(UsageError) as caught:
         reject_test_split([TRAIN["sha256"], TEST["sha256"]], "data/copy-of-it.tsv")
     assert f"data/copy-of-it.tsv is the test split {TEST['name']}" in str(caught.value)
-    assert "--final" in str(caught.value)
+    assert "`final=True`" in str(caught.value)
     assert caught.value.exit_code == 2
 
 

@@ -105,8 +105,8 @@ class ModelFolder:
             given = " ".join(f"`plugin={name}`" for name in missing)
             raise FolderError(
                 f"{self.path} needs a plugin that is not loaded: {', '.join(missing)}. If you "
-                f"trust it, give {given}; of a single file give its path: --plugin "
-                f"FOLDER/{missing[0]}.py. In Python, import it first."
+                f"trust it, give {given}; of a single file its path: "
+                f"`plugin=FOLDER/{missing[0]}.py`. In Python, import it first."
             ) from error
 
     @property
