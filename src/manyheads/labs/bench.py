@@ -5,9 +5,11 @@ An interrupted run continues with the first missing trial.
 
 import json
 import time
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -31,6 +33,19 @@ class Lab:
     limits: str
     run: Callable[["Bench"], Findings]
     seeds: int = 3  # of a full run; a quick run uses 2, a smoke run 1; without randomness 1
+
+
+def read_sizes(name: str, size: Callable[..., S]) -> dict[Scale, S]:
+    """Read the sizes of an experiment's runs from sizes.toml."""
+    table = tomllib.loads((files(__package__) / "sizes.toml").read_text(encoding="utf-8"))[name]
+    return {
+        scale: size(**{key: _frozen(value) for key, value in values.items()})
+        for scale, values in table.items()
+    }
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 class Bench:

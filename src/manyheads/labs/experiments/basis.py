@@ -11,7 +11,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, course, listing
 from manyheads.lens.panels import Heat, Lines, number
 
@@ -29,18 +29,7 @@ class Size:
     shift: int = 7
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(
-        dim=512,
-        lengths=(16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
-        bases=(2, 10, 100, 512, 1000, 10000, 100000, 1000000),
-        base_length=1024,
-    ),
-    "quick": Size(
-        dim=128, lengths=(16, 64, 256, 1024), bases=(2, 10, 128, 10000, 1000000), base_length=512
-    ),
-    "smoke": Size(dim=16, lengths=(8, 32), bases=(2, 10000), base_length=32),
-}
+SIZES = read_sizes("basis", Size)
 
 
 def sinusoids(length: int, dim: int, base: float = BASE) -> Tensor:

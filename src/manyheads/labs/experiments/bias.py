@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, curves, mean, more, over, table, values
 from manyheads.labs.images import (
     accuracy,
@@ -45,30 +45,7 @@ class Size:
     covered: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75)
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(steps=500, images=(500, 2000, 8000, 32000), widths=(0.5, 2.0), valid=2000),
-    "quick": Size(
-        steps=10,
-        images=(200, 400),
-        widths=(0.5,),
-        valid=100,
-        batch_size=32,
-        scale=0.5,
-        shifts=(0, 4),
-        covered=(0.0, 0.5),
-    ),
-    "smoke": Size(
-        steps=2,
-        images=(10, 20),
-        widths=(2.0,),
-        valid=10,
-        hold_out=20,
-        batch_size=8,
-        scale=0.25,
-        shifts=(0, 4),
-        covered=(0.0, 0.5),
-    ),
-}
+SIZES = read_sizes("bias", Size)
 KINDS = ("MLP", "CNN", "ViT")
 
 

@@ -7,7 +7,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, curves, leader, mean, over, table, values
 from manyheads.labs.learn import fresh, learn
 from manyheads.labs.symbols import (
@@ -42,11 +42,7 @@ class Size:
     back: int = 2
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(depths=(2, 6, 12, 24), steps=500),
-    "quick": Size(depths=(2, 8), steps=30, train=500, max_tokens=256),
-    "smoke": Size(depths=(1, 3), steps=2, dim=8, symbols=3, length=6, train=10, max_tokens=64),
-}
+SIZES = read_sizes("depth", Size)
 
 
 class NoResidual(PostNorm):

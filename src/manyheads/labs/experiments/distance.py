@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, interval, listing, mean, more, over, values
 from manyheads.labs.images import (
     accuracy,
@@ -51,33 +51,7 @@ class Size:
     patch: int = 4
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(steps=1200, images=45000, compared=500, probed=2000),
-    "quick": Size(
-        steps=10,
-        images=300,
-        compared=60,
-        probed=150,
-        batch_size=32,
-        dim=32,
-        layers=3,
-        blocks=1,
-        width=8,
-    ),
-    "smoke": Size(
-        steps=2,
-        images=20,
-        compared=6,
-        probed=10,
-        hold_out=20,
-        batch_size=8,
-        dim=8,
-        layers=2,
-        blocks=1,
-        width=4,
-        patch=8,
-    ),
-}
+SIZES = read_sizes("distance", Size)
 
 
 # Of the distances of a layer's heads.

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, interval, mean, more, over, values
 from manyheads.labs.learn import fresh, learn
 from manyheads.labs.symbols import BATCH, FIRST, delayed_recall, labelling, one_way, training
@@ -33,11 +33,7 @@ class Size:
     max_tokens: int = 2048
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(steps=3000, distance=16, texts=256),
-    "quick": Size(steps=150, distance=6, texts=64, train=3000),
-    "smoke": Size(steps=2, distance=3, texts=4, train=20, symbols=3, hidden=4, max_tokens=64),
-}
+SIZES = read_sizes("gates", Size)
 
 
 def places(tokens: Tensor, symbols: int) -> dict[str, Tensor]:

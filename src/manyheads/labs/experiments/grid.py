@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, interval, mean, more, over, values, verdict
 from manyheads.labs.images import accuracy, cifar, classifying, small_vit, some, tensors, training
 from manyheads.labs.learn import fresh, learn
@@ -32,13 +32,7 @@ class Size:
     patch: int = 4
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(steps=800, images=45000, valid=2000),
-    "quick": Size(steps=15, images=500, valid=200, batch_size=32, dim=32, layers=2),
-    "smoke": Size(
-        steps=2, images=20, valid=10, hold_out=20, batch_size=8, dim=8, layers=1, patch=8
-    ),
-}
+SIZES = read_sizes("grid", Size)
 
 # Kind, and the initial std of learned positions: the paper's, and a larger one.
 KINDS: dict[str, tuple[Positions, float]] = {

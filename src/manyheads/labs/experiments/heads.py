@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.dates import dates, translating_dates
 from manyheads.labs.findings import Findings, curves, over, values, verdict
 from manyheads.labs.learn import fresh, learn
@@ -50,51 +50,7 @@ class Size:
     date_valid: int = 330
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(
-        width=512,
-        tokens=64,
-        rounds=20,
-        heads=(1, 2, 4, 8, 16),
-        dim=64,
-        steps=2000,
-        length=24,
-        back=(1, 2, 5),
-        date_steps=1500,
-        date_pairs=60000,
-    ),
-    "quick": Size(
-        width=512,
-        tokens=64,
-        rounds=3,
-        heads=(1, 4),
-        dim=32,
-        steps=100,
-        length=12,
-        back=(1, 2),
-        train=1000,
-        max_tokens=512,
-        date_steps=30,
-        date_pairs=2000,
-        date_valid=33,
-    ),
-    "smoke": Size(
-        width=16,
-        tokens=4,
-        rounds=1,
-        heads=(1, 2),
-        dim=8,
-        steps=2,
-        length=8,
-        back=(1, 2),
-        symbols=2,
-        train=10,
-        max_tokens=64,
-        date_steps=2,
-        date_pairs=330,
-        date_valid=33,
-    ),
-}
+SIZES = read_sizes("heads", Size)
 
 
 def forms(width: int, heads: int) -> dict[str, torch.nn.Module]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from manyheads.data.tokenizers.tokenizer import Tokenizers
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, by_size, curves, leader, mean, table, values, verdict
 from manyheads.labs.learn import fresh, learn
 from manyheads.labs.symbols import Symbols, copying, random_texts, training, translator
@@ -29,13 +29,7 @@ class Size:
     max_tokens: int = 2048
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(steps=3500, longest=24, lengths=(2, 4, 8, 12, 16, 20, 24, 28, 32), texts=100),
-    "quick": Size(steps=60, longest=8, lengths=(2, 4, 8, 12), texts=20, train=1000, max_tokens=512),
-    "smoke": Size(
-        steps=2, longest=3, lengths=(2, 4), texts=2, train=10, symbols=4, dim=8, max_tokens=64
-    ),
-}
+SIZES = read_sizes("length", Size)
 
 ONE_VECTOR, LOOKING, TRANSFORMER = "LSTM, one vector", "LSTM with attention", "Transformer"
 

@@ -7,7 +7,7 @@ from functools import partial
 from manyheads.app.explain.reference import score_reference
 from manyheads.app.load import load
 from manyheads.app.predictors.translator import Translator
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings
 from manyheads.lens.measures.token_losses import losses
 from manyheads.lens.panels import Bars, Interval, Table, number
@@ -24,21 +24,7 @@ class Size:
     sentences: tuple[tuple[str, str, str], ...]  # model, source, reference
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(
-        sentences=(
-            ("multi30k-en-de", "I want to buy a car.", "Ich will ein Auto kaufen."),
-            ("multi30k-en-de", "A man is riding a bicycle.", "Ein Mann fährt Fahrrad."),
-            ("date-en-ko", "Friday, 20 November 2026", "2026년 11월 20일 금요일"),
-        )
-    ),
-    "quick": Size(
-        sentences=(("multi30k-en-de", "I want to buy a car.", "Ich will ein Auto kaufen."),)
-    ),
-    "smoke": Size(
-        sentences=(("date-en-ko", "Friday, 20 November 2026", "2026년 11월 20일 금요일"),)
-    ),
-}
+SIZES = read_sizes("loss", Size)
 
 
 def of_lecture() -> Measured:

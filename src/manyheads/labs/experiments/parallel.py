@@ -10,7 +10,7 @@ from manyheads.data.tokenizers.tokenizer import END, START
 from manyheads.decode.constraints import SuppressTokens
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.step import Step
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, course
 from manyheads.labs.learn import fresh
 from manyheads.labs.timing import best_of
@@ -32,11 +32,7 @@ class Size:
     vocabulary: int = 1000
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(lengths=(16, 32, 64, 128, 256, 512, 1024, 2048), rounds=7, written=512),
-    "quick": Size(lengths=(16, 64, 256), rounds=1, written=64, dim=128),
-    "smoke": Size(lengths=(4, 8), rounds=1, written=4, dim=8, vocabulary=20),
-}
+SIZES = read_sizes("parallel", Size)
 
 
 def models(size: Size) -> dict[str, ModelConfig]:

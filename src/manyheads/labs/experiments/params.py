@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, course
 from manyheads.lens.panels import Bars, Interval, Lines, Table, number
 from manyheads.models.presets import build, preset
@@ -38,11 +38,7 @@ class Size:
     widths: tuple[int, ...] = (64, 128, 256, 512, 768, 1024)
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(),
-    "quick": Size(),
-    "smoke": Size(models=("vit-b/16", "vgg-16", "bit-152x4"), widths=(8, 16)),
-}
+SIZES = read_sizes("params", Size)
 
 
 def weights(module: nn.Module) -> int:

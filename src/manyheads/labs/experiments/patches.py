@@ -6,7 +6,7 @@ from functools import partial
 
 import torch
 
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, listing
 from manyheads.lens.panels import Curve, Heat, Lines, Table, number
 from manyheads.nn.vision.patch import ConvPatches, LinearPatches, patchify
@@ -22,11 +22,7 @@ class Size:
     dim: int = 64
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(dim=768),
-    "quick": Size(),
-    "smoke": Size(sizes=(224, 256), patches=(16, 32), dim=8),
-}
+SIZES = read_sizes("patches", Size)
 
 
 def tokens(size: int, patch: int) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, over
 from manyheads.labs.learn import fresh, learn
 from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back, training
@@ -44,13 +44,7 @@ class Size:
     back: int = 2
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(steps=2000, longest=32, lengths=(8, 16, 32, 48, 64, 128), texts=64),
-    "quick": Size(steps=60, longest=12, lengths=(12, 24), texts=16, train=1000, max_tokens=512),
-    "smoke": Size(
-        steps=2, longest=6, lengths=(6, 12), texts=2, train=20, symbols=3, dim=8, max_tokens=64
-    ),
-}
+SIZES = read_sizes("positions", Size)
 
 
 def wavelengths(dim: int) -> list[float]:

@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import ByModel, Findings, Trials, by_size, curves, over, table
 from manyheads.labs.learn import fresh, learn
 from manyheads.labs.symbols import (
@@ -41,35 +41,7 @@ class Size:
     max_tokens: int = 4096
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(
-        steps=3000,
-        distances=(1, 2, 4, 8, 16, 32, 64, 128),
-        texts=256,
-        alone=(8, 16, 32, 64, 128),
-        alone_steps=1000,
-    ),
-    "quick": Size(
-        steps=60,
-        distances=(1, 4, 16),
-        texts=32,
-        alone=(4, 16),
-        alone_steps=60,
-        train=2000,
-        max_tokens=1024,
-    ),
-    "smoke": Size(
-        steps=2,
-        distances=(1, 4),
-        texts=4,
-        alone=(4,),
-        alone_steps=2,
-        train=20,
-        symbols=3,
-        dim=8,
-        max_tokens=64,
-    ),
-}
+SIZES = read_sizes("recall", Size)
 
 
 def models(size: Size) -> dict[str, TaggerConfig]:

@@ -6,7 +6,7 @@ from functools import partial
 
 import torch
 
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, interval, over, verdict
 from manyheads.labs.images import cifar, classifying, small_resnet, small_vit, some, training
 from manyheads.labs.learn import fresh, learn
@@ -33,34 +33,7 @@ class Size:
     width: int = 16
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(sides=(32, 64, 128, 256), rounds=5, steps=600, images=45000, valid=1000, every=50),
-    "quick": Size(
-        sides=(32, 64),
-        rounds=1,
-        steps=20,
-        images=300,
-        valid=100,
-        every=10,
-        batch_size=32,
-        dim=32,
-        layers=2,
-        width=8,
-    ),
-    "smoke": Size(
-        sides=(32, 64),
-        rounds=1,
-        steps=2,
-        images=20,
-        valid=10,
-        every=1,
-        hold_out=20,
-        batch_size=8,
-        dim=16,
-        layers=2,
-        width=4,
-    ),
-}
+SIZES = read_sizes("resolution", Size)
 SOFTMAX, LINEAR, WINDOWS, CNN = "ViT", "ViT, linear attention", "Swin, windows", "ResNet"
 PATCH = 4
 

@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, curves, mean, over, values, verdict
 from manyheads.lens.panels import Lines, Table, number
 from manyheads.nn.attention.softmax import attention_weights, normalise
@@ -28,11 +28,7 @@ class Size:
     queries: int
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(widths=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024), keys=64, queries=4096),
-    "quick": Size(widths=(4, 16, 64, 256, 1024), keys=64, queries=512),
-    "smoke": Size(widths=(4, 256), keys=8, queries=16),
-}
+SIZES = read_sizes("scale", Size)
 
 # The package's attention divides by sqrt(d); the other forms do not scale, or multiply.
 FORMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

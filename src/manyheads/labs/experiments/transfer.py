@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from manyheads.data.images.image_set import ImageSet
-from manyheads.labs.bench import Bench, Lab, Measured, Scale
+from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, curves, leader, mean, more, over, table, values
 from manyheads.labs.images import (
     COLOURS,
@@ -47,32 +47,7 @@ class Size:
     layers: int = 4
 
 
-SIZES: dict[Scale, Size] = {
-    "full": Size(
-        pretraining=2500, steps=250, images=27000, labels=(40, 200, 1000, 4000), valid=2000
-    ),
-    "quick": Size(
-        pretraining=20,
-        steps=10,
-        images=300,
-        labels=(40, 80),
-        valid=100,
-        batch_size=32,
-        dim=32,
-        layers=2,
-    ),
-    "smoke": Size(
-        pretraining=2,
-        steps=2,
-        images=12,
-        labels=(8,),
-        valid=8,
-        hold_out=20,
-        batch_size=8,
-        dim=8,
-        layers=1,
-    ),
-}
+SIZES = read_sizes("transfer", Size)
 
 SCRATCH, TUNED, FRESH = "from scratch", "fine-tuned", "fine-tuned, positions anew"
 LAYERED, PROBE, SAME = (
