@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,19 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch import nn
 
 import manyheads
 from manyheads.app.project import plugins, registry
+from manyheads.app.project.paths import find_data
 from manyheads.app.project.plugins import home, load_plugin
 from manyheads.data.images.image_file import FORMATS as IMAGE_FORMATS
 from manyheads.data.images.image_file import open_image
 from manyheads.data.text.formats import FORMATS as TEXT_FORMATS
 from manyheads.data.text.formats import Pair, read_pairs
-from manyheads.errors import DataError, FolderError, UsageError
+from manyheads.errors import DataError, FolderError, NotFoundError, UsageError
 from manyheads.extend import ENGINES, read_json
-from manyheads.models import PRESETS
+from manyheads.models import PRESETS, ModelConfig, VitConfig, presets
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.made import CLASSIFY, half, write_halves, write_recipe
 
@@ -49,9 +52,10 @@ def started(*words: str | Path, path: str | Path = "") -> subprocess.CompletedPr
 @pytest.fixture
 def undone() -> Iterator[None]:
     """Forget afterwards what plugins brought into this process."""
-    tables: list[Any] = [PRESETS, registry.TASKS, plugins.REGISTERED_BY]
+    tables: list[Any] = [PRESETS, registry.TASKS, presets.REGISTERED_BY]
     tables += [TEXT_FORMATS, IMAGE_FORMATS, ENGINES]
-    before = [dict(table) for table in tables]
+    tables.append(plugins.LOADED)
+    before = [table.copy() for table in tables]
     yield
     for table, known in zip(tables, before, strict=True):
         table.clear()
@@ -274,9 +278,81 @@ def test_a_preset_of_a_known_model_is_named_with_its_plugin(
     recipe = write_recipe(tmp_path / "halves.toml", CLASSIFY, tmp_path)
     changes = ("model.preset=my-vit", "train.steps=2", "--plugin", "sizes.py", "--out", "out")
     assert call("train", recipe, *changes).code == 0
+    assert "classify --model out image.png --plugin sizes\n" in Path("out/README.md").read_text()
     del PRESETS["my-vit"], sys.modules["sizes"]  # as in another process
     with pytest.raises(FolderError, match="not loaded: sizes"):
         manyheads.load("out")
+
+
+@pytest.mark.usefixtures("undone")
+def test_a_preset_of_an_imported_module_is_named_with_it(tmp_path: Path) -> None:
+    """In Python a plugin is a module like any other."""
+    write_halves(tmp_path)
+    recipe = write_recipe(tmp_path / "halves.toml", CLASSIFY, tmp_path)
+    small = PRESETS["vit-ti"]
+    exec(
+        "manyheads.register_preset('my-vit', small)",
+        {"__name__": "sizes", "manyheads": manyheads, "small": small},
+    )
+    out = tmp_path / "out"
+    manyheads.train(recipe, "model.preset=my-vit", "train.steps=1", out=out)
+    assert read_json(out / "manyheads.json")["plugins"] == ["sizes"]
+    (out / "manyheads.json").write_text(
+        (out / "manyheads.json")
+        .read_text()
+        .replace('"plugins": [\n    "sizes"\n  ]', '"plugins": "s"')
+    )
+    with pytest.raises(FolderError, match="plugins is 's', not a list"):
+        manyheads.load(out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lacking(ModelConfig):
+    """For classifiers, without the fields that images set."""
+
+    tasks = ("classify",)
+
+    def build(self) -> nn.Module:
+        return nn.Identity()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnConfig(VitConfig):
+    """A Config with a mistake, by its field."""
+
+    patch: int = 2
+    kind: Any = "text"
+
+    def build(self) -> Any:
+        return "no model" if self.kind == "text" else super().build()
+
+
+@pytest.mark.usefixtures("undone")
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (OwnConfig(), r"OwnConfig\.build\(\) returned str, not a torch nn\.Module"),
+        (OwnConfig(kind=int), r"OwnConfig cannot be written as TOML"),
+        (Lacking(), r"Lacking lacks channels, height, width, which the data of"),
+    ],
+)
+def test_a_mistake_in_an_own_config_leaves_no_folder(
+    config: ModelConfig, message: str, tmp_path: Path
+) -> None:
+    write_halves(tmp_path)
+    recipe = write_recipe(tmp_path / "halves.toml", CLASSIFY.replace("vit-ti", "own"), tmp_path)
+    keys = re.findall(r"^(patch|dim|layers|heads|ffn_dim|dropout) =", CLASSIFY, flags=re.MULTILINE)
+    manyheads.register_preset("own", config)
+    with pytest.raises(UsageError, match=message):
+        manyheads.train(recipe, *(f"model.{key}=" for key in keys), out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_without_a_reader_is_named(tmp_path: Path) -> None:
+    """It is there, so looking for it anew helps nobody."""
+    (tmp_path / "corpus.bars").write_text("one ||| eins")
+    with pytest.raises(NotFoundError, match=r"exists, but there is no reader for '\.bars'"):
+        find_data("corpus.bars", str(tmp_path), (".en", ".de"))
 
 
 @pytest.mark.usefixtures("undone")

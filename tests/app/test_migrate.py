@@ -2,15 +2,22 @@
 
 import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from manyheads import load
+from manyheads.app.pipelines.classify import ClassifyRecipe
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.migrate import migrate
 from manyheads.app.project.paths import shipped
-from manyheads.app.project.recipe import read_recipe
+from manyheads.app.project.recipe import DataTable, read_recipe
+from manyheads.app.project.registry import TASKS
+from manyheads.models.presets import PRESETS
+from manyheads.models.vit import VitConfig
 
 OLD = Path(__file__).parents[1] / "golden" / "format-1"
 
@@ -34,6 +41,7 @@ def test_every_shipped_folder_is_read_as_format_1(name: str, tmp_path: Path) -> 
 def test_each_renamed_key() -> None:
     """What is called otherwise now, and the width that every kind of model has under `hidden`."""
     table = {
+        "task": "classify",
         "data": {"bad": "skip"},
         "image": {"bands": 5, "fit": "crop"},
         "train": {"store": "float16"},
@@ -51,6 +59,7 @@ def test_each_renamed_key() -> None:
         "image": {"num_channels": 5, "resize_mode": "crop"},
         "train": {"save_dtype": "float16"},
         "model": {"preset": "vit-ti", "ffn_dim": 8},
+        "task": "classify",
     }
     for preset, key in {
         "seq2seq-gru": "hidden_size",
@@ -62,15 +71,51 @@ def test_each_renamed_key() -> None:
         "transformer-tiny": "ffn_dim",
     }.items():
         model = {"preset": preset, "hidden": 8}
-        migrate({"model": model})
+        migrate({"task": "classify", "model": model})
         assert model == {"preset": preset, key: 8}
 
 
 def test_nothing_is_lost_where_both_names_are_given() -> None:
     """Both stay, and the recipe is refused later for the one that is unknown."""
-    table = {"train": {"store": "float16", "save_dtype": "float32"}, "model": {"preset": "no"}}
+    train = {"store": "float16", "save_dtype": "float32"}
+    table: dict[str, Any] = {"task": "tag", "train": train, "model": {"preset": "no"}}
     assert migrate(table) == []
     assert table["train"] == {"store": "float16", "save_dtype": "float32"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Narrow(VitConfig):
+    """Knows an old key beside the new one."""
+
+    hidden: int = 8
+
+
+class OwnData(DataTable):
+    """An own task may call something `bad`."""
+
+    bad: int = 0
+
+
+class OwnRecipe(ClassifyRecipe):
+    """The classifier's, but for its data."""
+
+    data: OwnData  # type: ignore[assignment]
+
+
+def test_keys_of_own_models_and_tasks_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that its table knows is no old one; nor is one without its new name."""
+    monkeypatch.setitem(PRESETS, "narrow", Narrow())
+    pipeline = SimpleNamespace(recipe=OwnRecipe)
+    monkeypatch.setitem(TASKS, "own", pipeline)
+    table = {
+        "task": "own",
+        "data": {"bad": 3},
+        "train": {"store": "float16"},
+        "model": {"preset": "narrow", "hidden": 4},
+    }
+    assert migrate(table) == ["train.store (now save_dtype)"]
+    assert table["data"] == {"bad": 3}
+    assert table["model"] == {"preset": "narrow", "hidden": 4}
 
 
 def test_a_recipe_with_old_keys_warns_and_means_the_same() -> None:

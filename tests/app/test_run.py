@@ -1,5 +1,6 @@
 """A run from recipe to folder: what is refused, what is written, and how it is gone on with."""
 
+import json
 import os
 import shutil
 import signal
@@ -132,7 +133,9 @@ def test_a_run_is_gone_on_with_or_left_alone(images: Path, tmp_path: Path) -> No
 def test_classes_that_changed_their_names(images: Path, tmp_path: Path) -> None:
     """The head has learned the old ones, in their order: another order would be a wrong answer."""
     out = tmp_path / "out"
-    run(images, out, *SHORT)
+    short = read_recipe(images, (*SHORT, "train.steps=8", "train.validate_every=2"))
+    with pytest.raises(InterruptedRunError):
+        train(short, out=out, observer=CtrlC(4))
     stored = (out / "labels.json").read_bytes()
     folder = tmp_path / "halves" / "left"
     folder.rename(folder.with_name("z-left"))
@@ -302,6 +305,35 @@ def test_a_finished_run_is_measured_again(images: Path, tmp_path: Path) -> None:
     again = run(images, tmp_path / "out", *SHORT, resume=True)
     assert again["all"] == first["all"]
     assert sha256(tmp_path / "out" / "model.safetensors") == before
+
+
+def test_a_resumed_run_of_format_1_can_be_read_at_once(images: Path, tmp_path: Path) -> None:
+    """Its recipe is written anew, and so is that file's hash; the weights' is not."""
+    out = tmp_path / "out"
+    short = read_recipe(images, (*SHORT, "train.steps=8", "train.validate_every=2"))
+    with pytest.raises(InterruptedRunError):
+        train(short, out=out, observer=CtrlC(4))
+    stored = (out / "recipe.toml").read_text()
+    old = stored.replace("save_dtype =", "store =").replace("on_error =", "bad =")
+    assert old != stored
+    (out / "recipe.toml").write_text(old)
+    manifest = json.loads((out / "manyheads.json").read_text())
+    manifest["sha256"]["recipe.toml"] = sha256(out / "recipe.toml")
+    (out / "manyheads.json").write_text(json.dumps(manifest | {"format_version": 1}))
+    load(out)
+    with pytest.raises(InterruptedRunError):
+        train(short, out=out, resume=True, observer=CtrlC(5))
+    load(out)
+
+
+def test_training_leaves_the_process_as_it_was(images: Path, tmp_path: Path) -> None:
+    """A library call: threads and torch's generator are the caller's."""
+    before, state = torch.get_num_threads(), torch.get_rng_state()
+    torch.set_num_threads(2)
+    run(images, tmp_path / "out", *SHORT, "train.threads=1")
+    assert torch.get_num_threads() == 2
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.set_num_threads(before)
 
 
 def test_a_damaged_model_of_a_finished_run_is_written_anew(images: Path, tmp_path: Path) -> None:

@@ -70,13 +70,16 @@ def test_two_ranks_are_one_process(trained: Path, case: str, wrapper: str, rank:
     two, one = trained / f"{case}-{wrapper}-{rank}", trained / f"{case}-alone-0"
     assert len(losses(one)) == 6
     assert losses(two) == pytest.approx(losses(one), rel=1e-5)
-    # Adam divides a gradient by its size, so the weights whose gradient is nothing but rounding
-    # (biases of keys) differ by a part of what six steps move them, 6e-3; the moments do not.
-    for what, apart in (("optimizer", 1e-7), ("model", 3e-4), ("average", 3e-4)):
+    for what, apart in (("optimizer", 1e-7), ("model", 1e-4), ("average", 1e-4)):
         ours, theirs = stored(two, what), stored(one, what)
         assert ours.keys() == theirs.keys()
         for name, tensor in theirs.items():
-            torch.testing.assert_close(ours[name], tensor, atol=apart, rtol=0)
+            tolerance = torch.full_like(tensor, apart)
+            if what != "optimizer" and name.endswith("qkv.bias"):
+                # A bias of keys changes no softmax: its gradient is rounding alone, which Adam
+                # divides by its size. Six steps move it by 6e-3 at most, to either side.
+                tolerance.chunk(3)[1].fill_(2 * 6e-3)
+            assert ((ours[name] - tensor).abs() <= tolerance).all(), (what, name)
     assert validation(two) == pytest.approx(validation(one), rel=1e-5)
 
 

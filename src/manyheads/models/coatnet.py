@@ -286,7 +286,7 @@ def _attend(
     attention = MultiHeadAttention(
         dim,
         inner // config.head_size,
-        inner=inner,
+        attention_dim=inner,
         outputs=outputs,
         dropout=config.attention_dropout,
     )

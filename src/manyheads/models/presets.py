@@ -1,6 +1,8 @@
 """Preset sizes by name: one plain dict, and functions to look up, add and build them."""
 
+import sys
 from dataclasses import replace
+from types import FrameType
 from typing import TypeVar, overload
 
 from torch import nn
@@ -166,6 +168,9 @@ PRESETS: dict[str, ModelConfig] = {
 }
 
 
+REGISTERED_BY: dict[str, str] = {}  # presets, and the modules that registered them
+
+
 def preset(name: str) -> ModelConfig:
     """Look up a preset; a ViT's patch size may follow a slash: "vit-b/32".
 
@@ -203,6 +208,15 @@ def register_preset(name: str, config: ModelConfig) -> None:
             "frozen dataclass that inherits manyheads.models.ModelConfig."
         )
     PRESETS[name] = config
+    REGISTERED_BY[name] = _caller()
+
+
+def _caller() -> str:
+    """Name the module that called this one; in tests, jaxtyping's checks stand between."""
+    frame: FrameType | None = sys._getframe()
+    while frame and frame.f_globals["__name__"].startswith((__name__, "jaxtyping.")):
+        frame = frame.f_back
+    return str(frame.f_globals["__name__"]) if frame else "__main__"
 
 
 @overload

@@ -21,6 +21,8 @@ def card(folder: ModelFolder) -> str:
     recipe = folder.recipe
     manifest = folder.manifest
     what, use, limits = find_task(recipe.task).card(folder)
+    plugins = manifest.get("plugins", [])
+    use += "".join(f" --plugin {name}" for name in plugins)
     rows = [
         ("preset", manifest["preset"]),
         ("parameters", f"{count_parameters(recipe.config(), recipe):,}"),
@@ -38,6 +40,7 @@ def card(folder: ModelFolder) -> str:
             ("converted from", f"{origin.origin} ({origin.format})"),
             ("licence", origin.license or "not stated: ask its makers"),
         ]
+    rows += [("needs the plugin", name) for name in plugins]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
     measured = "\n".join(map(_measured, folder.evaluations())) or "Nothing yet."
     return (

@@ -5,7 +5,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from manyheads.app.project.migrate import RENAMED, rename
 from manyheads.app.project.paths import shipped
-from manyheads.app.project.plugins import REGISTERED_BY, home
+from manyheads.app.project.plugins import LOADED, home
 from manyheads.app.project.recipe import Converted, Recipe, read_recipe
 from manyheads.app.project.registry import find_preset, find_task
 from manyheads.app.project.vocabulary import Vocabularies, need_vocabularies, sizes, tokenizers
@@ -28,6 +28,7 @@ from manyheads.data.tokenizers.characters import Characters
 from manyheads.data.tokenizers.marian import read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import FolderError, RecipeError, UsageError
+from manyheads.models.presets import REGISTERED_BY
 from manyheads.models.resize import resize
 from manyheads.nn.layers.linear import pack
 from manyheads.train.checkpoint import restore, sha256, tensors
@@ -82,6 +83,11 @@ class ModelFolder:
             raise FolderError(
                 f"{manifest}: sha256 is {self.manifest['sha256']!r}, not a table of files and "
                 "their hashes. Copy the folder again."
+            )
+        plugins = self.manifest.get("plugins", [])
+        if not (isinstance(plugins, list) and all(isinstance(each, str) for each in plugins)):
+            raise FolderError(
+                f"{manifest}: plugins is {plugins!r}, not a list of modules. Copy the folder again."
             )
         for name, expected in self.manifest["sha256"].items():
             if not (path / name).exists():
@@ -294,11 +300,21 @@ def write_manifest(folder: Path, recipe: Recipe, precision: Precision | None = N
 
 
 def _plugins(recipe: Recipe) -> list[str]:
-    """Name the modules outside the package that define the recipe's task, model or preset."""
+    """Name the plugins in use, and what defines the recipe's task, model or preset."""
     name = str(recipe.model["preset"])
     parts = (find_task(recipe.task), recipe, find_preset(name))
-    homes = {home(type(part).__module__) for part in parts}
-    return sorted(filter(None, homes | {REGISTERED_BY.get(name)}))
+    modules = [type(part).__module__ for part in parts]
+    modules.append(REGISTERED_BY.get(name, "manyheads"))
+    return sorted(LOADED | set(filter(None, map(home, modules))))
+
+
+def refresh_manifest(folder: Path, names: Iterable[str]) -> None:
+    """Write the hashes of files that a later version has written anew."""
+    manifest = folder / "manyheads.json"
+    if manifest.exists():
+        stored = read_json(manifest)
+        stored["sha256"].update({name: sha256(folder / name) for name in names})
+        write_json(manifest, stored | {"format_version": FORMAT_VERSION})
 
 
 def _hashed(folder: Path, recipe: Recipe) -> list[str]:

@@ -1,9 +1,10 @@
 """Recipes and preprocessing of format 1, whose keys have other names since format 2."""
 
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args
 
-from manyheads.errors import UsageError
+from manyheads.app.project.registry import find_task
+from manyheads.errors import RecipeError, UsageError
 from manyheads.models.presets import preset
 
 RENAMED = {
@@ -17,9 +18,22 @@ HIDDEN = ("ffn_dim", "hidden_size", "hidden_sizes", "representation")
 
 
 def migrate(table: dict[str, Any]) -> list[str]:
-    """Rename the old keys of a recipe in place; return them, such as "data.bad (now on_error)"."""
+    """Rename the old keys of a recipe in place; return them, such as "data.bad (now on_error)".
+
+    Models and tasks from outside the package may use an old key for something of their own: only
+    a key that its table does not know, and whose new name it does know, is renamed.
+    """
+    try:
+        known = find_task(table.get("task")).recipe.model_fields
+    except RecipeError:
+        return []  # the recipe is checked later, and this is reported there
+    tables = {
+        name: _renamed(known[name].annotation, keys)
+        for name, keys in RENAMED.items()
+        if name in known
+    }
     renamed = []
-    for name, keys in (RENAMED | {"model": _model_keys(table.get("model"))}).items():
+    for name, keys in (tables | {"model": _model_keys(table.get("model"))}).items():
         if isinstance(part := table.get(name), dict):
             old = rename(part, keys)
             renamed += [f"{name}.{key} (now {keys[key]})" for key in old]
@@ -40,4 +54,14 @@ def _model_keys(model: Any) -> dict[str, str]:
     except (UsageError, TypeError, KeyError):
         return {}  # the recipe is checked later, and this is reported there
     names = [field.name for field in fields(config)]
-    return {"hidden": next(n for n in HIDDEN if n in names)} if {*HIDDEN} & {*names} else {}
+    new = [name for name in HIDDEN if name in names and "hidden" not in names]
+    return {"hidden": new[0]} if new else {}
+
+
+def _renamed(table: Any, keys: dict[str, str]) -> dict[str, str]:
+    """Choose the keys that a recipe's table knows by their new names only."""
+    names: set[str] = set()
+    for each in get_args(table) or (table,):
+        names |= {*getattr(each, "model_fields", ())}
+        names |= {field.name for field in fields(each)} if is_dataclass(each) else set()
+    return {old: new for old, new in keys.items() if new in names and old not in names}

@@ -46,6 +46,8 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
     public = None if Path(name).is_absolute() else public_corpora().get(name.partition("/")[0])
     local = Path(name).expanduser().absolute()
     also = f"; given on the command line, also for {local}" if local != path.absolute() else ""
+    if path.is_file():
+        also += f". That file exists, but there is no reader for {path.suffix!r}: is it a plugin's?"
     raise NotFoundError(
         f"There is no data {name!r}: looked for {path.absolute()}{ending}{also}. "
         "Name the folder that holds your data sets: MANYHEADS_DATA=FOLDER in the environment, or "

@@ -10,10 +10,9 @@ from importlib import import_module, metadata, util
 from pathlib import Path
 
 from manyheads.errors import UsageError
-from manyheads.models import presets
 
 GROUP = "manyheads.plugins"
-REGISTERED_BY: dict[str, str] = {}  # presets, and the plugins that brought them
+LOADED: set[str] = set()  # modules that were loaded as plugins
 
 
 def load_plugin(name: str) -> None:
@@ -22,7 +21,6 @@ def load_plugin(name: str) -> None:
     Raises:
         UsageError: there is no such module, or importing it fails.
     """
-    before = set(presets.PRESETS)
     try:
         if name.endswith(".py"):
             _load_file(Path(name))
@@ -33,8 +31,7 @@ def load_plugin(name: str) -> None:
             f"The plugin {name!r} cannot be imported ({type(error).__name__}: {error}). Give the "
             "name of a module that Python finds (PYTHONPATH), or the path of a .py file."
         ) from error
-    module = Path(name).stem if name.endswith(".py") else name
-    REGISTERED_BY.update(dict.fromkeys(presets.PRESETS.keys() - before, module))
+    LOADED.add(Path(name).stem if name.endswith(".py") else name)
 
 
 def _load_file(path: Path) -> None:

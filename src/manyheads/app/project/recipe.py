@@ -97,7 +97,12 @@ class Recipe(Table, ABC):
         base = find_preset(name)
         derived = self.derived() | derived
         allowed = [field.name for field in fields(base)]
-        if self.task not in base.tasks or not derived.keys() <= set(allowed):
+        if self.task in base.tasks and (lacks := sorted(derived.keys() - set(allowed))):
+            raise RecipeError(
+                f"model.preset {name!r}: {type(base).__name__} lacks {', '.join(lacks)}, which the "
+                f"data of the task {self.task!r} set: add such fields to it."
+            )
+        if self.task not in base.tasks:
             fitting = [name for name, each in PRESETS.items() if self.task in each.tasks]
             raise RecipeError(
                 f"model.preset {self.model['preset']!r} does not fit the task {self.task!r}. "
@@ -168,7 +173,13 @@ def write_recipe(recipe: Recipe, config: ModelConfig) -> str:
     table["model"] = _without_none({"preset": recipe.model["preset"]} | asdict(config))
     for name in recipe.tables_not_written():
         del table[name]
-    return tomli_w.dumps(table)
+    try:
+        return tomli_w.dumps(table)
+    except TypeError as error:
+        raise RecipeError(
+            f"{type(config).__name__} cannot be written as TOML: {error}. Let its fields be "
+            "numbers, texts, booleans, lists or tables of these."
+        ) from None
 
 
 def differences(before: str, now: str) -> list[str]:

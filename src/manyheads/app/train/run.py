@@ -16,6 +16,7 @@ from manyheads.app.pipeline import pipeline_of
 from manyheads.app.project.folder import (
     CACHE,
     check_out,
+    refresh_manifest,
     remove_unfinished,
     versions,
     write_atomically,
@@ -32,12 +33,14 @@ from manyheads.streams import stream
 from manyheads.train import checkpoint
 from manyheads.train.checkpoint import checkpoints
 from manyheads.train.config import Precision
-from manyheads.train.device import best_device, set_threads
+from manyheads.train.device import best_device, limited_threads, set_threads
 from manyheads.train.layer_groups import freeze
 from manyheads.train.loop import fit
 from manyheads.train.optim import optimizer
 from manyheads.train.precision import CANDIDATES, fastest, measure
 from manyheads.train.task import Task
+
+REWRITTEN = ("recipe.toml", "preprocessing.json")  # when a run of an older version is resumed
 
 
 def train(
@@ -70,7 +73,8 @@ def train(
         recipe, out = read_recipe(path, changes), out or Path("runs") / path.stem
     elif changes or out is None:
         raise UsageError("A recipe that was read already needs out=FOLDER, and takes no changes.")
-    return _train(recipe, Path(out), resume=resume, observer=observer or PrintObserver())
+    with limited_threads(None), torch.random.fork_rng():
+        return _train(recipe, Path(out), resume=resume, observer=observer or PrintObserver())
 
 
 def _train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> dict[str, Any]:
@@ -82,12 +86,20 @@ def _train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) ->
     torch.manual_seed(stream(recipe.seed, "init"))
     # Before anything is written: what a recipe asks for may still be impossible.
     model = pipeline.build(recipe, config)
+    if not isinstance(model, nn.Module):
+        raise UsageError(
+            f"{type(config).__name__}.build() returned {type(model).__name__}, not a torch "
+            "nn.Module: let it return the model."
+        )
     freeze(model, recipe.train.freeze)
     optimizer(model, recipe.train)
+    resolved = write_recipe(recipe, config)
     out.mkdir(parents=True, exist_ok=True)
     remove_unfinished(out)
-    _write_recipe(out, write_recipe(recipe, config))
+    migrated = _write_recipe(out, resolved)
     write_inputs(out)
+    if migrated:
+        refresh_manifest(out, [n for n in REWRITTEN if (out / n).exists()])
     if not checkpoints(out / "state"):  # else resumed: the weights have learned since
         record = pipeline.initialize(model, recipe, out) or {}
         if record:
@@ -142,20 +154,25 @@ def _precision(
     return chosen
 
 
-def _write_recipe(out: Path, text: str) -> None:
-    """Write the resolved recipe, or check that a resumed run has the same."""
+def _write_recipe(out: Path, text: str) -> bool:
+    """Write the resolved recipe, or check that a resumed run has the same.
+
+    Returns whether the run was begun by an older version, whose keys were renamed.
+    """
     path = out / "recipe.toml"
     if not path.exists():
         write_atomically(path, text.encode())
-        return
+        return False
     stored = path.read_text(encoding="utf-8")
     before = tomllib.loads(stored)
-    if migrate(before):  # the run began with an older version
+    if migrated := bool(migrate(before)):
         stored = tomli_w.dumps(before)
-        write_atomically(path, stored.encode())
     if tomllib.loads(stored) != tomllib.loads(text):
         changed = "\n".join(differences(stored, text))
         raise RecipeError(
             f"The run in {out} was started with another recipe:\n{changed}\n"
             "Resume it with the same recipe, or start another run with another `out`."
         )
+    if migrated:
+        write_atomically(path, stored.encode())
+    return migrated

@@ -57,7 +57,7 @@ def forms(width: int, heads: int) -> dict[str, torch.nn.Module]:
     """Build the three forms; b has c's weights."""
     packed = MultiHeadAttention(width, heads)
     return {
-        FULL: MultiHeadAttention(width, heads, inner=heads * width),
+        FULL: MultiHeadAttention(width, heads, attention_dim=heads * width),
         PAPER: PerHeadAttention.of(packed),
         PACKED: packed,
     }

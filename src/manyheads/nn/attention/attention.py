@@ -99,7 +99,8 @@ class MultiHeadAttention(nn.Module):
     `rotate` is called with the queries or keys of self-attention and the position of the first of
     them (see `rotary.py`). Recorded are the rotated ones.
 
-    Queries, keys and values are `inner` wide and the output `outputs`; by default both are `dim`.
+    Queries, keys and values are `attention_dim` wide and the output `outputs`; both default to
+    `dim`.
     """
 
     def __init__(
@@ -107,24 +108,24 @@ class MultiHeadAttention(nn.Module):
         dim: int,
         heads: int,
         *,
-        inner: int | None = None,
+        attention_dim: int | None = None,
         outputs: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
         rotate: Rotate = unrotated,
     ) -> None:
         super().__init__()
-        inner = inner or dim
-        if inner % heads:
+        size = attention_dim or dim
+        if size % heads:
             raise UsageError(
-                f"dim {inner} cannot be split into {heads} heads: choose a divisor of it."
+                f"dim {size} cannot be split into {heads} heads: choose a divisor of it."
             )
         self.heads = heads
         self.dropout = dropout
         self.rotate = rotate
         self.layer_id = LayerId()  # set by the stack, for recording
-        self.qkv = Linear(dim, 3 * inner, bias=bias)
-        self.out = Linear(inner, outputs or dim)
+        self.qkv = Linear(dim, 3 * size, bias=bias)
+        self.out = Linear(size, outputs or dim)
 
     def forward(
         self,
