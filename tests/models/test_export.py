@@ -1,4 +1,4 @@
-"""torch.export: the batch stays open, and a text's length too; another size answers as in eager."""
+"""torch.export: the batch stays open, and a text's length where it can; answers are eager's."""
 
 import json
 import subprocess
@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.models.seq2seq import Seq2SeqConfig
-from manyheads.models.tagger import RecurrentTaggerConfig
-from tests.models.exported import EXCLUDED, VARIANTS
+from tests.models.exported import VARIANTS
 from tests.small import ALL
 
 ROOT = Path(__file__).parents[2]
@@ -31,19 +29,9 @@ def gaps() -> dict[str, float | str]:
     return found
 
 
-@pytest.mark.parametrize("name", [*sorted(ALL.keys() - EXCLUDED), *VARIANTS])
+@pytest.mark.parametrize("name", [*sorted(ALL), *VARIANTS])
 def test_an_exported_model_takes_any_batch(gaps: dict[str, float | str], name: str) -> None:
     """Exported with two examples, asked with one and with three, of other lengths."""
     gap = gaps[name]
     assert isinstance(gap, float), gap
     assert gap < 1e-5
-
-
-def test_only_recurrent_models_are_left_out() -> None:
-    """They pack sequences, whose sizes are data; everything with attention alone exports."""
-    recurrent = {
-        name
-        for name, config in ALL.items()
-        if isinstance(config, Seq2SeqConfig | RecurrentTaggerConfig)
-    }
-    assert recurrent == EXCLUDED

@@ -195,8 +195,10 @@ class Recurrent(nn.Module):
         """
         if state is None:
             width = self.kernel.hidden_size * len(self.kernel.all_weights)
-            state = tuple(x.new_zeros(len(x), width) for _ in self.cell.state)
+            state = tuple(x.new_zeros(x.shape[0], width) for _ in self.cell.state)
         self._record(x, state, lengths)
+        if lengths is not None and torch.compiler.is_exporting():
+            return self._unrolled(x, state, lengths)
         given = tuple(map(self._divided, state))
         hx = given if len(given) > 1 else given[0]
         if lengths is None:
@@ -208,6 +210,23 @@ class Recurrent(nn.Module):
             outputs, _ = pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
         last = last if isinstance(last, tuple) else (last,)
         return outputs, tuple(each.transpose(0, 1).flatten(1) for each in last)
+
+    def _unrolled(
+        self, x: Float[Tensor, "batch token input"], state: State, lengths: Int[Tensor, " batch"]
+    ) -> tuple[Float[Tensor, "batch token hidden"], State]:
+        """Read token by token: the sizes in a packed sequence are data, which no graph can hold."""
+        outputs, last = [], []
+        for direction, weights in enumerate(self.weights):
+            now = tuple(self._divided(each)[direction] for each in state)
+            hidden = []
+            for token in reversed(range(x.shape[1])) if direction else range(x.shape[1]):
+                real = (token < lengths.clamp(min=1))[:, None]
+                new = self.cell.step(x[:, token], now, weights)
+                hidden.append(new[0].where(real, 0.0))
+                now = tuple(a.where(real, b) for a, b in zip(new, now, strict=True))
+            outputs.append(torch.stack(hidden[::-1] if direction else hidden, dim=1))
+            last.append(now)
+        return torch.cat(outputs, dim=-1), tuple(map(torch.hstack, zip(*last, strict=True)))
 
     def step(self, x: Float[Tensor, "row input"], state: State) -> State:
         """Read one token a row, forward; return the state after it, its hidden state first."""
