@@ -3,14 +3,21 @@
 python scripts/labs.py              all that are missing, one after the other
 python scripts/labs.py depth heads  these, if missing
 python scripts/labs.py --draw       no experiments: figures and pages from the results again
+python scripts/labs.py --conclude   sentences and tables too, from the trials of the results
 """
 
 import json
 import sys
+import tempfile
+from dataclasses import asdict, replace
 from pathlib import Path
 
+import torch
+
 from manyheads.errors import ManyheadsError
-from manyheads.labs.catalogue import CATALOGUE, entry
+from manyheads.labs.bench import Bench
+from manyheads.labs.catalogue import CATALOGUE, entry, find
+from manyheads.labs.findings import Result
 from manyheads.labs.run import RESULT, is_full, read, run_lab, write
 from manyheads.memory import keep_freed_memory
 
@@ -20,7 +27,9 @@ OUT = Path(__file__).parents[1] / "docs" / "lab"
 def main() -> None:
     """Run what is missing; the failure of one does not stop the others."""
     words = sys.argv[1:]
-    unknown = [word for word in words if word.startswith("-") and word != "--draw"]
+    unknown = [
+        word for word in words if word.startswith("-") and word not in ("--draw", "--conclude")
+    ]
     if unknown:
         sys.exit(f"There is no option {unknown[0]}.\n\n{__doc__}")
     names = [word for word in words if not word.startswith("-")] or list(CATALOGUE)
@@ -31,9 +40,10 @@ def main() -> None:
     keep_freed_memory()
     for name in names:
         entry(name)
-        if "--draw" in words:
+        if {"--draw", "--conclude"} & {*words}:
             if is_full(OUT / f"{name}.json"):
-                write(read(OUT / f"{name}.json"), OUT)
+                result = read(OUT / f"{name}.json")
+                write(concluded(result) if "--conclude" in words else result, OUT)
         elif is_full(OUT / f"{name}.json"):
             print(f"{name}: there")
         else:
@@ -47,6 +57,28 @@ def main() -> None:
                 failed.append(name)
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
+
+
+def concluded(kept: Result) -> Result:
+    """Conclude from a result's trials as today's code does; nothing is measured."""
+    lab = find(kept.lab)
+    with tempfile.TemporaryDirectory() as folder:
+        notebook = Path(folder) / "trials.jsonl"
+        head = json.dumps({"size": kept.size, "torch": torch.__version__})
+        trials = (json.dumps(asdict(trial)) for trial in kept.trials)
+        notebook.write_text("\n".join([head, *trials, ""]), encoding="utf-8")
+        bench = Bench(seeds=tuple(kept.seeds), notebook=notebook)
+        found = lab.run(bench)
+    if bench.trials != kept.trials:
+        sys.exit(f"{kept.lab}: it would measure anew; run the experiment.")
+    return replace(
+        kept,
+        method=lab.method,
+        limits=lab.limits,
+        conclusion=found.conclusion,
+        tables=found.tables,
+        panels=found.panels,
+    )
 
 
 if __name__ == "__main__":

@@ -181,7 +181,8 @@ def test_the_sentence_of_bias_follows_its_numbers() -> None:
     by_images = {"CNN": made(50), "ViT": made(40), "MLP": made(30)}
     invariant = {"ViT without positions": [{"one place": 1.0, "mean": 0.0}]}
     text = bias.conclude(by_images, invariant, size)
-    assert "the CNN is right more often than the ViT (50% against 40%, MLP 30%)" in text
+    assert "the CNN is right more often than the ViT (50% against 40%) and more often" in text
+    assert "than the MLP (30%)" in text
     assert "the CNN's features along with an error of 0 in the middle and of 0.5 with" in text
     assert text.endswith("what is invariant is the pooling, not the softmax.")
     by_images["CNN"] = made(10)
@@ -267,9 +268,11 @@ def test_the_sentence_of_transfer_follows_its_numbers() -> None:
         return {40: [{"accuracy": right}], 400: [{"accuracy": right}]}
 
     found = {arm: made(60.0) for arm in transfer.ARMS} | {transfer.SCRATCH: made(50.0)}
-    text = transfer.conclude(found)
-    assert "is right more often than one from scratch (60% against 50%)" in text
+    size = transfer.SIZES["smoke"]
+    text = transfer.conclude(found, size)
+    assert "with 2 updates of pre-training and 2 of fine-tuning is right more often" in text
+    assert "one from scratch with 2 updates (60% against 50%)" in text
     assert "positions are right not surely more often" in text
     assert "right less often than one from scratch" in transfer.conclude(
-        found | {transfer.SCRATCH: made(90.0)}
+        found | {transfer.SCRATCH: made(90.0)}, size
     )

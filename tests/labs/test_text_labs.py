@@ -186,11 +186,12 @@ def test_the_sentence_of_scale_follows_its_numbers() -> None:
         }
 
     text = scale.conclude({4: [made(0.3, 0.3)], 16: [made(0.1, 0.01)]})
-    assert "falls to 0.1" in text
-    assert "worse still" in text
+    assert "larger than divided by √d at the widths 4, and smaller at the widths 16:" in text
+    assert "at 16 it is 0.1 " in text
+    assert "smaller still there" in text
     text = scale.conclude({4: [made(0.3, 0.3)], 16: [made(0.4, 0.5)]})
-    assert "does not fall to 0.4" in text
-    assert "no worse" in text
+    assert "larger than divided by √d at the widths 4, 16, and smaller at the widths none" in text
+    assert "no smaller than leaving it out" in text
 
 
 # --- loss ---------------------------------------------------------------------------------------
@@ -201,7 +202,7 @@ def test_the_table_of_the_lecture() -> None:
     values = losses(loss.PROBABILITIES)
     assert [f"{value:.3f}" for value in values] == ["0.223", "0.511", "0.357", "0.693", "0.105"]
     assert f"{sum(values) / 5:.3f}" == "0.378"
-    assert "0.378 (perplexity 1.46), 37% of it from 'étudiant'" in loss.conclude(
+    assert "0.378 nats (perplexity 1.46), 37% from 'étudiant'" in loss.conclude(
         {"the sentence": loss.of_lecture()}
     )
 
@@ -311,6 +312,10 @@ def test_the_sentence_of_heads_follows_its_numbers() -> None:
     assert "8 times the weights" in text
     assert "3 and 2 times the time of one head" in text
     assert "right 40% with one head, and surely more with 4 (at the most 70%, with 4)" in text
+    ceiling = {1: more[1], 4: [{"accuracy": 100.0, "exact": 100.0}]}
+    assert "100%, with 4, so that more heads could" in heads.conclude(
+        counted, ceiling, ceiling, size
+    )
     assert "9% with one head, and surely more with no other number (at the most 9%" in text
     seeds = [
         [{"accuracy": a, "exact": a} for a in each]
@@ -428,7 +433,7 @@ def test_the_sentence_of_recall_follows_its_numbers() -> None:
         size,
     )
     assert "one distance alone, of 4 symbols, models remember at the most: RNN over none" in text
-    assert "all distances from 1 to 4 together: RNN over 4, attention over 4" in text
+    assert "all distances from 1 to 4 together: RNN over 4, the longest tried" in text
     assert "over 4 symbols is 0.125 (RNN)" in text
 
 

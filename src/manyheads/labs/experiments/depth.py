@@ -196,7 +196,7 @@ def run(bench: Bench) -> Findings:
 
 LAB = Lab(
     method=(
-        "Encoders of the house's blocks, with the residual part exchanged: pre-norm, post-norm, "
+        "Encoders of Manyheads' blocks, with the residual part exchanged: pre-norm, post-norm, "
         "the norm without the connection, and neither of the two. The gradient is that of the mean "
         "cross-entropy by all matrices of a layer, at the initial weights. Then each learns, in "
         "equally many updates at the same peak rate, to name at every token the one two places "

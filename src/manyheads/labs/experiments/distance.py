@@ -151,7 +151,16 @@ def uniform(table: list[list[float]]) -> float:
     return values[~torch.eye(len(values), dtype=torch.bool)].mean().item()
 
 
-def conclude(found: dict[str, list[Measured]], reached: list[int], needed: int) -> str:
+def uniform_distance(side: int, patch: int) -> float:
+    """The mean distance in pixels that attention to all patches alike has, on a square grid."""
+    row, column = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
+    places = torch.stack((row, column), dim=-1).flatten(0, 1).double()
+    return patch * torch.cdist(places, places).mean().item()
+
+
+def conclude(
+    found: dict[str, list[Measured]], reached: list[int], needed: int, patch: int = 4
+) -> str:
     """Conclude on attention distance, layer similarity, and where classes appear."""
     first = interval([sum(f["distance"][0]) / len(f["distance"][0]) for f in found["ViT"]]).mean
     widest = interval([max(f["distance"][0]) for f in found["ViT"]]).mean
@@ -161,8 +170,9 @@ def conclude(found: dict[str, list[Measured]], reached: list[int], needed: int) 
     probes = {kind: [values(each, "probe", n) for n in (0, -1)] for kind, each in found.items()}
     return (
         f"32 pixels need {needed} convolutions of 3 x 3, where slides say more than {SAID} "
-        f"({needed - 1} see {receptive_field(needed - 1)}); the first layer of the ViT already "
-        f"looks {number(first)} pixels far in the mean, its widest head {number(widest)}, the "
+        f"({needed - 1} see {receptive_field(needed - 1)}); the first layer of the ViT looks "
+        f"{number(first)} pixels far in the mean, its widest head {number(widest)}, where "
+        f"attention to all patches alike looks {number(uniform_distance(32 // patch, patch))}; the "
         f"ResNet's first sees {reached[0]} pixels and its last block {reached[-1]}; the ViT's "
         f"layers are {word} alike than the ResNet's (mean CKA {means['ViT']} against "
         f"{means['ResNet']}); and a linear probe is right "
@@ -201,7 +211,7 @@ def run(bench: Bench) -> Findings:
 
     layers = [float(n) for n in depth]
     return Findings(
-        conclude(found, reached, needed),
+        conclude(found, reached, needed, size.patch),
         [
             listing(
                 "Convolutions of 3 x 3 in a row: pixels of a row that one output depends on",

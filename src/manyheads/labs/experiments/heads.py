@@ -141,9 +141,10 @@ def conclude(
         best = max(mean, key=lambda n: mean[n])
         better = [n for n in right if verdict(right[n], right[1]) > 0]
         others = ", ".join(map(str, better)) or "no other number"
+        ceiling = ", so that more heads could show nothing" if mean[best] == 100 else ""
         return (
             f"{number(mean[1])}% with one head, and surely more with {others} (at the most "
-            f"{number(mean[best])}%, with {best})"
+            f"{number(mean[best])}%, with {best}{ceiling})"
         )
 
     same = "equal" if counted["difference"] < 1e-9 else "not equal"
@@ -215,7 +216,7 @@ def run(bench: Bench) -> Findings:
 
 LAB = Lab(
     method=(
-        "The three forms are built from the house's parts; (b) takes (c)'s weights apart. Times "
+        "The three forms are built from Manyheads' parts; (b) takes (c)'s weights apart. Times "
         "are the best of several rounds in turns. Then models of equal width learn with different "
         "numbers of heads: one encoder layer has to say at each token which symbols stood at "
         "several places before it, all in one answer; and a Transformer of 2 + 2 layers translates "

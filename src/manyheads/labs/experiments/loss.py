@@ -46,9 +46,9 @@ def conclude(found: dict[str, Measured]) -> str:
         values = losses(each["probabilities"])
         mean, worst = sum(values) / len(values), max(range(len(values)), key=values.__getitem__)
         share = values[worst] / sum(values) if sum(values) else 0.0
-        known = "" if each["uniform"] is None else f", guessing would be {number(each['uniform'])}"
+        known = "" if each["uniform"] is None else f"; guessing: {number(each['uniform'])} nats"
         parts.append(
-            f"{name}: {mean:.3f} (perplexity {math.exp(mean):.2f}{known}), {share:.0%} of it from "
+            f"{name}: {mean:.3f} nats (perplexity {math.exp(mean):.2f}{known}), {share:.0%} from "
             f"{each['tokens'][worst]!r}"
         )
     return f"The mean of -log p is {'; '.join(parts)}."

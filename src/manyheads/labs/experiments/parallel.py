@@ -123,7 +123,8 @@ def conclude(found: dict[int, Measured], where: str) -> str:
         f"{word(ratio(long, 'learning'))}, though it must take "
         f"{number(found[long]['LSTM']['steps'])} steps in a row there and attention "
         f"{found[long]['Transformer']['steps']}; writing {most} tokens, one after another for "
-        f"both, takes it {word(ratio(most, 'writing'))} a token."
+        f"both, takes it {word(ratio(most, 'writing'))} a token. That is what a token "
+        "costs there, not what hardware that computes in parallel gains."
     )
 
 
@@ -173,7 +174,7 @@ LAB = Lab(
         "An LSTM encoder-decoder and a Transformer of about as many parameters, one layer a side, "
         "read one text at a time, so that its length is all that could be parallel. Learning is "
         "one forward and backward pass over source and target; writing is greedy search with the "
-        "house's caches, the end banned. Times are the best of several rounds in turns."
+        "caches of Manyheads, the end banned. Times are the best of several rounds in turns."
     ),
     limits=(
         "A processor core has nothing to be parallel with: here attention gains only by larger "

@@ -257,7 +257,7 @@ def run(bench: Bench) -> Findings:
 
 LAB = Lab(
     method=(
-        "Wavelengths are read off the house's table. The two sentences that differ only in where "
+        "Wavelengths are read off Manyheads' table. The two sentences that differ only in where "
         "'not' stands go through untrained encoders of two layers; their token vectors are "
         "compared as sets. Then each kind of position learns, on short texts of random symbols, to "
         "name at every token the one two places before, and is asked on longer texts. The table of "

@@ -118,10 +118,9 @@ def conclude(found: ByModel, alone: ByModel, size: Size) -> str:
     near, far = min(size.distances), max(size.distances)
 
     def reaches(trials: ByModel, distances: Sequence[int]) -> str:
-        return ", ".join(
-            f"{name} over {reach(each, distances, chance) or 'none'}"
-            for name, each in trials.items()
-        )
+        reached = {name: reach(each, distances, chance) for name, each in trials.items()}
+        most = {0: "none", max(distances): f"{max(distances)}, the longest tried"}
+        return ", ".join(f"{name} over {most.get(n, n)}" for name, n in reached.items())
 
     fades = {
         name: over(trials, str(far), "gradient at first").mean

@@ -67,21 +67,29 @@ def measure(width: int, keys: int, queries: int, seed: int) -> Measured:
 
 
 def conclude(found: dict[int, list[Measured]]) -> str:
-    """Compare the largest with the smallest width."""
-    first, last = min(found), max(found)
+    """Compare gradients divided and undivided at every width."""
+    last = max(found)
 
     def of(form: str, what: str, width: int) -> list[float]:
         return values(found[width], form, what)
 
-    falls = verdict(of("plain", "gradient", last), of("plain", "gradient", first)) < 0
+    against = {
+        width: verdict(of("plain", "gradient", width), of("divided by √d", "gradient", width))
+        for width in sorted(found)
+    }
+
+    def widths(sign: int) -> str:
+        return ", ".join(str(width) for width, each in against.items() if each == sign) or "none"
+
     worse = verdict(of("times √d", "gradient", last), of("plain", "gradient", last)) < 0
     return (
         f"Dot products of width {last} deviate by {mean(found[last], 'deviation')} (√d is "
-        f"{number(math.sqrt(last))}); undivided, the softmax's gradient there "
-        f"{'falls' if falls else 'does not fall'} to {mean(found[last], 'plain', 'gradient')}, "
-        f"its largest weight is {mean(found[last], 'plain', 'largest')}; divided by √d the "
-        f"gradient is {mean(found[last], 'divided by √d', 'gradient')}, and multiplying instead "
-        f"makes things {'worse still' if worse else 'no worse than leaving it out'}."
+        f"{number(math.sqrt(last))}). Undivided, the softmax's gradient is larger than divided by "
+        f"√d at the widths {widths(1)}, and smaller at the widths {widths(-1)}: at {last} it is "
+        f"{mean(found[last], 'plain', 'gradient')} with a largest weight of "
+        f"{mean(found[last], 'plain', 'largest')}, against a gradient of "
+        f"{mean(found[last], 'divided by √d', 'gradient')}; multiplying instead makes it "
+        f"{'smaller still' if worse else 'no smaller than leaving it out'} there."
     )
 
 
@@ -139,7 +147,7 @@ def run(bench: Bench) -> Findings:
 LAB = Lab(
     method=(
         "Queries and keys are drawn from a normal distribution with variance 1 in each of d "
-        "dimensions. Their weights come from the house's attention (divided by √d), from its "
+        "dimensions. Their weights come from Manyheads' attention (divided by √d), from its "
         "softmax on undivided scores, and on scores multiplied by √d. The gradient is the "
         "Frobenius norm of the softmax's Jacobian, diag(p) - pp^T, the factor that every gradient "
         "to queries and keys passes through."

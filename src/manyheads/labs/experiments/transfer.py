@@ -125,7 +125,7 @@ def tune(arm: str, labels: int, size: Size, root: str | None, seed: int) -> Meas
     }
 
 
-def conclude(found: dict[str, dict[int, list[Measured]]]) -> str:
+def conclude(found: dict[str, dict[int, list[Measured]]], size: Size) -> str:
     """Compare with training from scratch at few and many labels, and the ways of fine-tuning."""
     few, many = (pick(found[SCRATCH]) for pick in (min, max))
 
@@ -140,11 +140,13 @@ def conclude(found: dict[str, dict[int, list[Measured]]]) -> str:
 
     best = leader({arm: of(arm, few) for arm in ARMS if arm != SCRATCH})
     return (
-        f"With {few} labelled pictures a pre-trained ViT is right {word(TUNED, SCRATCH, few)} "
-        f"often than one from scratch ({percent(TUNED, few)} against {percent(SCRATCH, few)}), "
-        f"with {many:,} {word(TUNED, SCRATCH, many)} ({percent(TUNED, many)} against "
-        f"{percent(SCRATCH, many)}); interpolated positions are right {word(TUNED, FRESH, few)} "
-        f"often than positions learned anew ({percent(FRESH, few)}), the larger pictures "
+        f"With {few} labelled pictures a ViT with {size.pretraining:,} updates of pre-training and "
+        f"{size.steps:,} of fine-tuning is right {word(TUNED, SCRATCH, few)} often than one from "
+        f"scratch with {size.steps:,} updates ({percent(TUNED, few)} against "
+        f"{percent(SCRATCH, few)}), with {many:,} {word(TUNED, SCRATCH, many)} "
+        f"({percent(TUNED, many)} against {percent(SCRATCH, many)}); interpolated positions are "
+        f"right {word(TUNED, FRESH, few)} often than positions learned anew "
+        f"({percent(FRESH, few)}), the larger pictures "
         f"{word(TUNED, SAME, few)} often than the small ones ({percent(SAME, few)}); best "
         f"with {few} is {best}."
     )
@@ -164,7 +166,7 @@ def run(bench: Bench) -> Findings:
                 found[arm][labels].append(once)
     before = over(found[TUNED][size.labels[0]], "before")
     return Findings(
-        conclude(found),
+        conclude(found, size),
         [
             table(
                 f"Right answers of {10 - size.first} new classes, %, by pictures learned from "
@@ -192,13 +194,14 @@ LAB = Lab(
         "new head, then learn the other four classes from few pictures, at 32 pixels with "
         "positions interpolated from 6 x 6 to 8 x 8 patches; or with positions anew, with lower "
         "rates for lower layers, with everything but the head frozen, or at 24 pixels again. "
-        "Equally many updates, whatever the number of pictures; measured on held-out pictures of "
-        "the four classes."
+        "Equally many updates of fine-tuning, whatever the number of pictures; measured on "
+        "held-out pictures of the four classes."
     ),
     limits=(
         "27,000 pictures are little to pre-train on, where the paper's JFT has 300 million, and "
         "old and new classes come from one collection. Rates are one choice each, not tuned for "
-        "each number of pictures."
+        "each number of pictures. A model from scratch with as many updates as pre-training and "
+        "fine-tuning have together was not trained, so what the updates alone bring is not known."
     ),
     run=run,
 )
