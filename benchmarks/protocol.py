@@ -5,8 +5,9 @@
 - The contenders of a case do the same work and take turns, in another order every round, so that
   what disturbs one disturbs all. Ratios are taken within a round.
 - A figure is a median with its quartiles, after a warm-up.
-- Beside a figure stands the share of the machine's peak in matrix products, measured just before:
-  useful operations by the formula (benchmarks/flops.py), divided by time and peak.
+- Beside a figure stands the share of the machine's peak in matrix products: useful operations by
+  the formula (benchmarks/flops.py), divided by time and peak. The peak is the most that anything
+  reached in this run: torch's product, the same with packed weights, or a contender.
 """
 
 import os
@@ -14,16 +15,16 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from benchmarks.peers import PEERS
 from manyheads.errors import ManyheadsError
+from manyheads.nn.layers.linear import Linear, pack
 from manyheads.train.device import processor
 
 PEAK_SHAPE = (4096, 768, 3072)  # rows of activations, width, hidden width of ViT-B
@@ -80,7 +81,7 @@ class Row:
     low: float  # quartiles
     high: float
     seconds: list[float]  # of every round
-    share: float | None  # of the peak in matrix products
+    share: float | None = None  # of the peak in matrix products
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ class CaseResult:
     # Name -> rate of the first contender divided by this one's, each in its best variant, over the
     # rounds: low quartile, median, high quartile.
     ratios: dict[str, list[float]]
+    flops: float = 0  # useful operations in one run
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Result:
     others: float  # largest share of the machine that other processes took
     rounds: int
     machine: dict[str, str | int]
-    peak: dict[str, float]  # GFLOP/s in matrix products
+    peak: dict[str, float]  # the most GFLOP/s in matrix products that anything reached
     cases: list[CaseResult]
 
 
@@ -131,8 +133,12 @@ def run(
     for case in cases:  # one at a time, as they build their models when they are asked for
         say(f"{name}: {case.title} ...")
         before = _Jiffies.now()
-        results.append(_measure(case, settings, peak))
+        results.append(_measure(case, settings))
         others.append(_Jiffies.now().others_since(before))
+    for case_result in results:
+        for row in case_result.rows:
+            if (kind := _kind(row.variant)) is not None:
+                peak[kind] = max(peak[kind], _rate(case_result, row))
     return Result(
         name=name,
         title=title,
@@ -141,15 +147,21 @@ def run(
         rounds=settings.rounds,
         machine=machine(),
         peak={key: round(value, 1) for key, value in peak.items()},
-        cases=results,
+        cases=[
+            replace(each, rows=[replace(row, share=_share(each, row, peak)) for row in each.rows])
+            for each in results
+        ],
     )
 
 
 def gemm_peak(dtype: torch.dtype) -> float:
-    """Measure the most GFLOP/s that this machine reaches in one matrix product."""
+    """Measure the most GFLOP/s that torch reaches in one matrix product, plain or packed."""
     rows, width, hidden = PEAK_SHAPE
     a, b = torch.randn(rows, width, dtype=dtype), torch.randn(width, hidden, dtype=dtype)
-    fastest = min(_seconds(lambda: _multiply(a, b)) for _ in range(PEAK_RUNS))
+    packed = pack(Linear(width, hidden, bias=False).to(dtype).eval())
+    products: list[Callable[[], object]] = [lambda: a @ b, lambda: packed(a)]
+    with torch.inference_mode():
+        fastest = min(_seconds(product) for product in products for _ in range(PEAK_RUNS))
     return 2 * rows * width * hidden / fastest / 1e9
 
 
@@ -172,7 +184,7 @@ def machine() -> dict[str, str | int]:
     return description
 
 
-def _measure(case: Case, settings: Settings, peak: dict[str, float]) -> CaseResult:
+def _measure(case: Case, settings: Settings) -> CaseResult:
     contenders = case.contenders
     for contender in contenders:
         for _ in range(settings.warmup):
@@ -183,20 +195,33 @@ def _measure(case: Case, settings: Settings, peak: dict[str, float]) -> CaseResu
             index = (place + turn) % len(contenders)
             times[index].append(_seconds(contenders[index].work))
     rows = [
-        _row(case, contender, seconds, peak)
-        for contender, seconds in zip(contenders, times, strict=True)
+        _row(case, contender, seconds) for contender, seconds in zip(contenders, times, strict=True)
     ]
-    return CaseResult(case.title, case.unit, case.bar, rows, _ratios(rows))
+    return CaseResult(case.title, case.unit, case.bar, rows, _ratios(rows), case.flops)
 
 
-def _row(case: Case, contender: Contender, seconds: list[float], peak: dict[str, float]) -> Row:
+def _kind(variant: str) -> str | None:
+    """Name the peak that a variant is held against; there is none of 8-bit products."""
+    if variant in ("fp32", "float32"):
+        return "fp32"
+    return "bf16" if variant.startswith("bf") else None
+
+
+def _rate(case: CaseResult, row: Row) -> float:
+    return case.flops / statistics.median(row.seconds) / 1e9
+
+
+def _share(case: CaseResult, row: Row, peak: dict[str, float]) -> float | None:
+    kind = _kind(row.variant)
+    return _rate(case, row) / peak[kind] if kind and case.flops else None
+
+
+def _row(case: Case, contender: Contender, seconds: list[float]) -> Row:
     low, median, high = _quartiles(
         seconds if case.unit == "s" else [case.amount / duration for duration in seconds]
     )
-    reachable = peak["fp32" if contender.variant == "fp32" else "bf16"] * 1e9
-    share = case.flops / statistics.median(seconds) / reachable if case.flops else None
     rounded = [round(duration, 5) for duration in seconds]
-    return Row(contender.name, contender.variant, median, low, high, rounded, share)
+    return Row(contender.name, contender.variant, median, low, high, rounded)
 
 
 def _ratios(rows: list[Row]) -> dict[str, list[float]]:
@@ -230,10 +255,6 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 @torch.inference_mode()
-def _multiply(a: Tensor, b: Tensor) -> Tensor:
-    return a @ b
-
-
 @dataclass(frozen=True)
 class _Jiffies:
     """Processor time so far in seconds: of the whole machine, and of us and our children."""

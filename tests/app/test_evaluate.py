@@ -132,6 +132,27 @@ def test_by_length(translate: Translator, tmp_path: Path) -> None:
     assert f"bleu by words of the source: 1-5 {short['bleu']:.2f}, 6-10" in card
 
 
+def test_by_group(translate: Translator, tmp_path: Path) -> None:
+    """A column of the table names the group; a group's score is that of its sentences alone."""
+    rows = ["one\teins\tbook", "two six\tsechs zwei\tchat", "three\tdrei\tbook"]
+    write_lines(tmp_path / "mine.tsv", rows)
+    path = str(tmp_path / "mine.tsv")
+    line = evaluate(translate, data=path, group="3", metrics=("exact",))
+    right = [translate(source) == target for source, target, _ in (row.split("\t") for row in rows)]
+    assert list(line["groups"]) == ["book", "chat"]
+    write_lines(tmp_path / "two.tsv", rows[1:2])
+    alone = evaluate(translate, data=str(tmp_path / "two.tsv"))
+    assert line["groups"]["chat"] == pytest.approx(alone["value"])
+    low, high = line["intervals"]["exact"]
+    value = line["all"]["exact"]["value"]
+    assert low <= value <= high
+    assert value == pytest.approx(100 * sum(right) / 3)
+    with pytest.raises(DataError, match="column"):
+        evaluate(translate, data=path, group="4")
+    with pytest.raises(UsageError, match="is not a table, so no column"):
+        evaluate(translate, group="3")
+
+
 def test_outputs_and_time(translate: Translator, tmp_path: Path) -> None:
     """What was scored, line by line; how long it took together and one at a time."""
     report: dict[str, Any] = {"outputs": tmp_path / "new" / "outputs.txt", "timing": True}

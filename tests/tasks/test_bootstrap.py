@@ -7,7 +7,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest
 
-from manyheads.tasks.bootstrap import Interval, compare
+from manyheads.tasks.bootstrap import Interval, bootstrap, compare
 from manyheads.tasks.metrics import Metric, bleu, chrf, exact_match, ter
 
 RIGHT = [f"Satz Nummer {number} ist ganz richtig übersetzt ." for number in range(60)]
@@ -29,6 +29,13 @@ def test_identical_systems(metric: Metric) -> None:
     assert found.difference == Interval(0, 0, 0)
     assert found.p_bootstrap == found.p_randomisation == 1
     assert found.a == found.b
+
+
+def test_the_interval_of_one_system_is_that_of_a_comparison() -> None:
+    """The same draws; and of sentences that are all alike, nothing varies."""
+    a, b = (bleu.statistics(worsened(every), RIGHT) for every in (2, 20))
+    assert bootstrap(a, samples=200) == pytest.approx(compare(a, b, samples=200).a)
+    assert bootstrap(exact_match.statistics(RIGHT, RIGHT)) == Interval(100, 100, 100)
 
 
 @pytest.mark.parametrize(("metric", "sign"), [(bleu, 1), (chrf, 1), (ter, -1), (exact_match, 1)])

@@ -264,6 +264,7 @@ class EvaluateRequest(Request):
     # Of translators only:
     metrics: tuple[str, ...] = ()  # besides those of the recipe
     by_length: bool = False
+    group: str | None = None  # column of the table, by name or number, that says a pair's group
     timing: bool = False
     outputs: Path | None = None  # where to write the translations, one a line
     alignment: bool = False  # how well attention tells where words come from
@@ -286,7 +287,8 @@ class EvaluateRequest(Request):
     @property
     def more_than_scores(self) -> bool:
         """Whether it asks for what only translators can be measured by."""
-        return bool(self.metrics or self.by_length or self.timing or self.outputs or self.alignment)
+        more = (self.by_length, self.group, self.timing, self.outputs, self.alignment)
+        return bool(self.metrics or any(more))
 
 
 class LookRequest(Request):

@@ -25,6 +25,10 @@ def run(
     by_length: Annotated[
         bool, typer.Option("--by-length", help="Scores by the length of the source.")
     ] = False,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Scores by group: a column of the table, as origin."),
+    ] = None,
     timing: Annotated[
         bool, typer.Option("--timing", help="Speed, all together and one at a time.")
     ] = False,
@@ -63,6 +67,7 @@ def run(
         final=final,
         metrics=tuple(metric or ()),
         by_length=by_length,
+        group=group,
         timing=timing,
         outputs=outputs,
         alignment=alignment,

@@ -1,4 +1,4 @@
-"""Significance of the difference between two systems on the same test sentences.
+"""Intervals of scores, and significance of the difference between two systems.
 
 Two tests, from the same sums (metrics.Statistics): the paired bootstrap varies the test set by
 drawing it with replacement (Koehn 2004); approximate randomisation counts how often randomly
@@ -33,6 +33,16 @@ class Comparison(NamedTuple):
     difference: Interval  # b - a
     p_bootstrap: float
     p_randomisation: float
+
+
+def bootstrap(each: Statistics, *, samples: int = SAMPLES, seed: int = SEED) -> Interval:
+    """Score one system, with its interval over test sets drawn with replacement (Koehn 2004)."""
+    count, random = len(each.rows), np.random.default_rng(seed)
+    drawn = [
+        each.value(np.bincount(random.choice(count, size=count), minlength=count) @ each.rows)
+        for _ in range(samples)
+    ]
+    return _interval(each.value(each.rows.sum(axis=0)), np.array(drawn))
 
 
 def compare(

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from manyheads.app.data.sources import corpus_split, read_corpus
+from manyheads.app.data.sources import corpus_split, find_corpus, named, read_corpus
 from manyheads.app.data.tables import PairData
 from manyheads.app.evaluate.alignment_choice import choose_reader, measured
 from manyheads.app.evaluate.score import Line, heading, is_test
@@ -16,9 +17,12 @@ from manyheads.app.predictors.text_predictor import one_line
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.alignment import store
 from manyheads.app.project.folder import write_atomically
-from manyheads.app.project.paths import here, make_room
+from manyheads.app.project.paths import endings, here, make_room
 from manyheads.app.requests import EvaluateRequest
 from manyheads.data.text.corpus import Corpus
+from manyheads.data.text.formats import read_pairs
+from manyheads.errors import UsageError
+from manyheads.tasks.bootstrap import bootstrap
 from manyheads.tasks.length_bins import length_bins
 from manyheads.tasks.metrics import TEXT_METRICS, Score, TextMetric
 from manyheads.tasks.output_monitor import OutputMonitor, signs
@@ -39,10 +43,33 @@ def corpus_to_measure(
         corpus = corpus_split(request.split, data)
     else:
         corpus = read_corpus(here(request.data, languages), data)
+    if request.group is not None:
+        corpus = replace(corpus, groups=groups_of(corpus, data, request))
     test = corpus.test or any(is_test(request.data, each, languages) for each in others)
     return corpus, heading(
         corpus.origin, corpus.hashes, request, data, test=test, suffixes=languages
     )
+
+
+def groups_of(corpus: Corpus, data: PairData, request: EvaluateRequest) -> list[str]:
+    """Read the group of each pair from another column of the same table.
+
+    Raises:
+        UsageError: the corpus is no table.
+        DataError: the table has no such column.
+    """
+    if corpus.groups is not None or endings(corpus.origin, data.source, data.target) != ("",):
+        raise UsageError(
+            f"{corpus.origin} is not a table, so no column says what group a pair is of: leave "
+            "`group` out."
+        )
+    group = request.group or ""
+    column = int(group) if group.isdigit() else group
+    name = named(request.split, data) if request.data is None else here(request.data)
+    path = find_corpus(name, data)
+    first = 1 if group.isdigit() else None  # numbers mean a table without names
+    columns = (data.columns[0] or first, column)
+    return [pair.target for pair in read_pairs(path, data.source, data.target, columns=columns)]
 
 
 def measure_alignment(
@@ -81,10 +108,18 @@ def measure(
     outputs = [each.text for each in found]
     if request.outputs is not None:
         write_outputs(request.outputs, outputs)
-    scores: dict[str, Score] = {
-        name: TEXT_METRICS[name](outputs, corpus.target, target) for name in names
+    counted = {
+        name: TEXT_METRICS[name].statistics(outputs, corpus.target, target) for name in names
     }
-    line: dict[str, Any] = {"pairs": len(corpus), "beams": translator.decode.beams}
+    found_intervals = {name: bootstrap(each) for name, each in counted.items()}
+    scores: dict[str, Score] = {
+        name: Score(each.value, counted[name].signature) for name, each in found_intervals.items()
+    }
+    line: dict[str, Any] = {
+        "pairs": len(corpus),
+        "beams": translator.decode.beams,
+        "intervals": {name: [each.low, each.high] for name, each in found_intervals.items()},
+    }
     if corpus.groups is not None:
         line["groups"] = by_group(corpus, outputs, metrics[0], target)
     if request.by_length:
