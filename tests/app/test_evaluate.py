@@ -147,7 +147,7 @@ def test_by_group(translate: Translator, tmp_path: Path) -> None:
     value = line["all"]["exact"]["value"]
     assert low <= value <= high
     assert value == pytest.approx(100 * sum(right) / 3)
-    with pytest.raises(DataError, match="column"):
+    with pytest.raises(DataError, match=r"mine\.tsv, line 1"):
         evaluate(translate, data=path, group="4")
     with pytest.raises(UsageError, match="is not a table, so no column"):
         evaluate(translate, group="3")
