@@ -27,7 +27,9 @@ def run(
     ] = False,
     group: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Scores by group: a column of the table, as origin."),
+        typer.Option(
+            metavar="COLUMN", help="The first metric by group: a column of the data, such as 3."
+        ),
     ] = None,
     timing: Annotated[
         bool, typer.Option("--timing", help="Speed, all together and one at a time.")

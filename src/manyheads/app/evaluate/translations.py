@@ -67,8 +67,8 @@ def groups_of(corpus: Corpus, data: PairData, request: EvaluateRequest) -> list[
     column = int(group) if group.isdigit() else group
     name = named(request.split, data) if request.data is None else here(request.data)
     path = find_corpus(name, data)
-    first = 1 if group.isdigit() else None  # numbers mean a table without names
-    columns = (data.columns[0] or first, column)
+    first = data.columns[0] or (1 if group.isdigit() else None)  # of a table without names
+    columns = (first, column)
     return [pair.target for pair in read_pairs(path, data.source, data.target, columns=columns)]
 
 
@@ -121,7 +121,8 @@ def measure(
         "intervals": {name: [each.low, each.high] for name, each in found_intervals.items()},
     }
     if corpus.groups is not None:
-        line["groups"] = by_group(corpus, outputs, metrics[0], target)
+        first = (*request.text_metrics, *metrics)[0]
+        line["groups"] = by_group(corpus, outputs, first, target)
     if request.by_length:
         line["by_length"] = by_length(corpus, outputs, list(names), translator)
     if request.timing:
