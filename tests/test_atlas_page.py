@@ -5,6 +5,7 @@ import math
 import re
 import shlex
 import shutil
+import tomllib
 from collections.abc import Callable
 from functools import cache
 from itertools import chain
@@ -174,9 +175,22 @@ def test_commands_are_understood(words: list[str]) -> None:
     command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
     command.make_context(verb, list(rest))
     if verb == "train":
-        read_recipe(find_recipe(rest[0]), rest[1:])
-    for run in re.findall(r"runs/(\S+)", " ".join(words)):
-        assert any(other[:2] == ["train", run] for other in COMMANDS.values()), "trained nowhere"
+        read_recipe(find_recipe(rest[0]), [each for each in rest[1:] if "=" in each])
+
+
+def test_commands_can_run_in_order_in_one_folder() -> None:
+    """Every training has a folder of its own, and what names a run comes after its training."""
+    trained: set[str] = set()
+    for verb, *rest in (shlex.split(words) for _, words in EVERY):
+        needed = {word for word in rest if word.startswith("runs/")}
+        if verb == "train":
+            recipe = tomllib.loads(find_recipe(rest[0]).read_text(encoding="utf-8"))
+            run = rest[rest.index("--out") + 1] if "--out" in rest else f"runs/{rest[0]}"
+            assert run not in trained, "another training wrote it"
+            start = recipe.get("start", {}).get("model", "")
+            needed = (needed - {run}) | ({start} if start.startswith("runs/") else set())
+        assert needed <= trained, (verb, rest)
+        trained |= {run} if verb == "train" else set()
 
 
 def test_every_lab_stands_where_it_belongs() -> None:
