@@ -12,11 +12,12 @@ from PIL import Image
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.test_atlas_page import DOCS, EVERY
 
+DATA = os.environ.get("MANYHEADS_DATA")  # before tests are kept from it
 SHORT = ("train.steps=2", "train.warmup=1", "train.validate_every=2", "train.threads=1")
 
 
 @pytest.mark.full
-@pytest.mark.skipif("MANYHEADS_DATA" not in os.environ, reason="needs the public data sets")
+@pytest.mark.skipif(DATA is None, reason="needs the public data sets: set MANYHEADS_DATA")
 def test_every_command_in_order(call: Call, tmp_path: Path) -> None:  # noqa: F811
     """As they are written, but for the length of trainings and labs."""
     (tmp_path / "docs").mkdir()
@@ -27,7 +28,7 @@ def test_every_command_in_order(call: Call, tmp_path: Path) -> None:  # noqa: F8
         for number in range(110):
             pixels = random.integers(0, 256, (48, 48, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{number}.png")
-    places = {"FOLDER": os.environ["MANYHEADS_DATA"], "PHOTOS": str(tmp_path / "photos")}
+    places = {"FOLDER": str(DATA), "PHOTOS": str(tmp_path / "photos")}
     for _, line in EVERY:
         words = shlex.split(line)
         for name, path in places.items():
