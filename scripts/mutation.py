@@ -463,7 +463,10 @@ def main() -> None:
             Path(scratch, "copy"),
         )
         arguments = ["-qs", "-p", "no:cacheprovider", f"--basetemp={scratch}/pytest"]
-        if pytest.main([*arguments, *asked.tests], plugins=[plugin]) is pytest.ExitCode.INTERNAL_ERROR:
+        if (
+            pytest.main([*arguments, *asked.tests], plugins=[plugin])
+            is pytest.ExitCode.INTERNAL_ERROR
+        ):
             sys.exit(1)
     mutants.sort(key=lambda each: (each.file, each.number))
     text = "".join(json.dumps(asdict(each), ensure_ascii=False) + "\n" for each in mutants)

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from manyheads.errors import InterruptedRunError, NonFiniteLossError, TrainingError
+from manyheads.streams import stream
 from manyheads.train import checkpoint
 from manyheads.train.config import EarlyStop
 from manyheads.train.schedule import learning_rate
@@ -116,6 +117,23 @@ def test_nothing_to_train_on(tmp_path: Path) -> None:
     """An endless loop over nothing would look like training."""
     with pytest.raises(TrainingError, match="training data is empty"):
         run(tmp_path, Plane(points=0), config())
+
+
+def test_every_step_drops_other_values(tmp_path: Path) -> None:
+    """The mask is a function of the seed and the step, so that it can be drawn again."""
+    model = network(dropout=0.5)
+    masks: list[torch.Tensor] = []
+
+    def note(part: nn.Module, given: Any, dropped: torch.Tensor) -> None:
+        if part.training:
+            masks.append(dropped != 0)
+
+    model[2].register_forward_hook(note)
+    run(tmp_path, Plane(), config(steps=4), model=model)
+    for step, mask in enumerate(masks, start=1):
+        torch.manual_seed(stream(1, "dropout", step))
+        assert torch.equal(mask, nn.functional.dropout(torch.ones(4, 8)) != 0)
+    assert len({tuple(mask.flatten().tolist()) for mask in masks}) == 4
 
 
 # --- What is written ----------------------------------------------------------------------------

@@ -39,6 +39,27 @@ def test_one_step_by_hand() -> None:
     assert model.weight.item() == pytest.approx(0.9)
 
 
+def test_two_steps_by_hand() -> None:
+    """Algorithm 1 of Kingma & Ba 2015 with gradients 1 and 3: beta1 = .5 and beta2 = .75.
+
+    m = .5 * .5 * 1 + .5 * 3 = 1.75, without its bias 1.75 / (1 - .5^2) = 7/3;
+    v = .75 * .25 * 1 + .25 * 9 = 2.4375, without its bias 2.4375 / (1 - .75^2) = 39/7.
+    """
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(model.weight)
+    made = optimizer(model, config(learning_rate=0.1, beta1=0.5, beta2=0.75))
+    for gradient in (1.0, 3.0):
+        model.weight.grad = torch.full((1, 1), gradient)
+        made.step()
+    assert model.weight.item() == pytest.approx(1 - 0.1 - 0.1 * 7 / 3 / (39 / 7) ** 0.5)
+
+
+def test_the_moments_forget_as_the_recipe_says() -> None:
+    """Defaults: 0.9 and 0.98, as section 5.3 of Vaswani et al. 2017; both groups have them."""
+    groups = optimizer(nn.Linear(2, 2), config()).param_groups
+    assert [group["betas"] for group in groups] == [(0.9, 0.98)] * 2
+
+
 def test_frozen_parameters_are_left_alone() -> None:
     """What needs no gradient needs no moments either."""
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
@@ -91,6 +112,18 @@ def test_muon_finds_every_block_with_attention(name: str) -> None:
         type(m).__name__.endswith("Attention") and hasattr(m, "qkv") for m in model.modules()
     )
     assert any(name.endswith("feedforward.expand.weight") for name in names)
+
+
+def test_muon_decays_weights() -> None:
+    """With no gradient to follow, its matrices shrink by rate x decay, as AdamW's do."""
+    model = build(VITS["vit-ti"])
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer(model, config(learning_rate=0.1, weight_decay=0.5, muon=True)).step()
+    for name, parameter in model.named_parameters():
+        shrunk = 1 - 0.1 * 0.5 if parameter.ndim >= 2 else 1.0
+        torch.testing.assert_close(parameter.detach(), shrunk * before[name], msg=name)
 
 
 def test_muon_needs_blocks() -> None:
