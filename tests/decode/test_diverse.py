@@ -84,31 +84,22 @@ def test_scores_are_the_models() -> None:
 
 
 def test_dead_beams_say_nothing() -> None:
-    """A beam that has no continuation left takes no token from the groups behind it.
+    """A beam that has no continuation left takes no word from the groups behind it.
 
-    Two groups of two. The first can only go on with an a (log-probability -1); its other beam is
-    dead. So an a costs the second group 1, and a b nothing:
-    a of its first beam 1.2 - 1 = .2, b of its second 0, a of its second .5 - 1 = -.5.
+    Two groups of two beams, two words, a and b. The first group can only go on with one a; its
+    other beam is dead. So an a costs the second group 1 and a b nothing: its first beam's a is
+    worth 1.2 - 1 = .2, the a of the second .5 - 1 = -.5, the b of the second 0.
     """
-    dead = -math.inf
-    scores = {
-        0: {A: -1.0},
-        1: {},
-        2: {A: 1.2},
-        3: {A: 0.5, B: 0.0},
-    }
-    totals = torch.full((1, 4, 4), dead)
-    for beam, tokens in scores.items():
-        for token, score in tokens.items():
-            totals[0, beam, token] = score
-    totals[0, :, START] = dead
+    a, b, dead = 0, 2, -math.inf  # END is 1
+    totals = torch.tensor(
+        [[[-1.0, dead, dead], [dead, dead, dead], [1.2, dead, dead], [0.5, dead, 0.0]]]
+    )
     prefixes = torch.zeros((1, 4, 0), dtype=torch.long)
     choice = Diverse(groups=2, penalty=1.0)(totals, prefixes, [0], end=END)
-    chosen = [divmod(flat, 4) for flat in choice.living[0].tolist()]
-    assert chosen[0] == (0, A)
-    assert chosen[2:] == [(2, A), (3, B)]
-    assert choice.scores[0, 2:].tolist() == pytest.approx([1.2, 0.0])
-    assert choice.scores[0, :2].tolist() == [-1.0, dead]
+    living = [divmod(flat, 3) for flat in choice.living[0].tolist()]
+    assert living[0] == (0, a)
+    assert living[2:] == [(2, a), (3, b)]
+    assert choice.scores.tolist() == [[-1.0, dead, pytest.approx(1.2), 0.0]]
 
 
 def textbook(
