@@ -126,11 +126,7 @@ def variants(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield "loop", ast.Continue()
         case ast.Continue():
             yield "loop", ast.Break()
-        case (
-            ast.Raise()
-            | ast.Expr(ast.Call())
-            | ast.Assign([ast.Attribute() | ast.Subscript() | ast.Tuple()])
-        ):
+        case ast.Raise() | ast.Expr(ast.Call()) | ast.Assign([ast.Attribute() | ast.Subscript()]):
             yield "statement", ast.Pass()
 
 
