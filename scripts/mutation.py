@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import CodeType, FunctionType
+from typing import TypeVar, cast
 
 import coverage
 import pytest
@@ -39,6 +40,7 @@ PATIENCE = 30.0  # seconds of computation that a mutant may need more than its t
 MEMORY = 8 << 30
 ASSERTED = ("strict", "encoding")  # arguments: the first is an assertion, the second is linted
 
+N = TypeVar("N", bound=ast.AST)
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -130,8 +132,9 @@ def variants(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield "statement", ast.Pass()
 
 
-def _swapped(operator: ast.AST) -> ast.AST:
-    return OPERATORS[type(operator)]()
+def _swapped(operator: N) -> N:
+    new = OPERATORS[type(operator)]()
+    return cast(N, new)  # of the same kind: comparison, arithmetic or boolean
 
 
 def _negated(test: ast.expr) -> ast.expr:
@@ -160,12 +163,14 @@ def left_alone(tree: ast.AST) -> Iterator[ast.AST]:
                 yield from ast.iter_child_nodes(node)
             case ast.keyword(name) if name in ASSERTED:
                 yield node
-            case ast.Constant(str(text)) if " " in text.strip():
+            case ast.Constant() if _is_prose(node):
                 yield node
-            case ast.JoinedStr(parts) if any(
-                isinstance(part, ast.Constant) and " " in part.value.strip() for part in parts
-            ):
+            case ast.JoinedStr(parts) if any(map(_is_prose, parts)):
                 yield node
+
+
+def _is_prose(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and " " in str(node.value).strip()
 
 
 class Mutator(ast.NodeTransformer):
@@ -179,7 +184,8 @@ class Mutator(ast.NodeTransformer):
         self.function: str | None = None
         tree = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
         self.alone = {id(node) for node in left_alone(tree)}
-        self.tree = self.visit(tree)
+        self.visit(tree)
+        self.tree = tree
 
     def visit(self, node: ast.AST) -> ast.AST:
         """Note the mutants of a node, and of the nodes in it."""
@@ -249,7 +255,7 @@ class Tests:
         self.items = {item.nodeid: item for item in session.items}
         if not self.known.exists() and (failure := fork(self.measure, 7200)):
             raise RuntimeError(f"The tests could not be measured: {failure}")
-        measured = json.loads(self.known.read_text())
+        measured = json.loads(self.known.read_text(encoding="utf-8"))
         # Tests younger than the measurement are free, and may execute any line.
         seconds = dict.fromkeys(self.items, 0.0) | measured["seconds"]
         self.seconds = {k: v for k, v in seconds.items() if k in self.items and v is not None}
@@ -287,7 +293,8 @@ class Tests:
             }
             for file in data.measured_files()
         }
-        self.known.write_text(json.dumps({"seconds": seconds, "lines": lines}))
+        known = json.dumps({"seconds": seconds, "lines": lines})
+        self.known.write_text(known, encoding="utf-8")
         return ""
 
     def outcomes(
@@ -311,7 +318,8 @@ class Tests:
             mirror = f"/test_{Path(mutant.file).stem}.py:"
             tests = {test for some in lines.values() for test in some}
             tests |= {test for test in self.items if mirror in test}
-        chosen, left = [], BUDGET
+        chosen: list[str] = []
+        left = BUDGET
         for test in sorted(
             (tests | self.young) & self.seconds.keys(), key=self.seconds.__getitem__
         ):
@@ -331,11 +339,11 @@ class Tests:
         mutant.outcome = "killed" if found else "survived"
         mutant.by = found
 
-    def exchange(self, mutant: Mutant, tree: ast.AST) -> Callable[[], None] | None:
+    def exchange(self, mutant: Mutant, tree: ast.Module) -> Callable[[], None] | None:
         """Return what gives a function its mutated code; None if that cannot be done."""
         path = str(PACKAGE / mutant.file)
         functions = self.functions[path, mutant.function or ""]
-        codes = {code.co_qualname: code for code in nested(compile(tree, path, "exec"))}  # type: ignore[arg-type]
+        codes = {each.co_qualname: each for each in nested(compile(tree, path, "exec"))}
         code = codes[mutant.function or ""]
         if not functions or any(f.__code__.co_freevars != code.co_freevars for f in functions):
             return None
@@ -366,7 +374,7 @@ class Tests:
                 cwd=self.copy,
                 env=os.environ | {"PYTHONPATH": str(self.copy / "src")},
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
                 timeout=5 * seconds,
                 preexec_fn=lambda: limit(seconds),
             )
