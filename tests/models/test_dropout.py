@@ -40,7 +40,7 @@ def read(part: nn.Module, run: Callable[[], object]) -> Tensor:
 )
 def test_half_of_the_embeddings_is_dropped(name: str, part: str) -> None:
     """Section 5.4 of Vaswani et al. 2017: "in both the encoder and decoder stacks"; images too."""
-    config = replace(SMALL[name], dropout=0.5)  # type: ignore[type-var]
+    config = replace(SMALL[name], dropout=0.5)
     torch.manual_seed(0)
     model = build(config)
     arguments = [torch.cat([each] * 40) for each in inputs(config)]
