@@ -189,7 +189,8 @@ def _candidates(
     """
     beams, vocabulary = totals.shape
     progress = [wanted.progress(prefix) for prefix in prefixes]
-    ready = torch.tensor([wanted.met(each) == wanted.size for each in progress])
+    met = [wanted.met(each) == wanted.size for each in progress]
+    ready = torch.tensor(met, device=totals.device)
     allowed = totals.clone()
     allowed[~ready, end] = -torch.inf
     flats = set(allowed.flatten().topk(2 * beams).indices.tolist())
