@@ -1,4 +1,4 @@
-"""The optimizer and what it runs on."""
+"""The optimizers."""
 
 import pytest
 import torch
@@ -8,7 +8,6 @@ from manyheads.errors import TrainingError
 from manyheads.models.presets import build
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
-from manyheads.train.device import autocast, best_device, set_threads
 from manyheads.train.optim import Together, optimizer
 from tests.small import STAGED, TRANSFORMERS, VITS
 from tests.train.toy import config
@@ -130,20 +129,3 @@ def test_muon_needs_blocks() -> None:
     """A plain network has no matrices for it: better said than silently left to AdamW."""
     with pytest.raises(TrainingError, match=r"Transformer blocks, but Sequential has none"):
         optimizer(nn.Sequential(nn.Linear(2, 2)), config(muon=True))
-
-
-def test_threads() -> None:
-    """A number sets them, 0 takes what there is; the answer is what will be used."""
-    assert set_threads(2) == torch.get_num_threads() == 2
-    assert set_threads(0) == 2
-    assert set_threads(1) == torch.get_num_threads() == 1
-
-
-def test_fp32_is_left_alone() -> None:
-    """bf16 is asked for by the recipe, or it is not there."""
-    device = best_device()
-    x = torch.ones(2, 2, device=device)
-    with autocast(device, "fp32"):
-        assert (x @ x).dtype == torch.float32
-    with autocast(device, "bf16"):
-        assert (x @ x).dtype == torch.bfloat16
