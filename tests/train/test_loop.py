@@ -17,6 +17,7 @@ from manyheads.errors import InterruptedRunError, NonFiniteLossError, TrainingEr
 from manyheads.streams import stream
 from manyheads.train import checkpoint
 from manyheads.train.config import EarlyStop
+from manyheads.train.history import NON_FINITE
 from manyheads.train.schedule import learning_rate
 from tests.made import Silent
 from tests.train.toy import Plane, Scripted, Unplugged, config, network, run
@@ -394,6 +395,7 @@ def test_a_loss_that_is_no_number_stops_and_names_the_batch(tmp_path: Path, valu
     assert "Nothing was updated" in message
     assert "another `out`" in message
     assert metrics(tmp_path)[: len(before)] == before
+    assert metrics(tmp_path)[-1] == {"step": 8, "epoch": 1, NON_FINITE: 1}  # for the doctor
     assert checkpoint.checkpoints(tmp_path / "state")[-1].name == "step-000000006"
     assert same(run(tmp_path, Plane(), config()), run(tmp_path / "whole", Plane(), config()))
 
