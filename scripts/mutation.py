@@ -298,7 +298,7 @@ class Tests:
         return ""
 
     def outcomes(
-        self, nodeids: Sequence[str], before: Callable[[str], None] | None = None
+        self, nodeids: Sequence[str], before: Callable[[str], object] | None = None
     ) -> Iterator[tuple[str, bool]]:
         """Run tests; yield whether each fails."""
         items = [self.items[nodeid] for nodeid in nodeids]
