@@ -137,6 +137,15 @@ def test_every_step_drops_other_values(tmp_path: Path) -> None:
     assert len({tuple(mask.flatten().tolist()) for mask in masks}) == 4
 
 
+@pytest.mark.parametrize("more", [{}, {"ema": 0.9}, {"average": 2}, {"layer_decay": 0.5}])
+def test_training_computes_where_the_model_is(tmp_path: Path, more: dict[str, Any]) -> None:
+    """Tensors that are made without saying where lie on a device without values here."""
+    model, task = network(), Plane()
+    with torch.device("meta"):
+        run(tmp_path, task, config(**more), model=model)
+    assert same(model, run(tmp_path / "again", Plane(), config(**more)))
+
+
 # --- What is written ----------------------------------------------------------------------------
 
 
