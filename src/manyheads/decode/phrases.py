@@ -198,7 +198,9 @@ def _candidates(
     for beam, each in enumerate(progress):
         flats |= {beam * vocabulary + token for token in wanted.helpful(each)}
     allowed[~ready] = -torch.inf
-    ordered = sorted(flats | set(allowed.flatten().topk(2 * beams).indices.tolist()))
+    best, places = allowed.flatten().topk(2 * beams)
+    # Where nothing is allowed, which places a topk of equals gives depends on the machine.
+    ordered = sorted(flats | set(places[best > -torch.inf].tolist()))
     candidates = []
     for flat, score in zip(ordered, totals.flatten()[ordered].tolist(), strict=True):
         beam, token = divmod(flat, vocabulary)
