@@ -24,7 +24,7 @@ import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TypeVar, cast
@@ -37,6 +37,7 @@ PACKAGE = ROOT / "src" / "manyheads"
 TESTS = [f"tests/{each}" for each in ("nn", "decode", "train", "data", "models", "tasks", "lens")]
 BUDGET = 30.0  # seconds of tests for a mutant, as measured without it
 PATIENCE = 30.0  # seconds of computation that a mutant may need more than its tests
+WAIT = 20  # how much longer than its computation a mutant may take on a busy machine
 MEMORY = 8 << 30
 ASSERTED = ("strict", "encoding")  # arguments: the first is an assertion, the second is linted
 
@@ -234,6 +235,20 @@ def sample(folders: Sequence[str], count: int, seed: int) -> list[Mutant]:
     return random.Random(seed).sample(mutants, count)
 
 
+def found_again(before: Mutant) -> Mutant:
+    """Return a mutant of an earlier sample as it stands in the code now, which may have moved."""
+    same = [
+        each
+        for each in Mutator(before.file).found
+        if (each.function, each.operator, each.was, each.now)
+        == (before.function, before.operator, before.was, before.now)
+    ]
+    if not same:
+        return before if before.killed else replace(before, outcome="gone")
+    now = min(same, key=lambda each: abs(each.line - before.line))
+    return replace(before, line=now.line, number=now.number)
+
+
 class Tests:
     """A pytest plugin that runs mutants instead of the tests."""
 
@@ -243,10 +258,17 @@ class Tests:
         self.copy = copy
 
     def pytest_configure(self) -> None:
-        """Let hypothesis try the same examples for every mutant."""
-        from hypothesis import settings  # not before pytest has begun, which rewrites its asserts
+        """Let hypothesis try the same examples for every mutant, however slow the machine is."""
+        # Not before pytest has begun, which rewrites its assertions.
+        from hypothesis import HealthCheck, settings
 
-        settings.register_profile("mutation", derandomize=True, database=None)
+        settings.register_profile(
+            "mutation",
+            derandomize=True,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        )
         settings.load_profile("mutation")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -375,7 +397,7 @@ class Tests:
                 env=os.environ | {"PYTHONPATH": str(self.copy / "src")},
                 capture_output=True,
                 encoding="utf-8",
-                timeout=5 * seconds,
+                timeout=WAIT * seconds,
                 preexec_fn=lambda: limit(seconds),
             )
         except subprocess.TimeoutExpired:
@@ -430,7 +452,7 @@ def fork(work: Callable[[], str], seconds: float) -> str:
             os._exit(1)
         os._exit(0)
     os.close(writer)
-    end = time.monotonic() + 5 * seconds
+    end = time.monotonic() + WAIT * seconds
     while not (found := os.waitpid(process, os.WNOHANG))[0]:
         if time.monotonic() > end:
             os.killpg(process, signal.SIGKILL)
@@ -457,12 +479,12 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.again:
         lines = asked.out.read_text(encoding="utf-8").splitlines()
-        mutants = [Mutant(**json.loads(line)) for line in lines]
+        mutants = [found_again(Mutant(**json.loads(line))) for line in lines]
     else:
         mutants = sample(asked.folders, asked.count, asked.seed)
     with tempfile.TemporaryDirectory() as scratch:
         plugin = Tests(
-            [each for each in mutants if not each.killed],
+            [each for each in mutants if each.outcome not in ("killed", "gone")],
             asked.known or Path(scratch, "known.json"),
             Path(scratch, "copy"),
         )
