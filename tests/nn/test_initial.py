@@ -42,10 +42,10 @@ def test_xavier_by_hand() -> None:
     made = parts()
     initial.xavier(made)
     for name in ("linear", "unbiased"):
-        weight = made[name].weight
+        weight = made.get_parameter(f"{name}.weight")
         assert 0.99 * math.sqrt(6 / 300) < weight.abs().max() <= math.sqrt(6 / 300)
         assert weight.std().item() == pytest.approx(math.sqrt(2 / 300), rel=0.02)
-    assert made["linear"].bias.eq(0).all()
+    assert made.get_parameter("linear.bias").eq(0).all()
     assert untouched(made, "padded", "plain", "convolution")
 
 
@@ -54,8 +54,8 @@ def test_truncated_by_hand() -> None:
     made = parts()
     initial.truncated(made)
     for name in ("linear", "unbiased"):
-        assert made[name].weight.std().item() == pytest.approx(0.02, rel=0.02)
-    assert made["linear"].bias.eq(0).all()
+        assert made.get_parameter(f"{name}.weight").std().item() == pytest.approx(0.02, rel=0.02)
+    assert made.get_parameter("linear.bias").eq(0).all()
     assert untouched(made, "padded", "plain", "convolution")
 
 
@@ -64,9 +64,9 @@ def test_embeddings_by_hand() -> None:
     made = parts()
     initial.embeddings(made)
     for name in ("padded", "plain"):
-        weight = made[name].weight[torch.arange(1000) != 3]
+        weight = made.get_parameter(f"{name}.weight")[torch.arange(1000) != 3]
         assert weight.std().item() == pytest.approx(0.2, rel=0.02)
-        assert made[name].weight[3].eq(0).all() == (name == "padded")
+        assert made.get_parameter(f"{name}.weight")[3].eq(0).all() == (name == "padded")
     assert untouched(made, "linear", "unbiased", "convolution")
 
 
@@ -74,10 +74,10 @@ def test_filters_by_hand() -> None:
     """He et al. 2015 by outputs: a variance of 2 / (30 filters of 5 x 5 values); biases are 0."""
     made = parts()
     initialise(made)
-    assert made["convolution"].weight.std().item() == pytest.approx(
+    assert made.get_parameter("convolution.weight").std().item() == pytest.approx(
         math.sqrt(2 / (30 * 25)), rel=0.02
     )
-    assert made["convolution"].bias.eq(0).all()
+    assert made.get_parameter("convolution.bias").eq(0).all()
     assert untouched(made, "linear", "unbiased", "padded", "plain")
 
 
