@@ -28,7 +28,7 @@ from tests import reverser
 CONFIG = reverser.CONFIG
 ROWS = reverser.words(6, seed=1)
 LIMITS = [len(row) + 3 for row in ROWS]
-ENDS = {"start": CONFIG.start, "end": CONFIG.end}
+ENDS: dict[str, Any] = {"start": CONFIG.start, "end": CONFIG.end}
 RULES: list[Rule] = [
     SuppressTokens([CONFIG.pad]),
     Renormalise(),
