@@ -91,7 +91,7 @@ def _measured(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, 
 
 def _manyheads(*call: str) -> str:
     command = [sys.executable, "-m", "manyheads", *call]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
 
 
 def _cell(values: list[float]) -> str:

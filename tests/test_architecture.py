@@ -340,3 +340,37 @@ def test_public_names() -> None:
     assert manyheads.__all__ == sorted(set(manyheads.__all__))
     for name in manyheads.__all__:
         assert getattr(manyheads, name) is not None
+
+
+# --- Any machine --------------------------------------------------------------------------------
+
+
+def text_without_encoding(node: ast.AST) -> Iterator[int]:
+    """Lines where a text is read or written in whatever encoding the machine is set to."""
+    for part in ast.walk(node):
+        if not isinstance(part, ast.Call) or any(each.arg == "encoding" for each in part.keywords):
+            continue
+        name = part.func.attr if isinstance(part.func, ast.Attribute) else ast.unparse(part.func)
+        mode = next((each.value for each in part.args if isinstance(each, ast.Constant)), None)
+        if (
+            (name == "read_text" and not part.args)
+            or (name == "write_text" and len(part.args) == 1)
+            or (name == "open" and isinstance(mode, str) and not {"b", ":"} & set(mode))
+            or (any(each.arg == "text" for each in part.keywords) and name in ("run", "Popen"))
+        ):
+            yield part.lineno
+
+
+def test_texts_are_read_and_written_as_utf_8() -> None:
+    """Also where the machine's own encoding is another: every opened text names its encoding."""
+    code = ast.parse('p.read_text()\np.write_text("x")\np.open("w")\nrun(["x"], text=True)')
+    assert list(text_without_encoding(code)) == [1, 2, 3, 4]
+    code = ast.parse('p.read_text("utf-8")\np.open("rb")\np.open("w", encoding="utf-8")')
+    assert not list(text_without_encoding(code))
+    root = SOURCE.parents[1]
+    files = [*FILES.values(), *(root / "examples").glob("*.py"), *(root / "scripts").glob("*.py")]
+    assert not [
+        f"{path}:{line}"
+        for path in files
+        for line in text_without_encoding(ast.parse(path.read_text(encoding="utf-8")))
+    ]

@@ -2,21 +2,25 @@
 
 import os
 import platform
+import resource
 import subprocess
 import sys
 
 import pytest
 
-PAGES = 20_000  # of 4 KiB: 80 MB, more than malloc would ever keep by itself
+SIZE = 80 << 20  # more than malloc would ever keep by itself
+PAGES = SIZE // resource.getpagesize()  # of 4 KiB on x86-64, up to 64 KiB on ARM
 FAULTS = f"""
+import ctypes
 import resource
 from manyheads.memory import keep_freed_memory
 
+ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: some systems give pages of 2 MiB
 keep_freed_memory()
 for turn in range(5):
     if turn == 1:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    bytearray(b"x") * ({PAGES} * 4096)
+    bytearray(b"x") * {SIZE}
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 

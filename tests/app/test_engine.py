@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 import manyheads
@@ -18,7 +17,6 @@ from manyheads.app.evaluate.evaluate import evaluate
 from manyheads.app.explain.look import look, shapes_of
 from manyheads.app.requests import ClassifyRequest, GenerateRequest, TranslateRequest
 from manyheads.errors import UsageError
-from manyheads.train.device import SMALL, find_device, inference_threads, limited_threads
 from tests import language
 
 
@@ -32,26 +30,11 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def test_engines_and_devices() -> None:
+def test_engines() -> None:
     """What is not there is refused with what there is."""
     assert find_engine("torch") is TorchEngine
     with pytest.raises(UsageError, match=r"no engine 'torhc': did you mean 'torch'\? Engines: tor"):
         find_engine("torhc")
-    assert find_device("cpu") == torch.device("cpu")
-    assert find_device(None).type in ("cpu", "cuda")
-    with pytest.raises(UsageError, match=r"no device 'cpuu': did you mean 'cpu'\? Devices: cpu"):
-        find_device("cpuu")
-    with pytest.raises(UsageError, match=r"no device ''\. Devices: cpu"):
-        find_device("")
-    with pytest.raises(
-        UsageError, match=r"device 'meta' cannot be used here: .*leave `device` out"
-    ):
-        find_device("meta")  # its tensors hold no values
-    number = torch.cuda.device_count()  # one more than there are
-    with pytest.raises(
-        UsageError, match=rf"device 'cuda:{number}' cannot be used here: .{{10,90}}\."
-    ):
-        find_device(f"cuda:{number}")
 
 
 def test_load_takes_them(translator: Path) -> None:
@@ -63,30 +46,6 @@ def test_load_takes_them(translator: Path) -> None:
     for wrong in ({"engine": "tensor"}, {"device": "nonsense"}, {"threads": 0}):
         with pytest.raises(UsageError):
             manyheads.load(translator, **wrong)
-
-
-def test_small_models_use_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the number of parameters, unless the environment says how many."""
-    with torch.device("meta"):
-        small, large = nn.Linear(SMALL // 10 - 1, 10, bias=False), nn.Linear(SMALL // 10, 10)
-    assert inference_threads(small) == 1
-    assert inference_threads(large) is None
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert inference_threads(small) is None
-
-
-def test_threads_are_as_before_afterwards() -> None:
-    """Also after an error."""
-
-    def fails() -> None:
-        assert torch.get_num_threads() == 1
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError), limited_threads(1):
-        fails()
-    assert torch.get_num_threads() == 2
-    with limited_threads(None):
-        assert torch.get_num_threads() == 2
 
 
 @pytest.fixture

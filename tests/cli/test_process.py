@@ -63,6 +63,8 @@ def test_ctrl_c_in_training(tmp_path: Path, environment: dict[str, str]) -> None
 
 def test_ctrl_c_while_waiting_for_text(translator: Path, environment: dict[str, str]) -> None:
     """130, and no traceback."""
+    # A job in the background of a shell inherits that SIGINT is ignored; a person's does not.
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         [*COMMAND, "translate", "--model", str(translator), "--beam", "1"],
         env=environment,
@@ -70,9 +72,8 @@ def test_ctrl_c_while_waiting_for_text(translator: Path, environment: dict[str, 
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # A job in the background of a shell inherits that SIGINT is ignored; a person's does not.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
+    signal.signal(signal.SIGINT, inherited)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("nine\n" * AT_A_TIME)  # as many as are answered together

@@ -83,6 +83,25 @@ def test_scores_are_the_models() -> None:
     )
 
 
+def test_dead_beams_say_nothing() -> None:
+    """A beam that has no continuation left takes no word from the groups behind it.
+
+    Two groups of two beams, two words, a and b. The first group can only go on with one a; its
+    other beam is dead. So an a costs the second group 1 and a b nothing: its first beam's a is
+    worth 1.2 - 1 = .2, the a of the second .5 - 1 = -.5, the b of the second 0.
+    """
+    a, b, dead = 0, 2, -math.inf  # END is 1
+    totals = torch.tensor(
+        [[[-1.0, dead, dead], [dead, dead, dead], [1.2, dead, dead], [0.5, dead, 0.0]]]
+    )
+    prefixes = torch.zeros((1, 4, 0), dtype=torch.long)
+    choice = Diverse(groups=2, penalty=1.0)(totals, prefixes, [0], end=END)
+    living = [divmod(flat, 3) for flat in choice.living[0].tolist()]
+    assert living[0] == (0, a)
+    assert living[2:] == [(2, a), (3, b)]
+    assert choice.scores.tolist() == [[-1.0, dead, pytest.approx(1.2), 0.0]]
+
+
 def textbook(
     after: Next, source: int, longest: int, groups: int, size: int, penalty: float
 ) -> list[list[Hypothesis]]:

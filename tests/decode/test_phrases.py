@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from manyheads.decode.beam import beam_search
 from manyheads.decode.constraints import ForcedEnd, ForcedPrefix, Rule, SuppressTokens
-from manyheads.decode.phrases import PhraseConstraint, Phrases, share_out
+from manyheads.decode.phrases import PhraseConstraint, Phrases, _candidates, share_out
 from manyheads.decode.step import Hypothesis
 from manyheads.errors import UsageError
 from tests import reverser
@@ -264,6 +264,37 @@ def test_the_impossible_is_not_demanded(end: Rule) -> None:
     ((found,),) = search(random_tree(1, 5), [[[A]]], [4], beams=3, rules=[SuppressTokens([A]), end])
     assert A not in found.tokens
     assert found.finished == isinstance(end, ForcedEnd)
+
+
+def test_candidates_by_hand() -> None:
+    """Two beams, two phrases of one word, p and q, of which the second beam has said p.
+
+    The four best of all, the best of each beam, and p or q where they help. No beam may end, so
+    there are none that have everything. No other word is looked at, whatever finite score it has.
+    """
+    x, a, b, p, q = 0, 2, 3, 4, 5  # END is 1
+    totals = torch.full((2, 6), -20.0)
+    for token, score in {a: -0.1, b: -0.2, p: -9.0, q: -9.5, END: -8.0}.items():
+        totals[0, token] = score
+    for token, score in {a: -3.0, b: -4.0, p: -7.0, q: -6.0, END: -0.05, x: -30.0}.items():
+        totals[1, token] = score
+    wanted = Phrases([[p], [q]])
+    found = _candidates(totals, [[a], [p]], wanted, END)
+    assert [(*divmod(each.flat, 6), each.met) for each in found] == [
+        (0, a, 0),
+        (0, b, 0),
+        (1, a, 1),
+        (1, b, 1),
+        (1, q, 2),
+        (0, p, 1),
+        (0, q, 1),
+    ]
+    # Two places: one for the bank of both words, the other for the best of the bank of one.
+    constraint = PhraseConstraint([[[p], [q]]], [9])
+    prefixes = torch.tensor([[[a], [p]]])
+    choice = constraint(totals[None], prefixes, [0], end=END)
+    assert not choice.complete
+    assert [divmod(flat, 6) for flat in choice.living[0].tolist()] == [(1, a), (1, q)]
 
 
 def test_too_little_room() -> None:

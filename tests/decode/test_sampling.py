@@ -13,6 +13,7 @@ from torch import Tensor
 from manyheads.decode.constraints import SuppressTokens
 from manyheads.decode.sampling import Sampling, keep_top_k, keep_top_p, sample
 from manyheads.decode.step import Hypothesis
+from manyheads.streams import generator
 from tests import reverser
 from tests.decode.tree import (
     END,
@@ -210,6 +211,20 @@ def test_the_largest_number_draws_what_can_be_drawn(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("manyheads.decode.sampling.generator", lambda *_: Largest())
     ((found,),) = draw(from_table({(): {A: 0.5, END: 0.5}, (A,): {END: 1.0}}, 4), [3])
     assert found.tokens == [A]  # not b, which has no probability
+
+
+def test_a_draw_by_hand() -> None:
+    """A number of the stream "sample" j of a seed falls into the part of its token: a .3, b .7.
+
+    The stream is part of what a seed means: another name would draw other outputs.
+    """
+    row = {A: 0.3, B: 0.7}
+    after = from_table({(): row, (A,): row, (B,): row}, vocabulary=4)
+    (found,) = draw(after, [2], samples=5)
+    for j, hypothesis in enumerate(found):
+        numbers = generator(100, "sample", j).random(2)
+        assert hypothesis.tokens == [A if number < 0.3 else B for number in numbers]
+    assert len({tuple(hypothesis.tokens) for hypothesis in found}) > 1
 
 
 def test_another_seed_draws_another() -> None:

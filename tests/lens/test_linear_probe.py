@@ -18,6 +18,21 @@ def test_probe() -> None:
     assert 35 < probe(x[:200], noise[:200], x[200:], noise[200:]) < 65
 
 
+def test_more_of_the_same_examples_is_the_same_probe() -> None:
+    """The ridge counts by example: a set repeated fifty times gives the same classifier.
+
+    Two features that are nearly equal, a = m + d and b = m - d with d = +-.03, and labels that only
+    d tells: without a ridge d gets a large weight, and every answer is right. The ridge of .01 of
+    an example's square (1) exceeds d's (.001), so m decides, which agrees with six labels in ten.
+    """
+    m = torch.tensor([1.0] * 10 + [-1.0] * 10)
+    labels = torch.tensor([1] * 6 + [0] * 4 + [1] * 4 + [0] * 6)
+    d = 0.03 * (2.0 * labels - 1)
+    x = torch.stack((m + d, m - d), dim=1)
+    assert probe(x, labels, x, labels) == 60
+    assert probe(x.repeat(50, 1), labels.repeat(50), x, labels) == 60
+
+
 def test_a_probe_by_depth() -> None:
     """Bright on one side or the other: every layer of a random ViT tells, what goes in as well."""
     config = VITS["2-D sinusoids, attention pool"]

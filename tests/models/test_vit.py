@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.image_encoder import Pool, Positions
-from manyheads.models.vit import Vit, VitConfig
+from manyheads.models.vit import Patches, Vit, VitConfig
 from manyheads.nn.blocks.block import EncoderBlock
 from manyheads.nn.layers.feedforward import FeedForward
 from manyheads.nn.layers.positions import resize_grid
@@ -79,6 +79,36 @@ def test_a_fresh_model_finds_all_classes_equally_likely() -> None:
 
 
 # --- Patches and positions ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("patches", ["linear", "conv"])
+def test_fresh_weights(patches: Patches) -> None:
+    """By the paper's code: LeCun for patches, Xavier in blocks, .02 for positions and class token.
+
+    LeCun: variance 1 / inputs, so that patches of variance 1 become tokens of variance 1.
+    """
+    torch.manual_seed(0)
+    config = VitConfig(
+        height=64, width=64, patch=8, dim=128, layers=1, heads=2, ffn_dim=256, patches=patches
+    )
+    model = Vit(replace(config, representation=64))
+    fresh = dict(model.named_parameters())
+
+    def std(name: str) -> float:
+        return fresh[name].std().item()
+
+    assert std("patches.project.weight") == pytest.approx((3 * 8 * 8) ** -0.5, rel=0.02)
+    assert std("representation.0.weight") == pytest.approx(128**-0.5, rel=0.03)
+    assert std("positions.table") == pytest.approx(0.02, rel=0.03)
+    assert std("pool.token") == pytest.approx(0.02, rel=0.2)
+    for name, read, written in (("attention.qkv", 128, 384), ("feedforward.expand", 128, 256)):
+        weight = fresh[f"encoder.blocks.0.{name}.weight"]
+        limit = math.sqrt(6 / (read + written))
+        assert 0.99 * limit < weight.abs().max() <= limit
+        assert weight.std().item() == pytest.approx(limit / math.sqrt(3), rel=0.02)
+    assert all(p.eq(0).all() for name, p in fresh.items() if name.endswith("bias"))
+    wide = Vit(replace(config, position_std=0.5)).get_parameter("positions.table")
+    assert wide.std().item() == pytest.approx(0.5, rel=0.03)
 
 
 def test_both_forms_of_patches_give_the_same_logits() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.nn.attention.attention import MultiHeadAttention, attend
+from manyheads.nn.attention.attention import MultiHeadAttention, _formula_is_faster, attend
 from manyheads.nn.attention.per_head import PerHeadAttention
 from manyheads.nn.attention.softmax import SoftmaxRecord, attention_weights, normalise
 from manyheads.nn.layers.masks import causal_mask, padding_mask
@@ -377,3 +377,29 @@ def test_record_computes_the_map_in_fp32() -> None:
     weights = SoftmaxRecord(LayerId("encoder"), q, k, mask, bias=bias).weights()
     assert weights.dtype == torch.float32
     close(weights, attention_weights(q.float(), k.float(), mask, bias.float()))
+
+
+@pytest.mark.parametrize(
+    ("batch", "queries", "keys", "dtype", "learning", "expected"),
+    [
+        (1, 4, 64, torch.float32, False, True),  # a decoding step
+        (1, 5, 64, torch.float32, False, False),
+        (1, 4, 512 * 512 // 4, torch.float32, False, True),
+        (1, 4, 512 * 512 // 4 + 1, torch.float32, False, False),
+        (16, 512, 512, torch.bfloat16, False, True),  # all maps together: 4 million numbers
+        (17, 512, 512, torch.bfloat16, False, False),
+        (17, 512, 512, torch.bfloat16, True, True),
+        (1, 512, 512, torch.float32, True, False),
+    ],
+)
+def test_which_kernel_computes(
+    batch: int, queries: int, keys: int, dtype: torch.dtype, learning: bool, expected: bool
+) -> None:
+    """The limits measured in docs/decisions/fused-kernel.md; no other device than a CPU has any."""
+    q = torch.empty((), dtype=dtype).expand(batch, 1, queries, 8).requires_grad_(learning)
+    k = torch.empty((), dtype=dtype).expand(batch, 1, keys, 8)
+    assert _formula_is_faster(q, k) == expected
+    assert not _formula_is_faster(q.to("meta"), k.to("meta"))
+    with torch.no_grad():
+        without = _formula_is_faster(q, k)
+    assert without == (expected and batch < 17)

@@ -17,7 +17,7 @@ from manyheads.nn.layers.linear import Linear, pack
 from manyheads.train.optim import optimizer
 from tests.train.toy import config
 
-packing = pytest.mark.skipif(not linear.PACKABLE, reason="this torch comes without oneDNN")
+packing = pytest.mark.skipif(not linear.PACKABLE, reason="this torch comes without oneDNN or MKL")
 
 
 def layer(inputs: int = 16, outputs: int = 24, *, bias: bool = True) -> Linear:
@@ -50,6 +50,13 @@ def test_equals_torch(
     with patch.object(linear, "WORTHWHILE", threshold), torch.inference_mode():
         torch.testing.assert_close(mine(x), wanted)
         torch.testing.assert_close(mine.forward_slice(x, first, last), wanted[..., first:last])
+
+
+@pytest.mark.parametrize("library", ["mkl", "mkldnn"])
+def test_nothing_is_packed_on_arm(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Builds of torch without MKL keep torch's product: only MKL's has been measured against."""
+    monkeypatch.setattr(getattr(torch.backends, library), "is_available", lambda: False)
+    assert linear.packable() == set()
 
 
 def test_begins_as_torchs() -> None:

@@ -6,7 +6,7 @@ import torch
 
 from manyheads.nn.attention.softmax import SoftmaxRecord
 from manyheads.nn.blocks.pool import AttentionPool, ClassToken, MeanPool, SequencePool, TwoTokens
-from manyheads.nn.recording.trace import record
+from manyheads.nn.recording.trace import LayerId, record
 
 
 def test_class_token_stands_in_front() -> None:
@@ -57,6 +57,7 @@ def test_sequence_pool_is_recorded() -> None:
         assert torch.equal(pool(x), plain)
     (entry,) = trace
     assert isinstance(entry, SoftmaxRecord)
+    assert entry.layer_id == LayerId("pool", 0, "sequence")
     torch.testing.assert_close((entry.weights() @ x[:, None])[:, 0, 0], plain)
 
 
@@ -68,6 +69,7 @@ def test_attention_pool_asks_with_one_query() -> None:
         vector = pool(x)
     (entry,) = trace
     assert isinstance(entry, SoftmaxRecord)
+    assert entry.layer_id == LayerId("pool", 0, "attention")
     assert entry.weights().shape == (2, 2, 1, 3)
     assert vector.shape == (2, 4)
     torch.testing.assert_close(pool(x[:, [2, 0, 1]]), vector)

@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from manyheads.nn.recording.decode_steps import DecodeStep, Search
 from manyheads.nn.recording.trace import LayerId, record
+from manyheads.nn.recording.tracking import step_context
 from manyheads.nn.rnn import (
     GRU,
     LSTM,
@@ -242,6 +244,31 @@ def test_a_stack_is_its_layers(cell: Cell) -> None:
         LayerId("decoder", 1, "forward"),
         LayerId("decoder", 1, "backward"),
     )
+
+
+@cells
+def test_steps_are_joined_to_one_record(cell: Cell) -> None:
+    """The records of a token each give the gates of the text, which belongs to no single step."""
+    stack = randomise(RecurrentStack("decoder", [Recurrent(cell, 3, 4)]))
+    x = torch.randn(1, 5, 3)
+    state = tuple(torch.zeros(1, 4) for _ in cell.state)
+    layer = stack.layers[0]
+    search = Search(torch.zeros(1, 2, dtype=torch.long))
+    with record() as trace:
+        for token in range(5):
+            step = DecodeStep(search, torch.arange(1), torch.zeros(1, 1, token, dtype=torch.long))
+            with step_context(step):
+                state = layer.step(x[:, token], state)
+    first, *later = (entry for entry in trace if isinstance(entry, RecurrentRecord))
+    assert first.decode_step is not None
+    joined = first.join(later)
+    assert joined.decode_step is None
+    assert joined.layer_id == first.layer_id
+    with record() as trace:
+        layer(x)
+    (whole,) = (entry for entry in trace if isinstance(entry, RecurrentRecord))
+    for name, gate in whole.gates.items():
+        close(joined.gates[name], gate)
 
 
 def test_dropout_is_between_layers_only() -> None:

@@ -141,6 +141,11 @@ def test_when_windows_shift() -> None:
     """Not along an axis that one window covers; for Hugging Face, then not at all."""
     assert Edges().shift((4, 4), (8, 8)) == (2, 2)
     assert Edges().shift((4, 4), (4, 8)) == (0, 2)
+    assert Edges().shift((7, 7), (14, 14)) == (
+        3,
+        3,
+    )  # floor(M / 2), section 3.2: Swin's own windows
+    assert Edges().shift((1, 5), (8, 6)) == (0, 2)
     assert Edges(shift_together=True).shift((4, 4), (4, 8)) == (0, 0)
     assert Edges().size((4, 4), (3, 8)) == (3, 4)
     assert Edges(shrink=False).size((4, 4), (3, 8)) == (4, 4)

@@ -93,6 +93,28 @@ def test_calibration_by_hand() -> None:
     assert reliability(np.array([1.0, 0.0]), np.array([1, 0]), bins=10)[0].low == 0
 
 
+def test_the_upper_limit_belongs_to_a_bin() -> None:
+    """(0, 1/4], (1/4, 1/2], ...: quarters, which binary numbers hold exactly, end their bin."""
+    bins = reliability(np.array([0.25, 0.375, 0.5, 0.75, 1.0]), np.ones(5), bins=4)
+    assert [(each.low, each.high, each.images) for each in bins] == [
+        (0.0, 0.25, 1),
+        (0.25, 0.5, 2),
+        (0.5, 0.75, 1),
+        (0.75, 1.0, 1),
+    ]
+    assert [each.confidence for each in bins] == [0.25, 0.4375, 0.75, 1.0]
+
+
+def test_fifteen_bins_unless_told() -> None:
+    """As Guo et al. 2017 count, section 5: 150 answers of even confidence, ten a bin."""
+    confidences = (np.arange(150) + 0.5) / 150
+    bins = reliability(confidences, np.ones(150))
+    assert [each.images for each in bins] == [10] * 15
+    assert [each.low for each in bins] == pytest.approx(np.arange(15) / 15)
+    # Every answer is right; the mean confidence is 1/2, so the error is 1/2.
+    assert calibration_error(bins) == pytest.approx(50)
+
+
 def test_bootstrap() -> None:
     """The width is that of the normal approximation, and the seed decides."""
     right = np.arange(400) % 4 > 0

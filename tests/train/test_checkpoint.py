@@ -57,6 +57,22 @@ def test_no_checkpoint_is_a_fresh_start(tmp_path: Path) -> None:
     assert checkpoint.load(tmp_path / "state", model, build(model, config()), Average()) is None
 
 
+def test_progress_is_read_without_the_weights(tmp_path: Path) -> None:
+    """Of the newest checkpoint; nothing is said of one that is damaged or not there."""
+    assert checkpoint.newest(tmp_path) is None
+    model = network()
+    optimizer = trained(model, config())
+    for step in (8, 9, 10):
+        checkpoint.save(tmp_path, model, optimizer, Average(), Progress(step=step, epoch=2))
+    assert checkpoint.newest(tmp_path) == Progress(step=10, epoch=2)
+    assert [path.name for path in checkpoint.checkpoints(tmp_path)] == [
+        "step-000000009",
+        "step-000000010",
+    ]
+    (tmp_path / "step-000000010" / "progress.json").write_text("{", encoding="utf-8")
+    assert checkpoint.newest(tmp_path) is None
+
+
 def test_tied_weights_are_stored_once() -> None:
     """By their first name, and they are still tied when they come back."""
     model = Transformer(TRANSFORMERS["transformer-tiny"])

@@ -56,3 +56,13 @@ def test_a_damaged_line(line: str, tmp_path: Path) -> None:
     path.write_text(f"{LINES}{line}\n")
     with pytest.raises(FolderError, match=r"line 5 is damaged.*Remove that line"):
         read_history(path)
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    """A damaged line like any other; in a name that nobody reads they do no harm."""
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(LINES.encode() + b'{"step": 50, "val_\xff": 1.0}\n')
+    assert read_history(path).last_step == 50
+    path.write_bytes(LINES.encode() + b"\xff\xfe\n")
+    with pytest.raises(FolderError, match="line 5 is damaged"):
+        read_history(path)

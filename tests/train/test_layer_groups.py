@@ -55,6 +55,29 @@ def test_the_layers_of_stages() -> None:
     assert found["head.weight"] == 7
 
 
+def test_a_block_may_have_parameters_of_its_own() -> None:
+    """Beside those of its parts; a numbered part without parts is none of its layers."""
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gain = nn.Parameter(torch.ones(2))
+            self.parts = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2)))
+
+    assert depths(nn.Sequential(Block(), Block())) == {
+        "0.gain": 1,
+        "0.parts.0.weight": 1,
+        "0.parts.0.bias": 1,
+        "0.parts.1.0.weight": 2,
+        "0.parts.1.0.bias": 2,
+        "1.gain": 3,
+        "1.parts.0.weight": 3,
+        "1.parts.0.bias": 3,
+        "1.parts.1.0.weight": 4,
+        "1.parts.1.0.bias": 4,
+    }
+
+
 @pytest.mark.parametrize(
     ("config", "expected"),
     [

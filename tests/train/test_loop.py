@@ -14,8 +14,10 @@ from safetensors.torch import load_file
 from torch import nn
 
 from manyheads.errors import InterruptedRunError, NonFiniteLossError, TrainingError
+from manyheads.streams import stream
 from manyheads.train import checkpoint
 from manyheads.train.config import EarlyStop
+from manyheads.train.history import NON_FINITE
 from manyheads.train.schedule import learning_rate
 from tests.made import Silent
 from tests.train.toy import Plane, Scripted, Unplugged, config, network, run
@@ -116,6 +118,32 @@ def test_nothing_to_train_on(tmp_path: Path) -> None:
     """An endless loop over nothing would look like training."""
     with pytest.raises(TrainingError, match="training data is empty"):
         run(tmp_path, Plane(points=0), config())
+
+
+def test_every_step_drops_other_values(tmp_path: Path) -> None:
+    """The mask is a function of the seed and the step, so that it can be drawn again."""
+    model = network(dropout=0.5)
+    masks: list[torch.Tensor] = []
+
+    def note(part: nn.Module, given: Any, dropped: torch.Tensor) -> None:
+        if part.training:
+            masks.append(dropped != 0)
+
+    model[2].register_forward_hook(note)
+    run(tmp_path, Plane(), config(steps=4), model=model)
+    for step, mask in enumerate(masks, start=1):
+        torch.manual_seed(stream(1, "dropout", step))
+        assert torch.equal(mask, nn.functional.dropout(torch.ones(4, 8)) != 0)
+    assert len({tuple(mask.flatten().tolist()) for mask in masks}) == 4
+
+
+@pytest.mark.parametrize("more", [{}, {"ema": 0.9}, {"average": 2}, {"layer_decay": 0.5}])
+def test_training_computes_where_the_model_is(tmp_path: Path, more: dict[str, Any]) -> None:
+    """Tensors that are made without saying where lie on a device without values here."""
+    model, task = network(), Plane()
+    with torch.device("meta"):
+        run(tmp_path, task, config(**more), model=model)
+    assert same(model, run(tmp_path / "again", Plane(), config(**more)))
 
 
 # --- What is written ----------------------------------------------------------------------------
@@ -376,6 +404,7 @@ def test_a_loss_that_is_no_number_stops_and_names_the_batch(tmp_path: Path, valu
     assert "Nothing was updated" in message
     assert "another `out`" in message
     assert metrics(tmp_path)[: len(before)] == before
+    assert metrics(tmp_path)[-1] == {"step": 8, "epoch": 1, NON_FINITE: 1}  # for the doctor
     assert checkpoint.checkpoints(tmp_path / "state")[-1].name == "step-000000006"
     assert same(run(tmp_path, Plane(), config()), run(tmp_path / "whole", Plane(), config()))
 

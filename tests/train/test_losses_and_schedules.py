@@ -110,6 +110,18 @@ def test_r_drop_of_equal_copies_is_the_plain_loss() -> None:
     torch.testing.assert_close(once, twice)
 
 
+def test_the_fused_output_layer_computes_where_its_weights_are() -> None:
+    """Tensors that are made without saying where lie on a device without values here."""
+    layer, x, targets = nn.Linear(5, 11), torch.randn(14, 5), torch.randint(11, (7,))
+    x.requires_grad_()
+    with torch.device("meta"):
+        loss = projected_cross_entropy(layer, x, targets=targets, smoothing=0.1, r_drop=5.0)
+        smoothed = smoothed_cross_entropy(layer(x[:7]), targets, 0.1)
+    (loss + smoothed).backward()
+    assert x.grad is not None
+    assert loss.device == smoothed.device == x.grad.device == torch.device("cpu")
+
+
 def test_the_fused_output_layer_under_autocast() -> None:
     """Products in bf16 as autocast does them, the loss itself in fp32."""
     torch.manual_seed(0)

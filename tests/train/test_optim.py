@@ -1,4 +1,4 @@
-"""The optimizer and what it runs on."""
+"""The optimizers."""
 
 import pytest
 import torch
@@ -8,7 +8,6 @@ from manyheads.errors import TrainingError
 from manyheads.models.presets import build
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
-from manyheads.train.device import autocast, best_device, set_threads
 from manyheads.train.optim import Together, optimizer
 from tests.small import STAGED, TRANSFORMERS, VITS
 from tests.train.toy import config
@@ -37,6 +36,27 @@ def test_one_step_by_hand() -> None:
     model.weight.grad = torch.full((1, 1), 123.0)
     optimizer(model, config(learning_rate=0.1)).step()
     assert model.weight.item() == pytest.approx(0.9)
+
+
+def test_two_steps_by_hand() -> None:
+    """Algorithm 1 of Kingma & Ba 2015 with gradients 1 and 3: beta1 = .5 and beta2 = .75.
+
+    m = .5 * .5 * 1 + .5 * 3 = 1.75, without its bias 1.75 / (1 - .5^2) = 7/3;
+    v = .75 * .25 * 1 + .25 * 9 = 2.4375, without its bias 2.4375 / (1 - .75^2) = 39/7.
+    """
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(model.weight)
+    made = optimizer(model, config(learning_rate=0.1, beta1=0.5, beta2=0.75))
+    for gradient in (1.0, 3.0):
+        model.weight.grad = torch.full((1, 1), gradient)
+        made.step()
+    assert model.weight.item() == pytest.approx(1 - 0.1 - 0.1 * 7 / 3 / (39 / 7) ** 0.5)
+
+
+def test_the_moments_forget_as_the_recipe_says() -> None:
+    """Defaults: 0.9 and 0.98, as section 5.3 of Vaswani et al. 2017; both groups have them."""
+    groups = optimizer(nn.Linear(2, 2), config()).param_groups
+    assert [group["betas"] for group in groups] == [(0.9, 0.98)] * 2
 
 
 def test_frozen_parameters_are_left_alone() -> None:
@@ -93,24 +113,19 @@ def test_muon_finds_every_block_with_attention(name: str) -> None:
     assert any(name.endswith("feedforward.expand.weight") for name in names)
 
 
+def test_muon_decays_weights() -> None:
+    """With no gradient to follow, its matrices shrink by rate x decay, as AdamW's do."""
+    model = build(VITS["vit-ti"])
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer(model, config(learning_rate=0.1, weight_decay=0.5, muon=True)).step()
+    for name, parameter in model.named_parameters():
+        shrunk = 1 - 0.1 * 0.5 if parameter.ndim >= 2 else 1.0
+        torch.testing.assert_close(parameter.detach(), shrunk * before[name], msg=name)
+
+
 def test_muon_needs_blocks() -> None:
     """A plain network has no matrices for it: better said than silently left to AdamW."""
     with pytest.raises(TrainingError, match=r"Transformer blocks, but Sequential has none"):
         optimizer(nn.Sequential(nn.Linear(2, 2)), config(muon=True))
-
-
-def test_threads() -> None:
-    """A number sets them, 0 takes what there is; the answer is what will be used."""
-    assert set_threads(2) == torch.get_num_threads() == 2
-    assert set_threads(0) == 2
-    assert set_threads(1) == torch.get_num_threads() == 1
-
-
-def test_fp32_is_left_alone() -> None:
-    """bf16 is asked for by the recipe, or it is not there."""
-    device = best_device()
-    x = torch.ones(2, 2, device=device)
-    with autocast(device, "fp32"):
-        assert (x @ x).dtype == torch.float32
-    with autocast(device, "bf16"):
-        assert (x @ x).dtype == torch.bfloat16

@@ -1,12 +1,17 @@
 """precision = "auto": measured on the real thing, which stays as it was."""
 
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from manyheads.errors import TrainingError
+from manyheads.train import precision
 from manyheads.train.precision import CANDIDATES, ROUNDS, fastest, measure
-from manyheads.train.task import Loss
+from manyheads.train.task import Indices, Loss
 from tests.train.toy import Plane, Points, network
 
 
@@ -51,3 +56,28 @@ def test_each_precision_is_computed_in() -> None:
     computed: list[torch.dtype] = []
     measure(network().eval(), Watched())
     assert computed == [torch.float32, torch.bfloat16] * (1 + ROUNDS)
+
+
+def test_the_batch_of_the_middle_length_is_measured() -> None:
+    """Of the first epoch's; neither the quickest nor the slowest."""
+
+    class Uneven(Plane):
+        def plan(self, epoch: int, rank: int = 0, world: int = 1) -> list[Indices]:
+            assert epoch == 0
+            return [np.arange(length) for length in (5, 1, 4, 2, 3)]
+
+        def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[Points]:
+            assert epoch == 0
+            return super().load(epoch, batches)
+
+    task = Uneven()
+    measure(network(), task)
+    assert {len(seen) for seen in task.seen} == {3}
+
+
+def test_the_best_round_counts_but_not_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock: fp32 takes 1, 5, 3 and 4 seconds, bf16 one more each time."""
+    durations = iter((1, 2, 5, 6, 3, 4, 4, 5))
+    now = iter([moment for duration in durations for moment in (0.0, float(duration))])
+    monkeypatch.setattr(precision, "time", SimpleNamespace(perf_counter=lambda: next(now)))
+    assert measure(network(), Plane()) == {"fp32": 3.0, "bf16": 4.0}

@@ -189,7 +189,8 @@ def _candidates(
     """
     beams, vocabulary = totals.shape
     progress = [wanted.progress(prefix) for prefix in prefixes]
-    ready = torch.tensor([wanted.met(each) == wanted.size for each in progress])
+    met = [wanted.met(each) == wanted.size for each in progress]
+    ready = torch.tensor(met, device=totals.device)
     allowed = totals.clone()
     allowed[~ready, end] = -torch.inf
     flats = set(allowed.flatten().topk(2 * beams).indices.tolist())
@@ -197,7 +198,9 @@ def _candidates(
     for beam, each in enumerate(progress):
         flats |= {beam * vocabulary + token for token in wanted.helpful(each)}
     allowed[~ready] = -torch.inf
-    ordered = sorted(flats | set(allowed.flatten().topk(2 * beams).indices.tolist()))
+    best, places = allowed.flatten().topk(2 * beams)
+    # Where nothing is allowed, which places a topk of equals gives depends on the machine.
+    ordered = sorted(flats | set(places[best > -torch.inf].tolist()))
     candidates = []
     for flat, score in zip(ordered, totals.flatten()[ordered].tolist(), strict=True):
         beam, token = divmod(flat, vocabulary)

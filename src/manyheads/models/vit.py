@@ -113,7 +113,7 @@ class Vit(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw initial weights: truncated normal (0.02), Xavier inside the blocks, a zero head."""
+        """Draw initial weights: LeCun (variance 1/inputs), Xavier in the blocks, a zero head."""
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear):
                 if module.bias is not None:

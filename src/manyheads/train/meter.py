@@ -38,7 +38,7 @@ class Meter:
     def line(self, step: int, epoch: int, rate: float) -> dict[str, float]:
         """Return a line for the log, and reset the sums."""
         means = {name: value / self._steps for name, value in self._sums.items()}
-        speed = round(self._units / self._busy, 1)
+        speed = round(self._units / max(self._busy, 1e-9), 1)  # clocks have ticks
         head = {"step": step, "epoch": epoch, "seconds": round(self.seconds, 2)}
         self._reset()
         return head | means | {"learning_rate": rate, f"{self.unit}_per_second": speed}

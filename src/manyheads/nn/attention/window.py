@@ -75,7 +75,8 @@ class Windows:
     def token_index(self) -> Int[Tensor, "window inside"]:
         """For each position in each window of an image, the index of its token; -1 for padding."""
         tokens = self.grid[0] * self.grid[1]
-        numbers = torch.arange(1.0, tokens + 1, dtype=torch.float64)  # exact, and 0 is padding
+        # Exact, and 0 is padding. Small, and read here: on the CPU, wherever the model is.
+        numbers = torch.arange(1.0, tokens + 1, dtype=torch.float64, device="cpu")
         return self.cut(numbers.view(1, tokens, 1)).squeeze(2).long() - 1
 
     def mask(self, images: int, device: torch.device) -> Bool[Tensor, "window 1 query key"] | None:
@@ -164,6 +165,6 @@ class WindowedAttention(nn.Module):
 def _bands(length: int, size: int, shift: int) -> Int[Tensor, "{length}"]:
     """Along one axis: 0 whole windows, 1 the rest of the last, 2 what the shift brought round."""
     if not shift:
-        return torch.zeros(length, dtype=torch.long)
-    index = torch.arange(length)
+        return torch.zeros(length, dtype=torch.long, device="cpu")
+    index = torch.arange(length, device="cpu")
     return (index >= length - size).long() + (index >= length - shift).long()

@@ -14,12 +14,21 @@ from torch import Tensor, nn
 # Rows x weights^2: less gains less in fp32 than a call costs, and the kernel that is compiled for
 # each number of rows, which a large weight repays sooner.
 WORTHWHILE = 2**38
-PACKABLE: set[torch.dtype] = set()
-if torch.backends.mkldnn.is_available():
-    PACKABLE.add(torch.float32)
-    if torch.ops.mkldnn._is_mkldnn_bf16_supported():
-        PACKABLE.add(torch.bfloat16)
 
+
+def packable() -> set[torch.dtype]:
+    """Return the types that oneDNN multiplies faster than torch: none where torch has no MKL.
+
+    On ARM torch's own products are other kernels, which packing has not been measured against.
+    """
+    if not (torch.backends.mkldnn.is_available() and torch.backends.mkl.is_available()):
+        return set()
+    if torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return {torch.float32, torch.bfloat16}
+    return {torch.float32}
+
+
+PACKABLE = packable()
 
 M = TypeVar("M", bound=nn.Module)
 L = TypeVar("L", bound="Linear")
