@@ -1,4 +1,4 @@
-"""Byte tokens of outputs are whole characters, in every search; checked with Python's own decoder."""
+"""Byte tokens of outputs are whole characters in every search, by Python's own decoder."""
 
 import math
 from collections.abc import Sequence
@@ -70,7 +70,9 @@ def bytes_lacking(run: bytes) -> float:
     """Tried out; only the second byte of a character has borders of its own."""
     if decodes(run):
         return 0
-    ways = ((n, bytes([second, 0x80, 0x80][:n])) for n in (1, 2, 3) for second in (0x80, 0x90, 0xA0))
+    ways = (
+        (n, bytes([second, 0x80, 0x80][:n])) for n in (1, 2, 3) for second in (0x80, 0x90, 0xA0)
+    )
     return min((n for n, way in ways if decodes(run + way)), default=math.inf)
 
 

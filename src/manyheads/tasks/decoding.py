@@ -37,11 +37,14 @@ from manyheads.errors import UsageError
 from manyheads.lens.measures.alignment_head import AlignmentHead
 from manyheads.streams import stream
 from manyheads.tasks.token_details import OutputToken, behind_space, describe, readings
-from manyheads.train.config import Count, NotNegative
+from manyheads.train.config import Count
 
 ROWS = 256  # sentences x beams decoded at a time
 ROOM = 65_536  # tokens that their outputs may have together: memory, and what a long one holds up
-STEEPEST = 10  # length penalty; with 100, scores of long outputs would be 0 or infinite
+STEEPEST = 10  # length penalty; beyond it, scores of long outputs soon are 0 or infinite
+LengthPenalty = Annotated[float, Ge(-STEEPEST), Le(STEEPEST)]
+Penalty = Annotated[float, Ge(0), Le(1000)]  # in nats
+Temperature = Annotated[float, Gt(0), Le(1000)]
 Tokens = Sequence[int]
 
 
@@ -52,15 +55,15 @@ class DecodeConfig:
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     beams: Count = 4  # 1 is greedy
-    length_penalty: float = 1.0  # score = log-probability / length ** length_penalty
+    length_penalty: LengthPenalty = 1.0  # score = log-probability / length ** length_penalty
     early_stopping: bool = False  # stop at `beams` outputs, even if a beam might become better
-    coverage_penalty: NotNegative = 0.0  # for source tokens with little attention; 0.2 is usual
+    coverage_penalty: Penalty = 0.0  # for source tokens with little attention; 0.2 is usual
     # Groups of beams that avoid each other's tokens, for an n-best list of different translations.
     groups: Count = 1
-    diversity: NotNegative = 0.0  # penalty for a token that another group has at the same step
+    diversity: Penalty = 0.0  # penalty for a token that another group has at the same step
     # Sample the next token instead of searching for the most likely translation.
     sample: bool = False
-    temperature: Annotated[float, Gt(0)] = 1.0  # below 1 sharper, above 1 flatter distributions
+    temperature: Temperature = 1.0  # below 1 sharper, above 1 flatter distributions
     top_k: Count | None = None  # sample from the k most likely tokens
     top_p: Annotated[float, Gt(0), Le(1)] = 1.0  # sample from the smallest set with this mass
     no_repeat_ngram: Annotated[int, Ge(0)] = 0  # never repeat an n-gram of this size; 0 is off
@@ -68,6 +71,8 @@ class DecodeConfig:
     max_length: Count | None = None  # tokens, with the end token; None: 2 * source + 16
     # Tokens that an output may repeat in a row, more where its source repeats some; 0 is no limit.
     max_loop: Annotated[int, Ge(0)] = 32
+    # A text in capitals is translated in sentence case, if the vocabulary does not know capitals.
+    recase: bool = True
     forced_end: bool = False  # force the end token at the length limit; Marian models need it
     banned: tuple[Annotated[int, Ge(0)], ...] = ()  # ids of tokens that are never generated
     renormalise: bool = False  # renormalise the probabilities after all rules
@@ -79,8 +84,8 @@ class DecodeConfig:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be a finite number")
         if abs(self.length_penalty) > STEEPEST:
             raise ValueError(
-                f"length_penalty is {self.length_penalty}: it is an exponent of the length, and "
-                f"must be between -{STEEPEST} and {STEEPEST}"
+                f"length_penalty is {self.length_penalty}, an exponent of the length: it must be "
+                f"between -{STEEPEST} and {STEEPEST}"
             )
         narrowed = [
             f"{name} is {getattr(self, name)}"
@@ -290,9 +295,7 @@ def _batches(jobs: list[_Job]) -> Iterator[list[_Job]]:
     longest = 0
     for job in jobs:
         rows, longest = (len(batch) + 1) * job.beams, max(longest, job.limit)
-        if batch and (
-            job.beams != batch[0].beams or rows > ROWS or rows * longest > ROOM
-        ):
+        if batch and (job.beams != batch[0].beams or rows > ROWS or rows * longest > ROOM):
             yield batch
             batch, longest = [], job.limit
         batch.append(job)

@@ -14,7 +14,7 @@ from manyheads.data.text.sentences import Sentences
 from manyheads.data.tokenizers.byte_pieces import byte_pieces
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, UNKNOWN, Piece, TextTokenizer
 from manyheads.decode.beam import beam_search
-from manyheads.decode.constraints import SuppressTokens
+from manyheads.decode.constraints import Rule, SuppressTokens
 from manyheads.decode.sampling import Sampling, sample
 from manyheads.decode.utf8 import WholeCharacters
 from manyheads.errors import UsageError
@@ -168,7 +168,7 @@ def complete(
             chosen = alike[first : first + ROWS]
             batch = torch.tensor([encoded[i] for i in chosen], device=device)
             limits = [limit] * len(chosen)
-            rules = [*no_text, WholeCharacters(byte_pieces(tokenizer), limits)]
+            rules: list[Rule] = [*no_text, WholeCharacters(byte_pieces(tokenizer), limits)]
             if sampling is not None:
                 seeds = [stream(seed, "prompt", *encoded[i]) for i in chosen]
                 hypotheses = sample(
