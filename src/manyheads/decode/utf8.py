@@ -77,8 +77,8 @@ class WholeCharacters:
     """Allow only outputs whose byte tokens are whole characters.
 
     Banned are bytes that begin no character, whatever breaks a character off, its end included, and
-    a character that does not fit into the limit. Other rules apply between characters: inside one
-    they could leave no token. Without byte tokens this rule does nothing but apply the others.
+    a character that does not fit into the limit. Other rules that would leave none of the bytes
+    that complete a character are passed over there. Without byte tokens they are all that applies.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class WholeCharacters:
         Args:
             byte_tokens: (token, byte).
             max_lengths: tokens that each output may have, without an end that is forced.
-            rules: for the tokens between characters.
+            rules: other rules.
             banned: tokens that are never allowed, so that no character needs one.
         """
         self.byte_tokens = byte_tokens
@@ -112,17 +112,29 @@ class WholeCharacters:
             tables = _tables(self.byte_tokens, self.banned, scores.shape[-1], scores.device)
             self._tables = tables
         state = _state(tables, prefixes)
-        inside = None if state is None else state > 0
-        kept = None if inside is None else scores[inside]
+        if state is None:
+            return self._between(
+                tables, self._others(scores, prefixes, sentences), prefixes, sentences
+            )
+        inside = state > 0
+        wrong = tables.after[state[inside]] < 0
+        kept = scores[inside].masked_fill(wrong, -torch.inf)
         scores = self._others(scores, prefixes, sentences)
+        ruled = scores[inside].masked_fill(wrong, -torch.inf)
+        stuck = ruled.amax(dim=-1, keepdim=True) == -torch.inf
+        scores = self._between(tables, scores, prefixes, sentences)
+        scores[inside] = torch.where(stuck, kept, ruled)
+        return scores
+
+    def _between(
+        self, tables: _Tables, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]
+    ) -> Scores:
+        """Ban what may not follow a whole character."""
         scores.index_fill_(-1, tables.never, -torch.inf)
         for row, n in enumerate(sentences):
             room = self.max_lengths[n] - prefixes.shape[2]
             if 0 < room < _LONGEST:
                 scores[row].index_fill_(-1, tables.longer[room], -torch.inf)
-        if state is not None and kept is not None:
-            follows = tables.after[state[inside]]
-            scores[inside] = kept.masked_fill(follows < 0, -torch.inf)
         return scores
 
     def _others(self, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]) -> Scores:

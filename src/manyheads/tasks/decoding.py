@@ -55,7 +55,7 @@ class DecodeConfig:
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     beams: Count = 4  # 1 is greedy
-    length_penalty: LengthPenalty = 1.0  # score = log-probability / length ** length_penalty
+    length_penalty: float = 1.0  # score = log-probability / length ** length_penalty
     early_stopping: bool = False  # stop at `beams` outputs, even if a beam might become better
     coverage_penalty: Penalty = 0.0  # for source tokens with little attention; 0.2 is usual
     # Groups of beams that avoid each other's tokens, for an n-best list of different translations.
