@@ -14,7 +14,7 @@ from manyheads.app.data.sources import corpus_split
 from manyheads.app.evaluate import domain as measured
 from manyheads.app.evaluate.domain import set_domain, unusual_share
 from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.domain import Domain, store_domain, stored_domain
+from manyheads.app.project.domain import store_domain, stored_domain
 from manyheads.app.requests import TranslateRequest
 from manyheads.data.text.corpus import Corpus
 from manyheads.errors import FolderError
@@ -52,6 +52,12 @@ def test_a_text_of_another_domain_is_told() -> None:
 def test_a_usual_text_has_no_notes(text: str) -> None:
     """Nothing is told, so nothing is in the JSON."""
     assert notes(text) == []
+
+
+def test_a_text_of_another_script_is_told() -> None:
+    """Also where its words and characters are known: English, asked of a model of Korean."""
+    (note,) = notes("Return a copy of the list.", shipped("enko-ko-en"), beams=1)
+    assert "letters of another script than Hangul" in note
 
 
 def test_a_word_of_no_language() -> None:
@@ -114,7 +120,7 @@ def test_limits_are_set_from_validation_data(monkeypatch: pytest.MonkeyPatch) ->
     assert (model.domain.texts, model.domain.unknown) == (60, 0.0)
     share = unusual_share(model, corpus, found)
     assert share is not None
-    assert share <= 100 * 4 / 60  # at most one a limit
+    assert share <= 100 * 5 / 60  # at most one a limit
     assert "unusual words: 'chthonic'" in notes("chthonic")[0]
 
 
@@ -123,7 +129,9 @@ def test_limits_are_kept_with_the_model(tmp_path: Path) -> None:
     own_translator = shutil.copytree(shipped().folder.path, tmp_path / "own")
     model = manyheads.load(own_translator)
     assert stored_domain(model.folder) == shipped().domain
-    limits = Domain(data="d", texts=9, text=1.0, word=2.0, unknown=0.0, output=0.5, beyond=1.0)
+    ours = shipped().domain
+    assert ours is not None
+    limits = ours.model_copy(update={"data": "d", "text": 1.0})
     store_domain(model.folder, limits)
     again = manyheads.load(own_translator)
     assert isinstance(again, Translator)

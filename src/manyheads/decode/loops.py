@@ -48,9 +48,6 @@ class StopLoops:
 
 def repeated(tokens: Sequence[int]) -> int:
     """Return how many tokens in a row a text repeats at most, each equal to one a period before."""
-    most = len(tokens) - len(set(tokens))  # tokens that have occurred before
-    if most < PERIOD:
-        return most
     row = np.array(tokens)
     longest = 0
     for period in range(1, min(PERIOD, len(row) - 1) + 1):

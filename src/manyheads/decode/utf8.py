@@ -101,16 +101,12 @@ class WholeCharacters:
         self.max_lengths = max_lengths
         self.rules = rules
         self.banned = tuple(banned)
-        self._tables: _Tables | None = None
 
     def __call__(self, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]) -> Scores:
         """Ban what would not be UTF-8."""
         if not self.byte_tokens:
             return self._others(scores, prefixes, sentences)
-        tables = self._tables
-        if tables is None:
-            tables = _tables(self.byte_tokens, self.banned, scores.shape[-1], scores.device)
-            self._tables = tables
+        tables = _tables(self.byte_tokens, self.banned, scores.shape[-1], scores.device)
         state = _state(tables, prefixes)
         if state is None:
             return self._between(

@@ -400,7 +400,8 @@ def _repetition(source: Tokens, most: int) -> int:
 
     Two for each token that the source repeats: its translation may be twice as long.
     """
-    return most * (1 + 2 * repeated(source) // most)
+    again = len(source) - len(set(source))  # no more can be repeated in a row
+    return most if 2 * again < most else most * (1 + 2 * repeated(source) // most)
 
 
 def _readings(

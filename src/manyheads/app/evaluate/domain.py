@@ -10,6 +10,7 @@ from manyheads.app.predictors.unusual import Measures, measure
 from manyheads.app.project.domain import Domain
 from manyheads.data.text.corpus import Corpus
 from manyheads.tasks.decoding import Translation
+from manyheads.tasks.output_monitor import main_script
 
 BEYOND = 0.004  # share of the validation texts that may exceed a limit
 LEAST = 250  # texts that limits are set from, or the share would be less than one text
@@ -32,8 +33,10 @@ def set_domain(
     pairs = [(text, best) for text, best in zip(corpus.source, found, strict=True) if text.strip()]
     if len(pairs) < LEAST:
         return None
-    source = translator.tokenizers.source
-    measured = np.array([measure(source, translator.read_source(t).text, b) for t, b in pairs])
+    source, script = translator.tokenizers.source, main_script("".join(corpus.source))
+    measured = np.array(
+        [measure(source, translator.read_source(t).text, best, script) for t, best in pairs]
+    )
     fold = np.arange(len(measured)) % FOLDS
     beyond = [
         (measured[fold == n] > _limits(measured[fold != n])).any(axis=1).sum() for n in range(FOLDS)
@@ -43,6 +46,7 @@ def set_domain(
     return Domain(
         data=data,
         texts=len(pairs),
+        script=script,
         **limits._asdict(),
         beyond=round(100 * float(sum(beyond)) / len(pairs), 2),
     )

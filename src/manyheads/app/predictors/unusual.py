@@ -7,6 +7,7 @@ from manyheads.app.project.domain import Domain
 from manyheads.data.tokenizers.piece_costs import piece_costs, unknown_characters
 from manyheads.data.tokenizers.tokenizer import TextTokenizer
 from manyheads.tasks.decoding import Translation
+from manyheads.tasks.output_monitor import script_share
 
 SHOWN = 5  # words or characters in a note
 
@@ -14,19 +15,22 @@ SHOWN = 5  # words or characters in a note
 class Measures(NamedTuple):
     """Of a text and its translation: names and units as in `Domain`."""
 
+    foreign: float
     text: float
     word: float
     unknown: float
     output: float
 
 
-def measure(tokenizer: TextTokenizer, text: str, translation: Translation) -> Measures:
-    """Measure one text, as the model reads it."""
+def measure(tokenizer: TextTokenizer, text: str, translation: Translation, script: str) -> Measures:
+    """Measure one text, as the model reads it; `script` is that of most letters of its sources."""
     costs = piece_costs(tokenizer)
     words = [] if costs is None else [word.cost for word in costs.words(text)]
     size = max(1, sum(not character.isspace() for character in text))
     tokens = max(1, len(translation.token_log_probabilities))
+    share = script_share(text, script)
     return Measures(
+        foreign=0.0 if share < 0 else 1 - share,  # below 0: it has no letters
         text=sum(words) / size,
         word=max(words, default=0.0),
         unknown=len(unknown_characters(tokenizer, text)) / size,
@@ -55,7 +59,9 @@ def reasons(
         if unknown := unknown_characters(tokenizer, text):
             yield _unknown(unknown)
         return
-    found = measure(tokenizer, text, translation)
+    found = measure(tokenizer, text, translation, domain.script)
+    if found.foreign > domain.foreign:
+        yield f"letters of another script than {domain.script.title()}"
     if found.unknown > domain.unknown:
         yield _unknown(unknown_characters(tokenizer, text))
     costs = piece_costs(tokenizer)

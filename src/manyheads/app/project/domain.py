@@ -18,6 +18,8 @@ class Domain(BaseModel):
 
     data: str
     texts: int
+    script: str  # of most letters of the sources: LATIN, HANGUL, ...
+    foreign: float = Field(ge=0)  # share of a source's letters that belong to another script
     text: float = Field(ge=0)  # cost a character of a source
     word: float = Field(ge=0)  # cost of its most costly word
     unknown: float = Field(ge=0)  # share of its characters that the vocabulary does not have
@@ -36,8 +38,8 @@ def stored_domain(folder: ModelFolder) -> Domain | None:
         detail = error.errors()[0]
         raise FolderError(
             f"{folder.path / 'manyheads.json'}, domain.{'.'.join(map(str, detail['loc']))}: "
-            f"{detail['msg']}. Remove the entry, or measure anew with `manyheads evaluate --model "
-            f"{folder.path}`."
+            f"{detail['msg']}. Remove the entry; `manyheads evaluate --model {folder.path}` sets "
+            "it anew."
         ) from None
 
 
