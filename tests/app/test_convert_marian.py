@@ -240,6 +240,7 @@ def test_its_training_data_are_not_here(folders: Path) -> None:
         evaluate(translator(folders / "letters-ours"))
 
 
+@pytest.mark.filterwarnings("ignore:text 1")  # random weights: notes on what they put out
 def test_languages_and_prefix(tmp_path: Path) -> None:
     """A language code that is needed and not given is pointed out."""
     opus.write_random(tmp_path / "theirs")

@@ -129,6 +129,7 @@ def test_options_of_a_call(translate: Translator) -> None:
     assert narrow == translate.translate(["one two"], beams=1)[0]
 
 
+@pytest.mark.filterwarnings("ignore:text")  # notes
 def test_any_text_is_answered(translate: Translator) -> None:
     """Other scripts, emoji, control characters: bytes stand in for what was never seen."""
     texts = ["한국어 🙂", "\t", "a\x00b", "\u2028", "<s></s>", "▁", "x" * 300]

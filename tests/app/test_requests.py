@@ -1,6 +1,7 @@
 """Requests are validated once; answers are what is printed, sent, and described by a schema."""
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,15 @@ def test_mistakes_name_the_parameter() -> None:
         TranslateRequest.parse(texts=["a"], n_best=0)
     with pytest.raises(UsageError, match=r"`top_p` = 1.5: input should be less than or equal to 1"):
         GenerateRequest.parse(texts=["a"], top_p=1.5)
+    for name in ("length_penalty", "coverage_penalty", "diversity", "temperature"):
+        for value in (1e308, math.inf, math.nan):
+            with pytest.raises(UsageError, match=rf"`{name}` = .*: input should be less than or"):
+                TranslateRequest.parse(texts=["a"], n_best=2, **{name: value})
+    with pytest.raises(UsageError, match=r"`length_penalty` = -11\.0: input should be greater"):
+        TranslateRequest.parse(texts=["a"], length_penalty=-11.0)
+    for name in ("tokens", "n_best", "beams"):
+        with pytest.raises(UsageError, match=rf"`{name}` = 1000000: input should be less than or"):
+            GenerateRequest.parse(texts=["a"], **{name: 10**6})
     with pytest.raises(UsageError, match=r"^`texts` is missing\.$"):
         FillRequest.parse(top=3)
     with pytest.raises(UsageError, match=r"`texts.0` = 3: input should be a valid string"):
@@ -119,10 +129,19 @@ def test_language_models() -> None:
     filler: Any = manyheads.load(language.trained("fill"))
     (filled,) = answered(filler, FillRequest(texts=("<mask> zwei",), top=2))
     assert filled["blanks"] == [[each._asdict() for each in filler.fill("<mask> zwei", top=2)[0]]]
+    assert "notes" not in found.keys() | filled.keys()
     spacer: Any = manyheads.load(language.trained("tag"))
     (tagged,) = answered(spacer, TagRequest(texts=("einszwei",)))
     assert tagged["text"] == spacer("einszwei")
     assert "".join(tagged["characters"]) == tagged["source"]
+    unknown = ["characters that the vocabulary does not have: '漢'."]
+    asked: list[tuple[Any, Request]] = [
+        (generator, GenerateRequest(texts=("eins 漢",), tokens=1)),
+        (filler, FillRequest(texts=("漢 <mask>",))),
+        (spacer, TagRequest(texts=("eins漢",))),
+    ]
+    for model, request in asked:
+        assert answered(model, request)[0]["notes"] == unknown
 
 
 def test_classify(classifier: Path, tmp_path: Path) -> None:
@@ -166,3 +185,18 @@ def test_a_stream_answers_what_came_before_an_error() -> None:
     with pytest.raises(DataError, match="line 4"):
         next(found)
     assert chunks == [("a", "b"), ("c",)]
+
+
+def test_a_long_text_does_not_hold_back_those_before_it() -> None:
+    """It is answered alone, in its place."""
+    chunks: list[tuple[str, ...]] = []
+
+    def answer(request: TranslateRequest) -> list[TranslateAnswer]:
+        chunks.append(request.texts)
+        return [TranslateAnswer(source=t, translation=t, n_best=()) for t in request.texts]
+
+    long = "x" * 5000
+    texts = ["a", "b", long, "c", long, long]
+    found = stream(answer, TranslateRequest(texts=()), texts)
+    assert [each.source for each in found] == texts
+    assert chunks == [("a", "b"), (long,), ("c",), (long,), (long,)]

@@ -23,6 +23,7 @@ from manyheads.decode.constraints import (
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.sampling import sample
 from manyheads.decode.step import Hypothesis
+from manyheads.errors import ManyheadsError
 from tests.decode.tree import END, START, Prefix, Tree, changed, from_table, random_tree
 
 A, B, C = 2, 3, 4
@@ -263,3 +264,26 @@ def test_where_every_token_is_banned_the_output_ends(size: int, said: list[int])
     for found in (greedy, *beams, *drawn):
         assert (found.tokens, found.finished) == (said, True)
         assert math.isfinite(found.log_probability)
+
+
+def test_a_model_of_nan_is_refused() -> None:
+    """In every search: no output is made up."""
+    tree, source = Tree(lambda source, prefix: [math.nan] * 5), torch.zeros(1, 1).long()
+    searches: list[Callable[..., Any]] = [
+        lambda **ends: greedy_search(tree, source, [9], **ends),
+        lambda **ends: beam_search(tree, source, [9], beams=2, **ends),
+        lambda **ends: sample(tree, source, [9], [1], **ends),
+    ]
+    for search in searches:
+        with pytest.raises(ManyheadsError, match="nan instead of probabilities"):
+            search(start=START, end=END)
+
+
+def test_greedy_search_keeps_its_company_with_rules() -> None:
+    """What has ended stays in the batch as without rules, so numbers are those without them."""
+    limits = [2, 9, 9, 9, 9, 9, 9, 9]
+    plain, ruled = Tree(random_tree(3, 5), carries=True), Tree(random_tree(3, 5), carries=True)
+    source = torch.arange(8)[:, None]
+    greedy_search(plain, source, limits, start=START, end=END)
+    greedy_search(ruled, source, limits, start=START, end=END, rules=[SuppressTokens([])])
+    assert ruled.steps == plain.steps

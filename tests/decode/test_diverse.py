@@ -146,7 +146,7 @@ def textbook(
 def test_groups_are_the_textbooks(
     seed: int, limits: list[int], groups: int, size: int, penalty: float
 ) -> None:
-    """All outputs of all groups, each once and in order."""
+    """All outputs of all groups, each once and in order; others only in the place of equal ones."""
     after = random_tree(seed, 4)
     results = diverse(
         after, limits, groups=groups, size=size, penalty=penalty, n_best=groups * size
@@ -157,10 +157,10 @@ def test_groups_are_the_textbooks(
             for group in textbook(after, source, limit, groups, size, penalty)
             for each in group
         }
-        assert len(found) == len(expected)
-        for hypothesis in found:
-            same = expected[(*hypothesis.tokens, hypothesis.finished)]
-            assert hypothesis.score == pytest.approx(same.score, abs=1e-5)
+        ours = {(*each.tokens, each.finished): each for each in found}
+        assert len(ours) == len(found) <= groups * size
+        for output, same in expected.items():
+            assert ours[output].score == pytest.approx(same.score, abs=1e-5)
         scores = [hypothesis.score for hypothesis in found]
         assert scores == sorted(scores, reverse=True)
 

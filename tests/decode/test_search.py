@@ -375,3 +375,24 @@ def test_learned_positions_decode_up_to_their_end() -> None:
     model = Transformer(replace(reverser.CONFIG, positions="learned", max_length=8)).eval()
     (found,) = greedy_search(model, torch.tensor([[3, 4]]), [8], start=1, end=9)
     assert len(found.tokens) <= 8
+
+
+def test_of_equal_outputs_the_best_stays_and_the_next_fill_up() -> None:
+    """Equal is what begins alike: the best of each kind, and then what the beams had beaten."""
+    filled = merged = 0
+    for seed in range(20):
+        options: dict[str, Any] = {"beams": 3, "start": START, "end": END, "n_best": 3}
+        (plain,) = beam_search(Tree(random_tree(seed, 5)), sources(1), [4], **options)
+        (found,) = beam_search(
+            Tree(random_tree(seed, 5)), sources(1), [4], same=lambda x: tuple(x[:1]), **options
+        )
+        kinds = {tuple(each.tokens[:1]): each for each in reversed(plain)}  # the first of each kind
+        ours = {tuple(each.tokens[:1]): each for each in found}
+        assert len(ours) == len(found) <= 3
+        assert ours.items() >= kinds.items()
+        assert found[0] == plain[0]
+        assert [each.score for each in found] == sorted((h.score for h in found), reverse=True)
+        merged += len(kinds) < len(plain)
+        filled += len(found) > len(kinds)
+    assert merged
+    assert filled

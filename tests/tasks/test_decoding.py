@@ -15,7 +15,7 @@ from manyheads.lens.measures.alignment_head import fallback, layers, read
 from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.nn.recording.trace import record
-from manyheads.tasks.decoding import DecodeConfig, Translation, translate
+from manyheads.tasks.decoding import DecodeConfig, Translation, _batches, _Job, translate
 from manyheads.tasks.token_details import describe
 from tests.made import numbers
 
@@ -85,6 +85,7 @@ def target(text: str) -> list[int]:
         ({"top_p": 1.5, "sample": True}, "less than or equal to 1"),
         ({"top_k": 0, "sample": True}, "greater than or equal to 1"),
         ({"banned": [-1]}, "greater than or equal to 0"),
+        ({"length_penalty": 1e308}, "it must be between -10 and 10"),
         ({"length_penalty": float("nan")}, "length_penalty is nan: it must be a finite number"),
         ({"beam": 3}, "nexpected keyword argument"),
     ],
@@ -243,6 +244,69 @@ def test_more_than_the_beams_widen_the_search() -> None:
     """In whole groups."""
     found = search(DecodeConfig(beams=2, groups=2, diversity=3.0), ["six five"], n_best=3)[0]
     assert len(found) == 3
+
+
+def test_equal_texts_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stays has the scores of before, best first; see also `test_search`."""
+    plain = search(DecodeConfig(beams=4), n_best=4)
+    decode = Tokenizer.decode
+
+    def one_letter(self: Tokenizer, sequences: Any) -> list[str]:
+        """Make many texts equal, as other segmentations of a text do."""
+        return [text[:1] for text in decode(self, sequences)]
+
+    monkeypatch.setattr(Tokenizer, "decode", one_letter)
+    merged = search(DecodeConfig(beams=4), n_best=4)
+    less = 0
+    for before, after in zip(plain, merged, strict=True):
+        texts = [each.text for each in after]
+        assert len(set(texts)) == len(texts)
+        scores = [each.score for each in after]
+        assert scores == sorted(scores, reverse=True)
+        firsts = {each.text[:1].strip(): each.score for each in reversed(before)}
+        assert {each.text.strip(): each.score for each in after}.items() >= firsts.items()
+        less += len(firsts) < len(before)
+    assert less, "nothing was merged"
+
+
+def test_long_texts_get_batches_of_their_own() -> None:
+    """All outputs of a batch have room for so many tokens together, however long one is."""
+    jobs = [
+        _Job(n, [5] * size, [], [], 4, 2 * size + 16) for n, size in enumerate([9] * 90 + [999])
+    ]
+    batches = list(_batches(jobs[::-1]))
+    assert [len(batch) for batch in batches] == [64, 26, 1]
+    assert [len(batch) for batch in _batches([replace(job, limit=10**6) for job in jobs[:3]])] == [
+        1,
+        1,
+        1,
+    ]
+    assert list(_batches([])) == []
+
+
+@pytest.mark.parametrize("name", ["greedy", "beam", "sample", "diverse"])
+def test_outputs_are_whole_characters(name: str) -> None:
+    """Of a model that knows nothing and loves bytes."""
+    torch.manual_seed(3)
+    net = Transformer(replace(model().config, dropout=0.0)).eval()
+    with torch.no_grad():
+        net.output.weight.mul_(3)
+        net.output.weight[260:] -= 1.0  # behind the byte pieces
+    texts = ["one", "two", "three four", "nine ten", "six"]
+    for decode in (EVERY[name], replace(EVERY[name], no_repeat_ngram=2, max_length=9)):
+        for found in translate(net, tokenizers(), texts, decode, n_best=2):
+            for each in found:
+                assert whole(tokenizers().target, each.tokens)
+
+
+def whole(tokenizer: Tokenizer | Any, tokens: list[int]) -> bool:
+    """Whether no byte of an output is half a character; U+FFFD itself would be EF BF BD."""
+    pieces = [tokenizer.piece(token) for token in tokens]
+    spelled = "".join(f" {each[3:5]}" if each.startswith("<0x") else "|" for each in pieces)
+    try:
+        return all(bytes.fromhex(run).decode() is not None for run in spelled.split("|"))
+    except UnicodeDecodeError:
+        return False
 
 
 # --- Prefixes and constraints -------------------------------------------------------------------

@@ -278,7 +278,9 @@ def test_a_blank_is_filled(tmp_path: Path) -> None:
     assert first[1].text.split()[1:] == first[0].text.split()[1:]
     assert second[1].text.split()[:2] == second[0].text.split()[:2]
     (all_there_are,) = fill(model, tokenizer(), "<mask>", top=10_000)
-    assert len(all_there_are) == len(tokenizer()) - 4  # no padding, start, end or mask
+    # No padding, start, end or mask, and no byte that is part of a character.
+    assert len(all_there_are) == len(tokenizer()) - 4 - 128
+    assert not any("\ufffd" in each.text for each in all_there_are)
     with pytest.raises(UsageError, match=r"no mask in 'one two'.*<mask>"):
         fill(model, tokenizer(), "one two")
     with pytest.raises(UsageError, match="top is 0"):

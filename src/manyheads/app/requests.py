@@ -18,9 +18,11 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_
 
 from manyheads.decode.sampling import Sampling
 from manyheads.errors import UsageError, nearest
-from manyheads.tasks.decoding import DecodeConfig
+from manyheads.tasks.decoding import DecodeConfig, LengthPenalty, Penalty, Temperature
 from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
-from manyheads.train.config import Count, NotNegative
+from manyheads.train.config import Count
+
+Beams = Annotated[int, Ge(1), Le(1000)]  # each takes the memory of a text
 
 
 class Request(BaseModel):
@@ -64,10 +66,10 @@ class TextRequest(Request):
 class SearchRequest(TextRequest):
     """Write a text for each text: by a search for the most probable, or by sampling."""
 
-    n_best: Count = 1  # outputs per input
-    beams: Count | None = None  # of the search, 1 is greedy; the model's own number if None
+    n_best: Beams = 1  # outputs per input
+    beams: Beams | None = None  # of the search, 1 is greedy; the model's own number if None
     sample: bool = False  # also if one of the next three is given
-    temperature: Annotated[float, Gt(0)] | None = None  # below 1 safer, above 1 bolder
+    temperature: Temperature | None = None  # below 1 safer, above 1 bolder
     top_k: Count | None = None  # draw from so many of the most probable tokens
     top_p: Annotated[float, Gt(0), Le(1)] | None = None  # draw from those with this probability
     seed: Annotated[int, Ge(0)] = 1  # of sampling
@@ -97,11 +99,13 @@ class SearchRequest(TextRequest):
 class TranslateRequest(SearchRequest):
     """Translate texts; what is None is as in the model's [decode] table."""
 
-    length_penalty: float | None = None  # above 1 favours long translations
-    coverage_penalty: NotNegative | None = None  # cost of unread parts of the text, such as 0.2
+    length_penalty: LengthPenalty | None = None  # above 1 favours long translations
+    coverage_penalty: Penalty | None = None  # cost of unread parts of the text, such as 0.2
     # Cost of a word that another of the n_best translations has at this place, such as 0.5.
-    diversity: NotNegative | None = None
+    diversity: Penalty | None = None
     no_repeat_ngram: Annotated[int, Ge(0)] | None = None  # no n tokens in a row occur twice
+    # Translate a text in capitals in sentence case, if the vocabulary does not know capitals.
+    recase: bool | None = None
     prefix: str = ""  # what every translation begins with
     probabilities: bool = False  # describe the tokens of each translation
     align: bool = False  # with the token of the text that each comes from
@@ -120,7 +124,7 @@ class TranslateRequest(SearchRequest):
         Raises:
             UsageError: settings contradict each other.
         """
-        names = ("length_penalty", "coverage_penalty", "diversity", "no_repeat_ngram")
+        names = ("length_penalty", "coverage_penalty", "diversity", "no_repeat_ngram", "recase")
         changes = {name: getattr(self, name) for name in (*names, "temperature", "top_k", "top_p")}
         beams = self.beams or own.beams
         if self.diversity is not None:  # a group of beams for each translation
@@ -176,12 +180,13 @@ class TranslateAnswer(Answer):
     source: str
     translation: str  # the best
     n_best: tuple[TranslatedText, ...]
+    notes: tuple[str, ...] | None = None  # what was changed, and what is unusual; None: nothing
 
 
 class GenerateRequest(SearchRequest):
     """Continue texts."""
 
-    tokens: Count = 64  # at most
+    tokens: Annotated[int, Ge(1), Le(10_000)] = 64  # at most
 
 
 class Continuation(Answer):
@@ -197,6 +202,7 @@ class GenerateAnswer(Answer):
 
     prompt: str
     texts: tuple[Continuation, ...]
+    notes: tuple[str, ...] | None = None
 
 
 class FillRequest(TextRequest):
@@ -218,6 +224,7 @@ class FillAnswer(Answer):
 
     text: str
     blanks: tuple[tuple[Proposal, ...], ...]
+    notes: tuple[str, ...] | None = None
 
 
 class TagRequest(TextRequest):
@@ -231,6 +238,7 @@ class TagAnswer(Answer):
     text: str
     characters: tuple[str, ...]
     space: tuple[float, ...]
+    notes: tuple[str, ...] | None = None
 
 
 class ClassifyRequest(Request):

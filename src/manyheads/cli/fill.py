@@ -27,14 +27,16 @@ def run(
     from manyheads.app.predictors.stream import stream
     from manyheads.app.predictors.text_predictor import one_line
     from manyheads.app.requests import FillRequest
-    from manyheads.cli.show import print_json
+    from manyheads.cli.show import print_json, warn_of
     from manyheads.cli.texts import texts
 
     request = FillRequest.parse(texts=(), top=top)
     filler = load_as(
         MaskFiller, model, verb="fill blanks", engine=engine, device=device, threads=threads
     )
-    for answer in stream(filler.answer, request, texts(given), 1):
+    answers = stream(filler.answer, request, texts(given), 1)
+    for number, answer in enumerate(answers, 1):
+        warn_of(number, answer.notes)
         if json:
             print_json(answer.to_json())
             continue

@@ -34,7 +34,7 @@ def run(
     from manyheads.app.predictors.stream import stream
     from manyheads.app.predictors.text_predictor import one_line
     from manyheads.app.requests import GenerateRequest
-    from manyheads.cli.show import print_json
+    from manyheads.cli.show import print_json, warn_of
     from manyheads.cli.texts import texts
 
     request = GenerateRequest.parse(
@@ -51,7 +51,9 @@ def run(
     generator = load_as(
         Generator, model, verb="continue texts", engine=engine, device=device, threads=threads
     )
-    for answer in stream(generator.answer, request, texts(prompts), 1):
+    answers = stream(generator.answer, request, texts(prompts), 1)
+    for number, answer in enumerate(answers, 1):
+        warn_of(number, answer.notes)
         if json:
             print_json(answer.to_json())
         else:

@@ -40,6 +40,8 @@ def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) ->
         _print_classes(line)
     if "by_length" in line:
         _print_bins(line["by_length"], list(line["all"]))
+    if "unusual" in line:
+        print(f"  unlike the training data: {line['unusual']:.2f}% of the texts")
     if "timing" in line:
         _print_timing(line["timing"])
     if "alignment" in line:
@@ -164,3 +166,9 @@ def print_findings(
 def warn(message: str) -> None:
     """Print a remark on stderr."""
     print(f"manyheads: {with_flags(message)}", file=sys.stderr)
+
+
+def warn_of(number: int, notes: Sequence[str] | None) -> None:
+    """Print the notes on an answer on stderr."""
+    for note in notes or ():
+        warn(f"text {number}: {note}")

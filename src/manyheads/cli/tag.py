@@ -23,13 +23,15 @@ def run(
     from manyheads.app.predictors.stream import stream
     from manyheads.app.predictors.word_spacer import WordSpacer
     from manyheads.app.requests import TagRequest
-    from manyheads.cli.show import print_json
+    from manyheads.cli.show import print_json, warn_of
     from manyheads.cli.texts import texts
 
     spacer = load_as(
         WordSpacer, model, verb="space texts", engine=engine, device=device, threads=threads
     )
-    for answer in stream(spacer.answer, TagRequest(texts=()), texts(given), 1):
+    answers = stream(spacer.answer, TagRequest(texts=()), texts(given), 1)
+    for number, answer in enumerate(answers, 1):
+        warn_of(number, answer.notes)
         if json:
             print_json(answer.to_json())
         else:

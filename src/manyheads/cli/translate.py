@@ -103,6 +103,16 @@ def run(
     prefix: Annotated[
         str, typer.Option(rich_help_panel=SEARCH, help="Text that every translation begins with.")
     ] = "",
+    recase: Annotated[
+        bool | None,
+        typer.Option(
+            "--recase/--no-recase",
+            rich_help_panel=SEARCH,
+            help="Translate a text in capitals in sentence case, if the model knows no capitals; "
+            "on by default.",
+            show_default=False,
+        ),
+    ] = None,
     sample: Sample = False,
     temperature: Temperature = None,
     top_k: TopK = None,
@@ -145,6 +155,7 @@ def run(
         coverage_penalty=coverage,
         diversity=diverse,
         no_repeat_ngram=no_repeat_ngram,
+        recase=recase,
         prefix=prefix,
         probabilities=probabilities,
         align=align,
@@ -182,12 +193,10 @@ def _translate(
     *,
     json: bool,
 ) -> None:
-    from manyheads.app.documents.documents import longest_source, source_length
     from manyheads.app.predictors.stream import stream
     from manyheads.app.predictors.text_predictor import one_line
-    from manyheads.cli.show import print_json, warn
+    from manyheads.cli.show import print_json, warn, warn_of
 
-    longest = longest_source(translator)
     answers = stream(translator.answer, request, texts, at_a_time)
     for number, answer in enumerate(answers, 1):
         text, best = answer.source, answer.n_best
@@ -202,11 +211,4 @@ def _translate(
                 f"text {number}: the search found {len(best)} different translations, not "
                 f"{request.n_best}. Raise --diverse or --beam, or try --sample."
             )
-        if not best[0].finished:
-            warn(f"text {number}: the translation was cut off at the length limit.")
-        long = len(text.encode()) >= longest  # hardly ever more tokens than bytes
-        if long and (tokens := source_length(translator, text)) > longest:
-            warn(
-                f"text {number} has {tokens} tokens, more than any in training ({longest}): --file "
-                "translates long lines sentence by sentence."
-            )
+        warn_of(number, answer.notes)

@@ -1,7 +1,7 @@
 """Beam search: keep the best few prefixes instead of one (Vaswani et al. 2017, section 6.1)."""
 
-from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Hashable, Sequence
+from itertools import chain, zip_longest
 
 import torch
 from jaxtyping import Float
@@ -29,6 +29,7 @@ def beam_search(
     rules: Sequence[Rule] = (),
     choose: BeamSelector = TOP_K,
     bonus: Callable[[State], Float[Tensor, "sentence beam"]] | None = None,
+    same: Callable[[list[int]], Hashable] = tuple,
 ) -> list[list[Hypothesis]]:
     """Decode every sentence; return its n_best hypotheses, best score first.
 
@@ -45,10 +46,12 @@ def beam_search(
         end: the token a target ends with.
         length_penalty: score = log-probability / length ** length_penalty; more favours long ones.
         early_stopping: a sentence is done as soon as it has `beams` finished hypotheses.
-        n_best: hypotheses returned a sentence, at most `beams`.
+        n_best: hypotheses returned a sentence; fewer if the search found fewer that differ.
         rules: change the log-probabilities of the next tokens, in this order.
         choose: selects the continuations; each of its groups ends by itself.
         bonus: a number at most 0 for each beam, added to the score of an output that ends in it.
+        same: what makes the tokens of two outputs equal, such as their text; only the first of
+            equal outputs is returned, and what the best `beams` beat fills its place.
     """
     count, device = len(source), source.device
     size = beams // choose.groups
@@ -111,7 +114,7 @@ def beam_search(
             )
             state = model.keep(state, rows)
         state = model.reorder(state, origin)
-    return [_best(groups, n_best) for groups in pools]
+    return [_best(groups, n_best, same) for groups in pools]
 
 
 def _grow(history: Tensor, origin: Tensor, new: Tensor) -> Tensor:
@@ -121,7 +124,7 @@ def _grow(history: Tensor, origin: Tensor, new: Tensor) -> Tensor:
 
 
 class _Pool:
-    """The best `size` hypotheses of one sentence, or of one group of its beams."""
+    """The hypotheses of one sentence, or of one group of its beams; the best `size` count."""
 
     def __init__(self, size: int, length_penalty: float, early_stopping: bool) -> None:
         self.size = size
@@ -143,7 +146,6 @@ class _Pool:
         score = log_probability / len(values) ** self.length_penalty + bonus
         self.hypotheses.append(Hypothesis(tokens, log_probability, score, finished, values))
         self.hypotheses.sort(key=lambda hypothesis: -hypothesis.score)  # stable: the first one wins
-        del self.hypotheses[self.size :]
 
     def closed_to(self, log_probability: float, length: int) -> bool:
         """Whether an unfinished beam of this score can no longer enter the pool."""
@@ -151,12 +153,18 @@ class _Pool:
             return False
         if self.early_stopping:
             return True
-        return log_probability / length**self.length_penalty <= self.hypotheses[-1].score
+        return log_probability / length**self.length_penalty <= self.hypotheses[self.size - 1].score
 
 
-def _best(groups: list[_Pool], count: int) -> list[Hypothesis]:
+def _best(
+    groups: list[_Pool], count: int, same: Callable[[list[int]], Hashable]
+) -> list[Hypothesis]:
     """Take the best of each group, then the second of each, and so on; every output once."""
-    places = zip_longest(*(pool.hypotheses for pool in groups))
-    found = {(*each.tokens, each.finished): each for place in places for each in place if each}
-    # A dict keeps the position of the first and the value of the last; duplicates are equal.
-    return sorted(list(found.values())[:count], key=lambda hypothesis: -hypothesis.score)
+    kept = zip_longest(*(pool.hypotheses[: pool.size] for pool in groups))
+    beaten = zip_longest(*(pool.hypotheses[pool.size :] for pool in groups))
+    found: dict[Hashable, Hypothesis] = {}
+    for each in filter(None, chain(*kept, *beaten)):
+        found.setdefault(same(each.tokens), each)
+        if len(found) == count:
+            break
+    return sorted(found.values(), key=lambda hypothesis: -hypothesis.score)

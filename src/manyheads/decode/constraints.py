@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import torch
 
+from manyheads.errors import ManyheadsError
 from manyheads.nn.shapes import Prefixes, Scores
 
 
@@ -21,7 +22,8 @@ class Rule(Protocol):
 
         Args:
             scores: log-probabilities of the next token.
-            prefixes: the output so far, without the start token.
+            prefixes: the output so far, without the start token; of an output that has ended, and
+                is still in the batch, any tokens behind its end.
             sentences: of which sentence of the batch each row is.
         """
 
@@ -34,11 +36,20 @@ def apply_rules(
     *,
     end: int,
 ) -> Scores:
-    """Apply rules in their order; an output without any allowed token ends there, at no cost."""
+    """Apply rules in their order; an output without any allowed token ends there, at no cost.
+
+    Raises:
+        ManyheadsError: the model's scores are nan.
+    """
+    if scores[..., 0].isnan().any():  # one is enough: a nan logit makes its whole softmax nan
+        raise ManyheadsError(
+            "The model gives nan instead of probabilities: its weights are damaged, or too large "
+            "for its type of numbers. Copy its folder again, or train it anew."
+        )
     for rule in rules:
         scores = rule(scores, prefixes, sentences)
     if rules:
-        stuck = ~(scores > -torch.inf).any(dim=-1)  # also true of nan
+        stuck = ~(scores.amax(dim=-1) > -torch.inf)  # also true of nan
         scores[stuck] = -torch.inf
         scores[..., end] = scores[..., end].masked_fill(stuck, 0.0)
     return scores

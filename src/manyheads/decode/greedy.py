@@ -42,13 +42,12 @@ def greedy_search(
     model = traced_step(model)
     state = model.start(source, 1, max(max_lengths))
     tokens = torch.full((count, 1), start, device=source.device)
+    prefixes = torch.empty((count, 1, 0), dtype=torch.long, device=source.device)
     while alive:
         log_probabilities, state = model.step(tokens, state)
-        if rules:
-            said = [[outputs[sentence]] for sentence in alive]
-            prefixes = torch.tensor(said, dtype=torch.long, device=source.device)
-            log_probabilities = apply_rules(rules, log_probabilities, prefixes, alive, end=end)
+        log_probabilities = apply_rules(rules, log_probabilities, prefixes, alive, end=end)
         best, tokens = _argmax(log_probabilities)
+        prefixes = torch.cat((prefixes, tokens[..., None]), dim=2)
         stay = []
         for row, (sentence, token, value) in enumerate(
             zip(alive, tokens[:, 0].tolist(), best[:, 0].tolist(), strict=True)
@@ -64,11 +63,10 @@ def greedy_search(
                 over.add(sentence)
             else:
                 stay.append(row)
-        # Rules take all prefixes as one tensor, so with rules all must have the same length.
-        if len(stay) <= CROWDED * len(alive) or (rules and len(stay) < len(alive)):
+        if len(stay) <= CROWDED * len(alive):
             alive = [alive[row] for row in stay]
             rows = torch.tensor(stay, dtype=torch.long, device=source.device)
-            tokens = tokens[rows]
+            tokens, prefixes = tokens[rows], prefixes[rows]
             if alive:
                 state = model.keep(state, rows)
     return [

@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby
+from itertools import chain
 from typing import Annotated, Any, ClassVar, Protocol, cast
 
 import torch
@@ -12,7 +12,8 @@ from annotated_types import Ge, Gt, Le
 from torch import Tensor, nn
 
 from manyheads.data.batching.batches import pad
-from manyheads.data.tokenizers.tokenizer import Piece, Tokenizers
+from manyheads.data.tokenizers.byte_pieces import byte_pieces
+from manyheads.data.tokenizers.tokenizer import Piece, TextTokenizer, Tokenizers
 from manyheads.decode.beam import beam_search
 from manyheads.decode.beam_selection import TOP_K, BeamSelector
 from manyheads.decode.constraints import (
@@ -27,16 +28,23 @@ from manyheads.decode.constraints import (
 from manyheads.decode.coverage import Coverage
 from manyheads.decode.diverse import Diverse
 from manyheads.decode.greedy import greedy_search
+from manyheads.decode.loops import StopLoops, repeated
 from manyheads.decode.phrases import PhraseConstraint
 from manyheads.decode.sampling import Sampling, sample
 from manyheads.decode.step import Hypothesis, Step
+from manyheads.decode.utf8 import WholeCharacters
 from manyheads.errors import UsageError
 from manyheads.lens.measures.alignment_head import AlignmentHead
 from manyheads.streams import stream
 from manyheads.tasks.token_details import OutputToken, behind_space, describe, readings
-from manyheads.train.config import Count, NotNegative
+from manyheads.train.config import Count
 
 ROWS = 256  # sentences x beams decoded at a time
+ROOM = 65_536  # tokens that their outputs may have together: memory, and what a long one holds up
+STEEPEST = 10  # length penalty; beyond it, scores of long outputs soon are 0 or infinite
+LengthPenalty = Annotated[float, Ge(-STEEPEST), Le(STEEPEST)]
+Penalty = Annotated[float, Ge(0), Le(1000)]  # in nats
+Temperature = Annotated[float, Gt(0), Le(1000)]
 Tokens = Sequence[int]
 
 
@@ -49,18 +57,22 @@ class DecodeConfig:
     beams: Count = 4  # 1 is greedy
     length_penalty: float = 1.0  # score = log-probability / length ** length_penalty
     early_stopping: bool = False  # stop at `beams` outputs, even if a beam might become better
-    coverage_penalty: NotNegative = 0.0  # for source tokens with little attention; 0.2 is usual
+    coverage_penalty: Penalty = 0.0  # for source tokens with little attention; 0.2 is usual
     # Groups of beams that avoid each other's tokens, for an n-best list of different translations.
     groups: Count = 1
-    diversity: NotNegative = 0.0  # penalty for a token that another group has at the same step
+    diversity: Penalty = 0.0  # penalty for a token that another group has at the same step
     # Sample the next token instead of searching for the most likely translation.
     sample: bool = False
-    temperature: Annotated[float, Gt(0)] = 1.0  # below 1 sharper, above 1 flatter distributions
+    temperature: Temperature = 1.0  # below 1 sharper, above 1 flatter distributions
     top_k: Count | None = None  # sample from the k most likely tokens
     top_p: Annotated[float, Gt(0), Le(1)] = 1.0  # sample from the smallest set with this mass
     no_repeat_ngram: Annotated[int, Ge(0)] = 0  # never repeat an n-gram of this size; 0 is off
     min_length: Annotated[int, Ge(0)] = 0  # tokens, without the end token
     max_length: Count | None = None  # tokens, with the end token; None: 2 * source + 16
+    # Tokens that an output may repeat in a row, more where its source repeats some; 0 is no limit.
+    max_loop: Annotated[int, Ge(0)] = 32
+    # A text in capitals is translated in sentence case, if the vocabulary does not know capitals.
+    recase: bool = True
     forced_end: bool = False  # force the end token at the length limit; Marian models need it
     banned: tuple[Annotated[int, Ge(0)], ...] = ()  # ids of tokens that are never generated
     renormalise: bool = False  # renormalise the probabilities after all rules
@@ -70,6 +82,11 @@ class DecodeConfig:
         for name in ("length_penalty", "coverage_penalty", "diversity", "temperature"):
             if not math.isfinite(getattr(self, name)):
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be a finite number")
+        if abs(self.length_penalty) > STEEPEST:
+            raise ValueError(
+                f"length_penalty is {self.length_penalty}, an exponent of the length: it must be "
+                f"between -{STEEPEST} and {STEEPEST}"
+            )
         narrowed = [
             f"{name} is {getattr(self, name)}"
             for name, default in (("temperature", 1.0), ("top_k", None), ("top_p", 1.0))
@@ -210,7 +227,7 @@ def translate(
     device = next(model.parameters()).device
     for batch in _batches(jobs):
         source = pad([job.source for job in batch], ids.pad).to(device)
-        found = _search(model, source, batch, decode, ids, n_best, seed)
+        found = _search(model, source, batch, decode, ids, tokenizers.target, n_best, seed)
         chosen = [texts[job.number] for job in batch]
         read = iter(
             _readings(model, tokenizers, chosen, source, found, ids, reader) if align else []
@@ -272,11 +289,18 @@ def _job(
 
 
 def _batches(jobs: list[_Job]) -> Iterator[list[_Job]]:
-    """Batch texts of similar length with equal numbers of beams."""
+    """Batch texts of similar length with equal numbers of beams; a long one gets its own batch."""
     jobs = sorted(jobs, key=lambda job: (job.beams, len(job.source)))
-    for beams, group in groupby(jobs, key=lambda job: job.beams):
-        alike, rows = list(group), max(1, ROWS // beams)
-        yield from (alike[first : first + rows] for first in range(0, len(alike), rows))
+    batch: list[_Job] = []
+    longest = 0
+    for job in jobs:
+        rows, longest = (len(batch) + 1) * job.beams, max(longest, job.limit)
+        if batch and (job.beams != batch[0].beams or rows > ROWS or rows * longest > ROOM):
+            yield batch
+            batch, longest = [], job.limit
+        batch.append(job)
+    if batch:
+        yield batch
 
 
 def _search(
@@ -285,12 +309,13 @@ def _search(
     jobs: list[_Job],
     decode: DecodeConfig,
     ids: SpecialIds,
+    target: TextTokenizer,
     n_best: int,
     seed: int,
 ) -> list[list[Hypothesis]]:
     """Sample, or run a greedy or beam search; return n_best outputs per text, best first."""
     limits = [job.limit for job in jobs]
-    rules = _rules(jobs, decode, ids)
+    rules = _rules(jobs, decode, ids, target)
     beams = jobs[0].beams
     if decode.sample:
         drawn = sample(
@@ -339,24 +364,44 @@ def _search(
         rules=rules,
         choose=choose,
         bonus=bonus,
+        # Other tokens of the same text are no other output; white space apart, which nobody sees.
+        same=lambda tokens: tuple(target.decode([tokens])[0].split()),
     )
 
 
-def _rules(jobs: list[_Job], decode: DecodeConfig, ids: SpecialIds) -> list[Rule]:
-    rules: list[Rule] = []
-    if decode.banned:
-        rules.append(SuppressTokens(decode.banned))
+def _rules(
+    jobs: list[_Job], decode: DecodeConfig, ids: SpecialIds, target: TextTokenizer
+) -> list[Rule]:
+    between: list[Rule] = []  # characters
     if decode.no_repeat_ngram:
-        rules.append(NoRepeatNgram(decode.no_repeat_ngram))
+        between.append(NoRepeatNgram(decode.no_repeat_ngram))
     if decode.min_length:
-        rules.append(MinLength(decode.min_length, end=ids.end))
+        between.append(MinLength(decode.min_length, end=ids.end))
+    if decode.max_loop:
+        most = [_repetition(job.source, decode.max_loop) for job in jobs]
+        between.append(StopLoops(most, end=ids.end))
     if decode.forced_end:
-        rules.append(ForcedEnd([job.limit for job in jobs], end=ids.end))
+        between.append(ForcedEnd([job.limit for job in jobs], end=ids.end))
+    limits = [job.limit - decode.forced_end for job in jobs]
+    rules: list[Rule] = [
+        WholeCharacters(byte_pieces(target), limits, between, banned=decode.banned)
+    ]
+    if decode.banned:
+        rules.insert(0, SuppressTokens(decode.banned))
     if decode.renormalise:
         rules.append(Renormalise())
     if any(job.prefix for job in jobs):
         rules = [ForcedPrefix([job.prefix for job in jobs], rules)]
     return rules
+
+
+def _repetition(source: Tokens, most: int) -> int:
+    """Return how many tokens an output may repeat: a multiple of `most`, so that few differ.
+
+    Two for each token that the source repeats: its translation may be twice as long.
+    """
+    again = len(source) - len(set(source))  # no more can be repeated in a row
+    return most if 2 * again < most else most * (1 + 2 * repeated(source) // most)
 
 
 def _readings(

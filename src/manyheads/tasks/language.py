@@ -11,10 +11,12 @@ from annotated_types import Gt, Lt
 
 from manyheads.data.batching.batches import pad
 from manyheads.data.text.sentences import Sentences
+from manyheads.data.tokenizers.byte_pieces import byte_pieces
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, UNKNOWN, Piece, TextTokenizer
 from manyheads.decode.beam import beam_search
-from manyheads.decode.constraints import SuppressTokens
+from manyheads.decode.constraints import Rule, SuppressTokens
 from manyheads.decode.sampling import Sampling, sample
+from manyheads.decode.utf8 import WholeCharacters
 from manyheads.errors import UsageError
 from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
 from manyheads.models.masked_lm import MaskedLanguageModel
@@ -157,7 +159,7 @@ def complete(
     encoded = [[config.start, *ids] for ids in tokenizer.encode(prompts)]
     order = sorted(range(len(prompts)), key=lambda i: len(encoded[i]))
     # Special tokens are never text; a trained model avoids them, but sampling may draw any token.
-    rules = [SuppressTokens([config.pad, config.start, UNKNOWN])]
+    no_text = [SuppressTokens([config.pad, config.start, UNKNOWN])]
     found: dict[int, list[Completion]] = {}
     for length, group in groupby(order, key=lambda i: len(encoded[i])):
         alike = list(group)
@@ -166,6 +168,7 @@ def complete(
             chosen = alike[first : first + ROWS]
             batch = torch.tensor([encoded[i] for i in chosen], device=device)
             limits = [limit] * len(chosen)
+            rules: list[Rule] = [*no_text, WholeCharacters(byte_pieces(tokenizer), limits)]
             if sampling is not None:
                 seeds = [stream(seed, "prompt", *encoded[i]) for i in chosen]
                 hypotheses = sample(
@@ -189,6 +192,7 @@ def complete(
                     end=config.end,
                     n_best=n_best,
                     rules=rules,
+                    same=lambda tokens: tokenizer.decode([tokens])[0],
                 )
             for i, best in zip(chosen, hypotheses, strict=True):
                 texts = tokenizer.decode([encoded[i] + each.tokens for each in best])
@@ -260,8 +264,11 @@ def fill(
     logits = model(torch.tensor([[*tokens, config.end]], device=device))[0, masked]
     no_text = [config.pad, config.start, config.end, config.mask]
     logits[:, no_text] = -torch.inf
-    proposed = min(top, logits.shape[1] - len(no_text))
-    values, candidates = F.log_softmax(logits.float(), dim=-1).topk(proposed)
+    log_softmax = F.log_softmax(logits.float(), dim=-1)
+    parts = [token for token, byte in byte_pieces(tokenizer) if byte >= 0x80]  # of a character
+    log_softmax[:, parts] = -torch.inf
+    proposed = min(top, logits.shape[1] - len(no_text) - len(parts))
+    values, candidates = log_softmax.topk(proposed)
     best = list(tokens)
     for index, choice in zip(masked, candidates[:, 0].tolist(), strict=True):
         best[index] = choice

@@ -96,14 +96,14 @@ def marked(
     meant = defaultdict(set)
     for source, output in pairs:
         meant[plain(output)].add(plain(source))
-    script = _main_script("".join(references))
+    script = main_script("".join(references))
     found = {
         "repeated": map(_repeats, outputs),
         "copied": (_copies(source, output) for source, output in pairs),
         "empty": (not output.strip() and bool(source.strip()) for source, output in pairs),
         "same": (bool(plain(o)) and len(meant[plain(o)]) > 1 for o in outputs),
         "wrong_script": (
-            _share(reference, script) >= 0.5 and 0 <= _share(output, script) < 0.25
+            script_share(reference, script) >= 0.5 and 0 <= script_share(output, script) < 0.25
             for output, reference in zip(outputs, references, strict=True)
         ),
     }
@@ -179,18 +179,19 @@ def _copies(source: str, output: str) -> bool:
     return len(words) >= 3 and shared >= 0.8 * len(words)
 
 
-def _main_script(text: str) -> str:
-    counted = Counter(_script(char) for char in text if char.isalpha())
+def main_script(text: str) -> str:
+    """Return the script of most letters, as `script_of`; empty if there are no letters."""
+    counted = Counter(script_of(char) for char in text if char.isalpha())
     return counted.most_common(1)[0][0] if counted else ""
 
 
-def _share(text: str, script: str) -> float:
+def script_share(text: str, script: str) -> float:
     """Return the share of the letters that belong to a script; -1 if there are no letters."""
     letters = [char for char in text if char.isalpha()]
-    return sum(_script(char) == script for char in letters) / len(letters) if letters else -1
+    return sum(script_of(char) == script for char in letters) / len(letters) if letters else -1
 
 
 @cache
-def _script(char: str) -> str:
+def script_of(char: str) -> str:
     """Return the first word of a letter's Unicode name: LATIN, HANGUL, CJK, ..."""
     return unicodedata.name(char, "?").partition(" ")[0]

@@ -12,10 +12,12 @@ import torch
 from manyheads.app.data.sources import corpus_split, find_corpus, named, read_corpus
 from manyheads.app.data.tables import PairData
 from manyheads.app.evaluate.alignment_choice import choose_reader, measured
+from manyheads.app.evaluate.domain import set_domain, unusual_share
 from manyheads.app.evaluate.score import Line, heading, is_test
 from manyheads.app.predictors.text_predictor import one_line
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.alignment import store
+from manyheads.app.project.domain import store_domain
 from manyheads.app.project.folder import write_atomically
 from manyheads.app.project.paths import endings, here, make_room
 from manyheads.app.requests import EvaluateRequest
@@ -92,8 +94,12 @@ def measure(
     corpus: Corpus,
     metrics: Sequence[TextMetric],
     request: EvaluateRequest,
+    chosen_on: str | None = None,
 ) -> tuple[list[str], dict[str, Score], Line]:
-    """Translate a corpus; return outputs, scores, and the rest of the line for the log."""
+    """Translate a corpus; return outputs, scores, and the rest of the line for the log.
+
+    If `chosen_on` names validation data, what is usual for the model is set by them.
+    """
     target = translator.target
     names = dict.fromkeys(metrics)
     for name in names:
@@ -133,6 +139,11 @@ def measure(
             "threads": torch.get_num_threads(),
             "device": next(translator.model.parameters()).device.type,
         }
+    if chosen_on is not None and (domain := set_domain(translator, corpus, found, chosen_on)):
+        translator.domain = domain
+        store_domain(translator.folder, domain)
+    if (unusual := unusual_share(translator, corpus, found)) is not None:
+        line["unusual"] = unusual
     watch = OutputMonitor(corpus.source, corpus.target)
     signed = signs(corpus.source, outputs, corpus.target)
     line["signs"] = signed._asdict()

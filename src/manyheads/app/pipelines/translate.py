@@ -145,14 +145,14 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
         return Translator(folder, languages, recipe.decode, options)
 
     def evaluate(self, predictor: Translator, request: EvaluateRequest) -> dict[str, Any]:
-        """Score translations; on validation data, choose the attention head that aligns words."""
+        """Score translations; on validation data, set what is usual, and the head that aligns."""
         recipe = cast(TranslateRecipe, predictor.folder.recipe)
         corpus, head = corpus_to_measure(recipe.data, request)
         metrics = [*recipe.evaluate.metrics, *request.text_metrics]
-        outputs, scores, more = measure(predictor, corpus, metrics, request)
+        valid = request.data is None and request.split == "valid"
+        named = recipe.data.valid if valid and not predictor.folder.shipped else None
+        outputs, scores, more = measure(predictor, corpus, metrics, request, named)
         if request.alignment:
-            valid = request.data is None and request.split == "valid"
-            named = recipe.data.valid if valid and not predictor.folder.shipped else None
             more["alignment"] = measure_alignment(predictor, corpus, outputs, named)
         return head | scored(scores) | more
 
@@ -163,7 +163,7 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
     def look(self, predictor: Translator, request: LookRequest) -> Explanation:
         """Show where the translation comes from, and what the request asks for besides."""
         refuse_for_texts(predictor, request, translates=True)
-        text = request.given
+        text = predictor.read_source(request.given).text
         figures = word_figures(predictor, request)
         if request.reference is not None:
             figures.insert(0, reference_figure(predictor, text, request.reference))

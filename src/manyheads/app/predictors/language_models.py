@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.predictors.text_predictor import TextPredictor
 from manyheads.app.predictors.text_reader import TextInput, TokenOutput, TokenPredictor
+from manyheads.app.predictors.unusual import unknown_note
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import (
     Continuation,
@@ -84,6 +85,7 @@ class Generator(TextPredictor, TokenPredictor):
                     )
                     for each in best
                 ),
+                notes=unknown_note(self.tokenizer, prompt),
             )
             for prompt, best in zip(request.texts, found, strict=True)
         ]
@@ -174,6 +176,7 @@ class MaskFiller(TokenPredictor):
                     tuple(Proposal(**proposal._asdict()) for proposal in blank)
                     for blank in self.fill(text, top=request.top)
                 ),
+                notes=unknown_note(self.tokenizer, text.replace(BLANK, " ")),
             )
             for text in request.texts
         ]

@@ -8,6 +8,7 @@ from manyheads.app.requests import TextRequest
 from manyheads.errors import ManyheadsError
 
 AT_A_TIME = 1024
+LONG = 1000  # characters of a text that those before it do not wait for
 
 Q = TypeVar("Q", bound=TextRequest)
 A = TypeVar("A")
@@ -22,18 +23,24 @@ def stream(
         answer: of a predictor.
         request: its own texts are not read.
         texts: read only as far as they are needed; where reading fails, those before are answered.
-        at_a_time: texts that are answered together.
+        at_a_time: texts that are answered together; a long one is answered alone.
     """
     waiting = iter(texts)
     failure: ManyheadsError | None = None
     while failure is None:
         chunk: list[str] = []
+        long: list[str] = []
         try:
-            chunk.extend(islice(waiting, at_a_time))  # keeps what came before an error
+            for text in islice(waiting, at_a_time):  # keeps what came before an error
+                if len(text) > LONG:
+                    long.append(text)
+                    break
+                chunk.append(text)
         except ManyheadsError as error:
             failure = error
-        if not chunk:
+        if not chunk and not long:
             break
-        yield from answer(request.with_texts(chunk))
+        for part in filter(None, (chunk, long)):
+            yield from answer(request.with_texts(part))
     if failure is not None:
         raise failure

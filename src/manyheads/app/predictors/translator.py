@@ -1,14 +1,20 @@
 """Translators: a stored encoder-decoder, called with raw text."""
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from manyheads.app.predictors.predictor import LoadOptions
+from manyheads.app.predictors.source_text import SourceText, read_source
 from manyheads.app.predictors.text_predictor import TextPredictor
 from manyheads.app.predictors.text_reader import TextInput
+from manyheads.app.predictors.unusual import reasons
 from manyheads.app.project.alignment import stored
+from manyheads.app.project.domain import stored_domain
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import (
     SourceToken,
@@ -18,6 +24,8 @@ from manyheads.app.requests import (
     TranslateRequest,
     changed,
 )
+from manyheads.data.text.capitals import to_capitals
+from manyheads.decode.loops import repeated
 from manyheads.errors import UsageError
 from manyheads.tasks.decoding import DecodeConfig, Translation, special_ids, translate
 from manyheads.tasks.token_details import OutputToken, spans
@@ -46,6 +54,12 @@ class Translator(TextPredictor):
         self.decode = decode
         self.tokenizers = folder.tokenizers()
         self.alignment = stored(folder)  # the attention head that aligns words with the source
+        self.domain = stored_domain(folder)  # what is usual for its texts
+        train: Any = folder.recipe.train
+        config: Any = folder.recipe.config()
+        self.longest = int(train.max_length)  # source tokens in training, the end included
+        # Positions twice as far as any in training are tried; the rest of a text is left out.
+        self.most = min(2 * self.longest, config.token_limit)
 
     @property
     def pieces(self) -> Sequence[Callable[[int], str]]:
@@ -66,9 +80,67 @@ class Translator(TextPredictor):
         found: Tensor = self.model(tokens, start)
         return found
 
+    def read_source(self, text: str, *, recase: bool | None = None) -> SourceText:
+        """Return a text as the model reads it; `recase` is that of the [decode] table if None."""
+        recase = self.decode.recase if recase is None else recase
+        return read_source(text, self.tokenizers.source, self.most, recase=recase)
+
     def answers(self, texts: Sequence[str]) -> list[str]:
-        """Translate each text."""
-        return [best.text for best, *_ in self.translate(texts)]
+        """Translate each text, and warn of what is to be noted."""
+        found = self.translate(texts)
+        for number, (text, (best, *_)) in enumerate(zip(texts, found, strict=True), 1):
+            for note in self.notes(text, best):
+                warnings.warn(f"text {number}: {note}", stacklevel=3)
+        return [best.text for best, *_ in found]
+
+    def notes(
+        self,
+        text: str,
+        best: Translation,
+        options: DecodeConfig | None = None,
+        *,
+        searched: bool = True,
+    ) -> Iterator[str]:
+        """Say what to know about a translation: what was changed, and what is unusual.
+
+        Args:
+            text: raw text.
+            best: its best translation.
+            options: those of the search.
+            searched: nothing was demanded of the translation, such as a prefix.
+        """
+        options = self.decode if options is None else options
+        if not text.strip():
+            return
+        source = self.read_source(text, recase=options.recase)
+        if source.left_out:
+            yield (
+                f"only the first {len(source.text):,} of {len(text):,} characters were translated: "
+                f"a text may have {self.most} tokens. `file` translates long lines sentence by "
+                "sentence."
+            )
+        elif len(text.encode()) >= self.longest:  # hardly ever more tokens than bytes
+            tokens = len(self.tokenizers.source.encode([source.text])[0]) + 1
+            if tokens > self.longest:
+                yield (
+                    f"it has {tokens} tokens, more than any in training ({self.longest}): `file` "
+                    "translates long lines sentence by sentence."
+                )
+        if source.capitals:
+            yield (
+                "it is written in capitals, which the model does not know: it was translated in "
+                "sentence case. `recase=False` leaves it as it is."
+            )
+        found = self.unusual(source.text, best, searched=searched and not options.sample)
+        if told := "; ".join(found):
+            yield (
+                f"it is unlike what {self.folder.name} was trained on "
+                f"({self.folder.recipe.data.train}): {told}. Check the translation."
+            )
+        if options.max_loop and repeated(best.tokens) >= options.max_loop:
+            yield "the translation repeats itself."
+        if not best.finished:
+            yield "the translation was cut off at the length limit."
 
     def answer(self, request: TranslateRequest) -> list[TranslateAnswer]:
         """Answer a request: one answer for each of its texts.
@@ -77,10 +149,12 @@ class Translator(TextPredictor):
             UsageError: settings contradict those of the model's [decode] table, or the model has
                 no attention to align with.
         """
+        options = request.decode(self.decode)
+        options = replace(options, recase=options.recase and _has_no_case(request.prefix))
         found = self.translate(
             request.texts,
             n_best=request.n_best,
-            options=request.decode(self.decode),
+            options=options,
             prefixes=[request.prefix] * len(request.texts),
             seed=request.seed,
             details=request.probabilities,
@@ -91,9 +165,15 @@ class Translator(TextPredictor):
                 source=text,
                 translation=best[0].text,
                 n_best=tuple(_translated_text(each) for each in best),
+                notes=tuple(self.notes(text, best[0], options, searched=not request.prefix))
+                or None,
             )
             for text, best in zip(request.texts, found, strict=True)
         ]
+
+    def unusual(self, text: str, best: Translation, *, searched: bool = True) -> Iterator[str]:
+        """Say what is unusual about a text as the model reads it, and its translation."""
+        return reasons(self.tokenizers.source, text, best, self.domain, searched=searched)
 
     def translate(
         self,
@@ -126,11 +206,20 @@ class Translator(TextPredictor):
             raise UsageError(f"beams is {beams} and n_best {n_best}: both must be at least 1.")
         if beams is not None:
             options = changed(options, beams=beams)
+        demands: list[list[str]] = [[] for _ in texts]
+        for mine, prefix in zip(demands, prefixes or (), strict=False):
+            mine.append(prefix)
+        for mine, phrases in zip(demands, constraints or (), strict=False):
+            mine += self.tokenizers.target.decode(phrases)
+        sources = [
+            self.read_source(text, recase=options.recase and all(map(_has_no_case, mine)))
+            for text, mine in zip(texts, demands, strict=True)
+        ]
         with self.engine.running():
-            return translate(
+            found = translate(
                 self.model,
                 self.tokenizers,
-                texts,
+                [source.text for source in sources],
                 options,
                 n_best=n_best,
                 prefixes=None if prefixes is None else self.tokenizers.target.encode(prefixes),
@@ -140,6 +229,17 @@ class Translator(TextPredictor):
                 align=align,
                 reader=None if self.alignment is None else self.alignment.reader,
             )
+        return [
+            [replace(each, text=to_capitals(each.text)) for each in best]
+            if source.capitals
+            else best
+            for source, best in zip(sources, found, strict=True)
+        ]
+
+
+def _has_no_case(demand: str) -> bool:
+    """Tell whether a part of a translation stays the same in capitals."""
+    return demand == to_capitals(demand)
 
 
 def _translated_text(translation: Translation) -> TranslatedText:

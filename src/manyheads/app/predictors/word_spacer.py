@@ -40,9 +40,16 @@ class WordSpacer(TextPredictor, TokenPredictor):
                 text=spaced(found),
                 characters=tuple(character for character, _ in found),
                 space=tuple(round(probability, 4) for _, probability in found),
+                notes=self._unknown(found),
             )
             for text, found in zip(request.texts, self.tag(request.texts), strict=True)
         ]
+
+    def _unknown(self, found: Sequence[SpacedCharacter]) -> tuple[str, ...] | None:
+        known = {*self.characters.alphabet}
+        unknown = dict.fromkeys(character for character, _ in found if character not in known)
+        told = ", ".join(map(repr, unknown))
+        return (f"characters that the vocabulary does not have: {told}.",) if told else None
 
     def tag(self, texts: Sequence[str]) -> list[list[SpacedCharacter]]:
         """Say for every character of each text how likely a space follows it."""

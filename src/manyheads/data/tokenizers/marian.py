@@ -89,6 +89,10 @@ class MarianTokenizer:
         """Return the text of one token; sentencepiece writes a leading space as U+2581."""
         return self._pieces.get(token, UNKNOWN)
 
+    def score(self, token: int) -> float:
+        """Return the score of a piece in the sentencepiece model; 0 if it has none."""
+        return float(self._processor.GetScore(self._processor.PieceToId(self.piece(token))))
+
     def pieces(self, text: str) -> list[Piece]:
         """Split a text into tokens, each with the characters that it covers."""
         reject_surrogates([text])

@@ -149,6 +149,10 @@ class Tokenizer:
         """Return the text of one token; sentencepiece writes a leading space as U+2581."""
         return str(self._processor.IdToPiece(token))
 
+    def score(self, token: int) -> float:
+        """Return the score of a piece: a log-probability (unigram), or minus its rank (bpe)."""
+        return float(self._processor.GetScore(token))
+
     def pieces(self, text: str) -> list[Piece]:
         """Split a text into tokens, each with the characters that it covers."""
         reject_surrogates([text])
@@ -177,6 +181,9 @@ class TextTokenizer(Protocol):
 
     def __len__(self) -> int:
         """Return the size of the vocabulary, special tokens included."""
+
+    def __hash__(self) -> int:
+        """Tell tokenizers apart, for tables that are computed once for each."""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Turn texts into token ids, without start and end."""

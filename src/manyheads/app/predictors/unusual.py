@@ -1,0 +1,92 @@
+"""What is unusual about a text and its translation, measured against a model's validation data."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from manyheads.app.project.domain import Domain
+from manyheads.data.tokenizers.piece_costs import piece_costs, unknown_characters
+from manyheads.data.tokenizers.tokenizer import TextTokenizer
+from manyheads.tasks.decoding import Translation
+from manyheads.tasks.output_monitor import script_share
+
+SHOWN = 5  # words or characters in a note
+
+
+class Measures(NamedTuple):
+    """Of a text and its translation: names and units as in `Domain`."""
+
+    foreign: float
+    text: float
+    word: float
+    unknown: float
+    output: float
+
+
+def measure(tokenizer: TextTokenizer, text: str, translation: Translation, script: str) -> Measures:
+    """Measure one text, as the model reads it; `script` is that of most letters of its sources."""
+    costs = piece_costs(tokenizer)
+    words = [] if costs is None else [word.cost for word in costs.words(text)]
+    size = max(1, sum(not character.isspace() for character in text))
+    tokens = max(1, len(translation.token_log_probabilities))
+    share = script_share(text, script)
+    return Measures(
+        foreign=0.0 if share < 0 else 1 - share,  # below 0: it has no letters
+        text=sum(words) / size,
+        word=max(words, default=0.0),
+        unknown=len(unknown_characters(tokenizer, text)) / size,
+        output=-translation.log_probability / tokens,
+    )
+
+
+def reasons(
+    tokenizer: TextTokenizer,
+    text: str,
+    translation: Translation,
+    domain: Domain | None,
+    *,
+    searched: bool = True,
+) -> Iterator[str]:
+    """Say what is unusual about a text and its translation; nothing if all is as usual.
+
+    Args:
+        tokenizer: of the source.
+        text: as the model reads it.
+        translation: the best.
+        domain: the model's limits; without them only unknown characters are told.
+        searched: the translation is the most probable that was found, not drawn or forced.
+    """
+    if domain is None:
+        if unknown := unknown_characters(tokenizer, text):
+            yield _unknown(unknown)
+        return
+    found = measure(tokenizer, text, translation, domain.script)
+    if found.foreign > domain.foreign:
+        yield f"letters of another script than {domain.script.title()}"
+    if found.unknown > domain.unknown:
+        yield _unknown(unknown_characters(tokenizer, text))
+    costs = piece_costs(tokenizer)
+    if costs is not None and (found.text > domain.text or found.word > domain.word):
+        # Of an unusual text the most costly words, also where each by itself is usual.
+        ranked = sorted(costs.words(text), key=lambda word: -word.cost)
+        rare = [word for word in ranked if word.cost > domain.word] or ranked
+        yield f"unusual words: {_list(word.text for word in rare if word.text)}"
+    if searched and found.output > domain.output:
+        yield (
+            f"the translation is improbable (mean log-probability {-found.output:.2f} a token, "
+            f"usually {-domain.output:.2f} or more)"
+        )
+
+
+def unknown_note(tokenizer: TextTokenizer, text: str) -> tuple[str, ...] | None:
+    """Say which characters of a text a model has no token for; None if there are none."""
+    unknown = unknown_characters(tokenizer, text)
+    return (f"{_unknown(unknown)}.",) if unknown else None
+
+
+def _unknown(characters: Iterable[str]) -> str:
+    return f"characters that the vocabulary does not have: {_list(characters)}"
+
+
+def _list(words: Iterable[str]) -> str:
+    different = list(dict.fromkeys(words))
+    return ", ".join(map(repr, different[:SHOWN])) + ", ..." * (len(different) > SHOWN)

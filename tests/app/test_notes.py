@@ -1,0 +1,224 @@
+"""What is told beside a translation: what was changed of its text, and what is unusual."""
+
+import json
+import shutil
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import manyheads
+from manyheads.app.data.sources import corpus_split
+from manyheads.app.evaluate import domain as measured
+from manyheads.app.evaluate.domain import set_domain, unusual_share
+from manyheads.app.predictors.translator import Translator
+from manyheads.app.project.domain import store_domain, stored_domain
+from manyheads.app.requests import TranslateRequest
+from manyheads.data.text.corpus import Corpus
+from manyheads.errors import FolderError
+
+DATE = "Friday, 20 November 2026"
+
+
+@cache
+def shipped(name: str = "date-en-ko") -> Translator:
+    found = manyheads.load(name)
+    assert isinstance(found, Translator)
+    return found
+
+
+def notes(text: str, model: Translator | None = None, **options: Any) -> list[str]:
+    """The notes on one text, as JSON has them."""
+    (answer,) = (model or shipped()).answer(TranslateRequest.parse(texts=[text], **options))
+    told: list[str] = json.loads(json.dumps(answer.to_json())).get("notes", [])
+    return told
+
+
+# --- Unusual texts ------------------------------------------------------------------------------
+
+
+def test_a_text_of_another_domain_is_told() -> None:
+    """With the domain, its words, its characters, and how improbable the translation is."""
+    (note,) = notes("Hello world")
+    assert note.startswith("it is unlike what date-en-ko was trained on (dates:train): ")
+    assert "characters that the vocabulary does not have: 'H'" in note
+    assert "unusual words: 'world', 'Hello'" in note
+    assert "the translation is improbable (mean log-probability -0." in note
+
+
+@pytest.mark.parametrize("text", [DATE, "Nov 20 – 22, 2026", "12:30 a.m. on November 20, 2026", ""])
+def test_a_usual_text_has_no_notes(text: str) -> None:
+    """Nothing is told, so nothing is in the JSON."""
+    assert notes(text) == []
+
+
+def test_a_text_of_another_script_is_told() -> None:
+    """Also where its words and characters are known: English, asked of a model of Korean."""
+    (note,) = notes("Return a copy of the list.", shipped("enko-ko-en"), beams=1)
+    assert "letters of another script than Hangul" in note
+
+
+def test_a_word_of_no_language() -> None:
+    """One word that is spelled in rare pieces, in a sentence of usual ones."""
+    usual = "A man is riding a bicycle in the snow with a red dog."
+    assert notes(usual, shipped("multi30k-en-de"), beams=1) == []
+    (note,) = notes(usual.replace("dog", "xqzzvkjwqpxfgq"), shipped("multi30k-en-de"), beams=1)
+    assert "unusual words: 'xqzzvkjwqpxfgq.'" in note
+
+
+def test_samples_and_prefixes_are_not_called_improbable() -> None:
+    """They are as improbable as they were asked to be."""
+    assert notes(DATE, prefix="2031년 1월") == []
+    drawn = notes(DATE, sample=True, temperature=9.0, seed=3)
+    assert not any("improbable" in note for note in drawn)
+
+
+def test_python_warns() -> None:
+    """A call that returns only the text says it too."""
+    with pytest.warns(UserWarning, match=r"^text 2: it is unlike what date-en-ko was trained on"):
+        found = shipped()([DATE, "Hello world"])
+    assert len(found) == 2
+
+
+def test_without_limits_unknown_characters_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a model that was never measured."""
+    monkeypatch.setattr(shipped(), "domain", None)
+    assert notes("Hello world") == [
+        "it is unlike what date-en-ko was trained on (dates:train): characters that the vocabulary "
+        "does not have: 'H'. Check the translation."
+    ]
+    assert notes("nothing usual at all") == []
+
+
+# --- Limits -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["date-en-ko", "enko-en-ko", "enko-ko-en", "multi30k-en-de"])
+def test_shipped_translators_have_limits(name: str) -> None:
+    """Fewer than 2% of the validation texts were beyond limits set without them."""
+    found = shipped(name).domain
+    assert found is not None
+    assert found.beyond < 2
+    assert found.texts >= 1000
+
+
+def test_limits_are_set_from_validation_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly all of their own texts keep them, others do not."""
+    model = shipped()
+    monkeypatch.setattr(model, "domain", None)
+    recipe: Any = model.folder.recipe
+    dates = corpus_split("valid", recipe.data)
+    corpus = Corpus(dates.source[:60], dates.target[:60], origin="dates", hashes=("",))
+    found = [best for best, *_ in model.translate(corpus.source)]
+    assert set_domain(model, corpus, found, "dates") is None  # too few to tell
+    assert unusual_share(model, corpus, found) is None
+    monkeypatch.setattr(measured, "LEAST", 50)
+    monkeypatch.setattr(model, "domain", set_domain(model, corpus, found, "dates"))
+    assert model.domain is not None
+    assert (model.domain.texts, model.domain.unknown) == (60, 0.0)
+    share = unusual_share(model, corpus, found)
+    assert share is not None
+    assert share <= 100 * 5 / 60  # at most one a limit
+    assert "unusual words: 'chthonic'" in notes("chthonic")[0]
+
+
+def test_limits_are_kept_with_the_model(tmp_path: Path) -> None:
+    """In manyheads.json; a damaged entry is told."""
+    own_translator = shutil.copytree(shipped().folder.path, tmp_path / "own")
+    model = manyheads.load(own_translator)
+    assert stored_domain(model.folder) == shipped().domain
+    ours = shipped().domain
+    assert ours is not None
+    limits = ours.model_copy(update={"data": "d", "text": 1.0})
+    store_domain(model.folder, limits)
+    again = manyheads.load(own_translator)
+    assert isinstance(again, Translator)
+    assert again.domain == limits
+    path = own_translator / "manyheads.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(manifest | {"domain": {"data": 3}}), encoding="utf-8")
+    with pytest.raises(FolderError, match=r"manyheads\.json, domain\.data"):
+        manyheads.load(own_translator)
+
+
+# --- Capitals -----------------------------------------------------------------------------------
+
+
+def test_capitals_are_translated_in_sentence_case() -> None:
+    """And come back in capitals, which a note tells; spans stay where they are."""
+    model = shipped("multi30k-en-de")
+    (plain,), (capitals,) = model.translate(
+        ["Two dogs are playing in the snow.", "TWO DOGS ARE PLAYING IN THE SNOW."],
+        beams=1,
+        details=True,
+    )
+    assert capitals.text == plain.text.upper() == "ZWEI HUNDE SPIELEN IM SCHNEE."
+    assert capitals.score == pytest.approx(plain.score, abs=1e-4)
+    assert [(each.begin, each.end) for each in capitals.details or []] == [
+        (each.begin, each.end) for each in plain.details or []
+    ]
+    (note,) = notes("TWO DOGS ARE PLAYING IN THE SNOW.", model, beams=1)
+    assert note == (
+        "it is written in capitals, which the model does not know: it was translated in sentence "
+        "case. `recase=False` leaves it as it is."
+    )
+
+
+def test_capitals_may_be_left() -> None:
+    """By an option, and where something is demanded of the translation in its own case."""
+    model = shipped("multi30k-en-de")
+    text = "TWO DOGS"
+    off = replace(model.decode, recase=False, beams=1, max_length=8)
+    ((left, *_),) = model.translate([text], options=off)
+    with_case = replace(off, recase=True)
+    ((prefixed, *_),) = model.translate([text], options=with_case, prefixes=["Zwei"])
+    assert prefixed.text.startswith("Zwei")
+    tokens = model.tokenizers.target.encode(["Hunde"])
+    ((demanded, *_),) = model.translate([text], options=with_case, constraints=[tokens])
+    assert "Hunde" in demanded.text
+    ((changed, *_),) = model.translate([text], options=with_case)
+    assert changed.text.isupper()
+    assert left.text != changed.text
+    assert not any("capitals" in note for note in notes(text, model, recase=False, beams=1))
+
+
+# --- Long texts ---------------------------------------------------------------------------------
+
+
+def test_endless_texts_are_shortened() -> None:
+    """To twice what training had, at a space; what was left out is told, also in JSON."""
+    model = shipped()
+    text = f"{DATE} " * 5000
+    source = model.read_source(text)
+    assert text.startswith(source.text)
+    assert text[len(source.text)] == " "
+    tokens = len(model.tokenizers.source.encode([source.text])[0]) + 1
+    assert model.most - 40 < tokens <= model.most == 2 * model.longest
+    first, *_ = notes(text)
+    assert first.startswith(
+        f"only the first {len(source.text):,} of {len(text):,} characters were translated: a text "
+        f"may have {model.most} tokens."
+    )
+
+
+def test_a_text_longer_than_any_in_training_is_told() -> None:
+    """It is translated as a whole."""
+    told = notes("November 20, 2026, " * 70)
+    assert told[0].startswith("it has ")
+    assert "more than any in training (256): `file` translates long lines" in told[0]
+    assert not any("only the first" in note for note in told)
+
+
+@pytest.mark.parametrize("length", [1, 510, 511, 512, 4000])
+def test_what_fits_is_left_alone(length: int) -> None:
+    """The end token counts; without a space the cut is at a token."""
+    model = shipped()
+    text = "漢" * (length // 3) + "x" * (length % 3)  # a token a byte, and the space in front
+    source = model.read_source(text)
+    tokens = len(model.tokenizers.source.encode([source.text])[0]) + 1
+    assert tokens <= model.most
+    whole = len(model.tokenizers.source.encode([text])[0]) + 1 <= model.most
+    assert (source.left_out == 0) is whole
+    assert text == source.text + text[len(source.text) :]
