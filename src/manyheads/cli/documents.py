@@ -19,13 +19,14 @@ def document(
     file: Path,
     *,
     out: Path | None,
+    format: str | None,
     glossary: Path | None,
     options: "DecodeConfig",
     seed: int,
     json: bool,
 ) -> None:
     """Translate a document; "-" is the standard input. The answer goes to stdout or to a file."""
-    from manyheads.app.documents.documents import read_document, translate_document
+    from manyheads.app.documents.documents import read_content, translate_file
     from manyheads.app.project.folder import write_atomically
     from manyheads.app.project.paths import make_room
     from manyheads.cli.show import warn
@@ -37,9 +38,11 @@ def document(
     if out is not None:
         make_room(out)
     terms = None if glossary is None else Glossary.read(glossary)
-    text = read_document(None if str(file) == "-" else file)
-    translated = translate_document(translator, text, glossary=terms, options=options, seed=seed)
-    content = (_json(translated) if json else translated.text).encode()
+    source = read_content(None if str(file) == "-" else file)
+    translated = translate_file(
+        translator, source, str(file), format=format, glossary=terms, options=options, seed=seed
+    )
+    content = _json(translated).encode() if json else translated.content
     if out is None:
         typer.echo(content, nl=False)  # as bytes, so that line ends stay what they are
     else:
@@ -69,18 +72,19 @@ def lines(
         translated = translate_lines(
             translator, chunk, glossary=terms, options=options, seed=seed, first=first
         )
-        typer.echo(_json(translated, first) if json else translated.text, nl=False)
+        typer.echo(_json(translated) if json else translated.text, nl=False)
         sys.stdout.flush()
         for note in translated.notes:
             warn(note)
         first += len(chunk)
 
 
-def _json(document: "Document", first: int = 1) -> str:
+def _json(document: "Document") -> str:
     import json
     from dataclasses import asdict
 
+    lines = (asdict(line) for line in document.lines)
     return "".join(
-        json.dumps({"line": number, **asdict(line)}, ensure_ascii=False) + "\n"
-        for number, line in enumerate(document.lines, first)
+        json.dumps({document.unit: line.pop("number"), **line}, ensure_ascii=False) + "\n"
+        for line in lines
     )

@@ -16,13 +16,20 @@ a model is so by construction. A sentence's translation is the first of these th
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from manyheads.app.predictors.text_predictor import one_line
 from manyheads.app.predictors.translator import Translator
+from manyheads.data.documents.formats import (
+    TEXT_FORMATS,
+    OpenDocument,
+    format_of,
+    open_document,
+    open_text,
+)
 from manyheads.data.documents.glossary import Glossary, with_terms
 from manyheads.data.documents.markup_transfer import Link, MarkupSpan, extract_markup, reinsert
 from manyheads.data.documents.placeholders import (
@@ -34,16 +41,13 @@ from manyheads.data.documents.placeholders import (
     preserves,
     put_together,
 )
-from manyheads.data.documents.segments import (
-    Part,
-    is_bullet,
-    split_document,
-    split_line,
-    split_long,
-)
-from manyheads.errors import DataError, NotFoundError, UsageError
+from manyheads.data.documents.segments import is_bullet, split_line, split_long
+from manyheads.data.documents.spans import Part
+from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.errors import DataError, NotFoundError, UsageError, nearest
 from manyheads.tasks.decoding import DecodeConfig, Translation
 
+LARGEST = 256 << 20  # bytes of a file
 How = Literal["whole", "guided", "pieces", "kept"]
 # A guided translation may be this much less likely a token, in nats, than the free one.
 PATIENCE = 2.0
@@ -64,8 +68,9 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    r"""One line, without the \n at its end."""
+    r"""One line, without the \n at its end; or a paragraph, where a format has such."""
 
+    number: int  # of its first line; or of the paragraph
     source: str
     translation: str
     sentences: tuple[Sentence, ...]
@@ -73,17 +78,20 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A translated document: its text, its lines one by one, and notes on them."""
+    """A translated document."""
 
-    text: str
-    lines: tuple[Line, ...]
+    text: str  # of a DOCX or XLSX: its lines
+    lines: tuple[Line, ...]  # of a plain text all, else those with something to translate
     notes: tuple[str, ...]
+    content: bytes  # what to write into a file
+    unit: str = "line"  # what the numbers of lines and notes count
 
 
 def translate_document(
     translator: Translator,
     text: str,
     *,
+    format: str = "text",
     glossary: Glossary | None = None,
     options: DecodeConfig | None = None,
     longest: int | None = None,
@@ -91,15 +99,63 @@ def translate_document(
 ) -> Document:
     """Translate a text of any length and keep its structure, line ends included.
 
-    The default options are the recipe's [decode] table. A sentence of more than `longest` tokens
-    is divided; the default is the limit of the model's training.
+    Args:
+        translator: the model.
+        text: plain text, Markdown or HTML.
+        format: "text", "markdown" or "html".
+        glossary: required translations.
+        options: how to search; the recipe's [decode] table if None.
+        longest: a sentence of more tokens is divided; the limit of the model's training if None.
+        seed: of sampling.
+
+    Raises:
+        UsageError: there is no such format of texts.
+        DataError: the text contains a lone surrogate.
     """
-    options = options or translator.decode
-    fallbacks = FallbackTranslator(translator, glossary or Glossary([]), options, seed)
-    lines = fallbacks.lines(split_document(text, translator.source), longest)
-    ends = ("\n" if line.endswith("\n") else "" for line in re.findall(r"[^\n]*\n|[^\n]+", text))
-    translated = "".join(line.translation + end for line, end in zip(lines, ends, strict=True))
-    return Document(translated, lines, (*_notes(lines), *fallbacks.overlaps))
+    if format not in TEXT_FORMATS:
+        raise UsageError(
+            f"`format` is {format!r}{nearest(format, TEXT_FORMATS)}Allowed for texts: "
+            f"{', '.join(TEXT_FORMATS)}. Files in other formats: `translate_file`."
+        )
+    reject_surrogates([text])
+    fallbacks = FallbackTranslator(
+        translator, glossary or Glossary([]), options or translator.decode, seed
+    )
+    return _translate(fallbacks, open_text(text, format), longest)
+
+
+def translate_file(
+    translator: Translator,
+    content: bytes,
+    name: str,
+    *,
+    format: str | None = None,
+    glossary: Glossary | None = None,
+    options: DecodeConfig | None = None,
+    longest: int | None = None,
+    seed: int = 1,
+) -> Document:
+    """Translate the content of a file; the answer's `content` has the same format and encoding.
+
+    Args:
+        translator: the model.
+        content: of the file.
+        name: of the file; its ending decides the format.
+        format: one of `FORMATS`, if the name does not tell.
+        glossary: required translations.
+        options: how to search; the recipe's [decode] table if None.
+        longest: a sentence of more tokens is divided; the limit of the model's training if None.
+        seed: of sampling.
+
+    Raises:
+        UsageError: there is no such format, or documents with this ending cannot be read.
+        DataError: the content is damaged, or is not Unicode.
+    """
+    opened = open_document(content, name, format_of(name, format))
+    fallbacks = FallbackTranslator(
+        translator, glossary or Glossary([]), options or translator.decode, seed
+    )
+    return _translate(fallbacks, opened, longest)
 
 
 def translate_lines(
@@ -117,27 +173,67 @@ def translate_lines(
     """
     options = options or translator.decode
     fallbacks = FallbackTranslator(translator, glossary or Glossary([]), options, seed)
-    lines = fallbacks.lines([split_line(text, translator.source) for text in texts])
+    found = fallbacks.blocks([split_line(text, translator.source) for text in texts])
+    lines = [block.line(number) for number, block in enumerate(found, first)]
     translated = "".join(f"{one_line(line.translation)}\n" for line in lines)
-    return Document(translated, lines, (*_notes(lines, first), *fallbacks.overlaps))
+    notes = [
+        note for number, block in enumerate(found, first) for note in block.notes("line", number)
+    ]
+    return Document(translated, tuple(lines), (*notes, *fallbacks.overlaps), translated.encode())
 
 
-def read_document(path: Path | None) -> str:
-    """Read a text as it is, line ends included; None is the standard input."""
+def _translate(
+    fallbacks: "FallbackTranslator", opened: OpenDocument, longest: int | None
+) -> Document:
+    language = fallbacks.translator.source
+    lines: list[Line] = []
+    notes: list[str] = []
+    changed: dict[str, str] = {}
+    every = opened.passes is TEXT_FORMATS["text"]
+    for name, original in opened.texts.items():
+        text = original
+        for split in opened.passes:
+            blocks = fallbacks.blocks(split(text, language), longest)
+            text = "".join(block.translation for block in blocks)
+            number = 1
+            for block in blocks:
+                count = number if opened.unit == "line" else len(lines) + 1
+                if block.sentences or every:
+                    lines.append(block.line(count, opened.shown))
+                    notes += block.notes(opened.unit, count)
+                number += block.source.count("\n")
+        if text != original:
+            changed[name] = text
+    content = opened.pack(changed)
+    if "" in opened.texts:
+        text = changed.get("", opened.texts[""])
+    else:
+        text = "".join(f"{line.translation}\n" for line in lines)
+    return Document(text, tuple(lines), (*notes, *fallbacks.overlaps), content, opened.unit)
+
+
+def read_content(path: Path | None) -> bytes:
+    """Read a file as it is; None is the standard input.
+
+    Raises:
+        NotFoundError: there is no such file.
+        DataError: it cannot be read, or is larger than any document.
+    """
     try:
-        content = sys.stdin.buffer.read() if path is None else path.read_bytes()
+        if path is None:
+            content = sys.stdin.buffer.read(LARGEST + 1)
+        else:
+            with path.open("rb") as file:
+                content = file.read(LARGEST + 1)
     except FileNotFoundError:
         raise NotFoundError(f"There is no file {path}.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from error
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+    if len(content) > LARGEST:
         raise DataError(
-            f"{path or 'stdin'}, line {line}: byte 0x{content[error.start]:02x} is not valid "
-            "UTF-8. Convert the text, for example with iconv."
-        ) from error
+            f"{path or 'stdin'} is larger than {LARGEST >> 20} MB. Divide the document."
+        )
+    return content
 
 
 def longest_source(translator: Translator) -> int:
@@ -183,18 +279,25 @@ class FallbackTranslator:
     seed: int
     overlaps: list[str] = field(default_factory=list)
 
-    def lines(
-        self, lines: Iterable[Sequence[Part]], longest: int | None = None
-    ) -> tuple[Line, ...]:
+    def blocks(self, lines: Iterable[Sequence[Part]], longest: int | None = None) -> list["Block"]:
         """Translate the sentences of some lines, all of them together."""
         limit = longest_source(self.translator) if longest is None else longest
-        divided = [
-            [piece for part in line for piece in _short(part, limit, self.translator)]
-            for line in lines
-        ]
-        sentences = dict.fromkeys(p.text for line in divided for p in line if not p.kept)
+        divided = [[self.divide(part, limit) for part in line] for line in lines]
+        sentences = dict.fromkeys(
+            piece.sentence
+            for line in divided
+            for pieces in line
+            for piece in pieces
+            if not piece.kept
+        )
         answers = self.translate_with_fallbacks(sentences)
-        return tuple(_line(line, answers) for line in divided)
+        return [Block.of(line, answers, limit) for line in divided]
+
+    def divide(self, part: Part, limit: int) -> list[Part]:
+        """Divide a sentence with more tokens than the limit."""
+        if part.kept or len(part.sentence.encode()) < limit:  # hardly ever more tokens than bytes
+            return [part]
+        return split_long(part, limit, lambda text: source_length(self.translator, text))
 
     def translate_with_fallbacks(self, sentences: Iterable[str]) -> dict[str, Sentence]:
         """Translate each of some different sentences."""
@@ -267,7 +370,9 @@ class FallbackTranslator:
             found = self.search(jobs)
         return {
             job.text: Output.of(
-                best, job.text, reinsert(job.rest, best.text, job.spans, _links(best))
+                best,
+                job.text,
+                reinsert(job.rest, _same_end(job.rest, best.text), job.spans, _links(best)),
             )
             for job, (best, *_) in zip(jobs, found, strict=True)
             if any(map(str.isalnum, best.text))  # or there is nothing to weave into
@@ -336,13 +441,8 @@ class FallbackTranslator:
         used = [answers[piece] for piece in pieces if isinstance(piece, str) and piece in answers]
         if used and self.complete(text, items, together):
             return Sentence(text, together, "pieces", all(each.finished for each in used))
-        return Sentence(text, put_together(pieces), "kept")
-
-
-def _short(part: Part, limit: int, translator: Translator) -> list[Part]:
-    if part.kept or len(part.text.encode()) < limit:  # hardly ever more tokens than bytes
-        return [part]
-    return split_long(part.text, limit, lambda text: source_length(translator, text))
+        terms = any(item.kind == "term" for item in items)
+        return Sentence(text, put_together(pieces) if terms else text, "kept")
 
 
 def _divide(text: str, items: Sequence[Item]) -> Iterator[str | Item]:
@@ -362,20 +462,78 @@ def _links(translation: Translation) -> list[Link]:
     ]
 
 
-def _line(parts: Sequence[Part], answers: dict[str, Sentence]) -> Line:
-    source = "".join(part.text for part in parts)
-    translation = "".join(p.text if p.kept else answers[p.text].translation for p in parts)
-    sentences = tuple(answers[part.text] for part in parts if not part.kept)
-    return Line(source.removesuffix("\n"), translation.removesuffix("\n"), sentences)
+class Block(NamedTuple):
+    """A translated line or paragraph, and how each of its sentences came about."""
 
+    source: str
+    translation: str
+    sentences: list[Sentence]  # as they are in the document
+    divided: list[tuple[str, int]]  # sentences that were too long, and into how many parts
+    limit: int
 
-def _notes(lines: Sequence[Line], first: int = 1) -> Iterator[str]:
-    for number, line in enumerate(lines, first):
-        for sentence in line.sentences:
+    @classmethod
+    def of(
+        cls, line: Sequence[Sequence[Part]], answers: Mapping[str, Sentence], limit: int
+    ) -> "Block":
+        """Put a line together; where nothing changes, it stays byte for byte."""
+        parts = [part for pieces in line for part in pieces]
+        written = [part.text if part.kept else _written(part, answers) for part in parts]
+        changed = any(text != part.text for text, part in zip(written, parts, strict=True))
+        translation = "".join(
+            part.rewritten if changed and part.kept else text
+            for text, part in zip(written, parts, strict=True)
+        )
+        sentences = [
+            replace(answers[part.sentence], source=part.text, translation=text)
+            for text, part in zip(written, parts, strict=True)
+            if not part.kept
+        ]
+        divided = [
+            ("".join(part.text for part in pieces), sum(not part.kept for part in pieces))
+            for pieces in line
+            if len(pieces) > 1
+        ]
+        return cls("".join(part.text for part in parts), translation, sentences, divided, limit)
+
+    def line(self, number: int, shown: Callable[[str], str] = str) -> Line:
+        """Return it as a person is shown it."""
+        return Line(
+            number,
+            shown(self.source).removesuffix("\n"),
+            shown(self.translation).removesuffix("\n"),
+            tuple(
+                replace(each, source=shown(each.source), translation=shown(each.translation))
+                for each in self.sentences
+            ),
+        )
+
+    def notes(self, unit: str, number: int) -> Iterator[str]:
+        """Say what a person should look at."""
+        for source, count in self.divided:
+            yield (
+                f"{unit} {number}: {_excerpt(source)} has more than {self.limit} tokens, the most "
+                f"that training allowed; it was divided into {count} parts."
+            )
+        for sentence in self.sentences:
             if sentence.how == "kept":
-                yield f"line {number}: nothing kept all it must, so {sentence.source!r} was left."
+                yield (
+                    f"{unit} {number}: nothing kept all it must, so {_excerpt(sentence.source)} "
+                    "was left."
+                )
             elif not sentence.finished:
-                yield f"line {number}: the translation of {sentence.source!r} was cut off."
+                yield (
+                    f"{unit} {number}: the translation of {_excerpt(sentence.source)} was cut off."
+                )
+
+
+def _written(part: Part, answers: Mapping[str, Sentence]) -> str:
+    translation = answers[part.sentence].translation
+    same = translation in (part.sentence, _tidy(part.sentence, part.sentence))
+    return part.text if same else part.write(translation)
+
+
+def _excerpt(text: str, most: int = 120) -> str:
+    return repr(text if len(text) <= most else f"{text[:most]}…")
 
 
 def _tidy(source: str, translation: str) -> str:
@@ -383,6 +541,12 @@ def _tidy(source: str, translation: str) -> str:
     text = re.sub(r"[^\S\xa0\u2009\u202f\u3000]+", " ", translation).strip()
     # Neither control characters nor the sign for bytes that are no character.
     text = "".join(c for c in text if unicodedata.category(c) != "Cc" and c != "\ufffd").strip()
-    if source[-1].isalnum() and text.endswith((".", "。")) and not text.endswith(".."):
-        text = text[:-1].rstrip()
-    return text
+    return _same_end(source, text)
+
+
+def _same_end(source: str, translation: str) -> str:
+    """Remove a full stop at the end if the source has none."""
+    text = translation.rstrip()
+    if source.rstrip()[-1:].isalnum() and text.endswith((".", "。")) and not text.endswith(".."):
+        return text[:-1].rstrip()
+    return translation
