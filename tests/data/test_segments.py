@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from manyheads.data.documents.placeholders import KINDS, find
 from manyheads.data.documents.segments import join, split_document, split_line, split_long
+from manyheads.data.documents.spans import Part
 from tests.pages import page
 
 
@@ -159,7 +160,7 @@ def test_long_sentences() -> None:
     """Divided at the best place near the middle, never inside an item, until all are short."""
 
     def shorter(text: str, limit: int) -> list[str]:
-        parts = split_long(text, limit, len)
+        parts = split_long(Part(text, kept=False), limit, len)
         assert "".join(part.text for part in parts) == text
         return [part.text for part in parts if not part.kept]
 
