@@ -50,7 +50,7 @@ class _Parser(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=False)
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
-        self.pieces: list[_Piece] = []
+        self.pieces = [_Piece(0, "other")]
         # Without `close`, which tries again and again at each tag that has no end.
         self.feed(text)
         begin = self._at()

@@ -18,7 +18,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from manyheads.data.documents.html import html_pieces, split_html
 from manyheads.data.documents.placeholders import KINDS, Kind
 from manyheads.data.documents.segments import Line, joint, split_spans
-from manyheads.data.documents.spans import Markup, Part, Span, paragraphs
+from manyheads.data.documents.spans import Markup, Part, Span, paragraphs, plain
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 # YAML or TOML, at the beginning of a file.
@@ -127,8 +127,15 @@ def _pieces(
 ) -> Iterator[Span | Markup]:
     """Cut a paragraph into text and markup."""
 
-    def source(begin: int, end: int) -> str:
-        return text[places[begin][0] : places[end - 1][1]] if begin < end else ""
+    def words(begin: int, end: int) -> Iterator[Span]:
+        for place in range(begin, end):  # the document may have a backslash more, or a zero byte
+            source = text[slice(*places[place])]
+            if source != content[place]:
+                yield from [plain(content[begin:place])] if begin < place else []
+                yield Span(source, content[place])
+                begin = place + 1
+        if begin < end:
+            yield plain(content[begin:end])
 
     env["found"] = [
         _Found(*match.span(), "box", Token("", "", 0)) for match in _BOX.finditer(content)
@@ -138,12 +145,11 @@ def _pieces(
     for each in _whole(sorted(env["found"], key=lambda each: (each.begin, -each.end))):
         if each.begin < position:
             continue
-        if position < each.begin:
-            yield Span(source(position, each.begin), content[position : each.begin])
+        yield from words(position, each.begin)
         position = each.end
-        yield from _piece(each, source(each.begin, each.end), content)
-    if position < len(content):
-        yield Span(source(position, len(content)), content[position:])
+        source = text[places[each.begin][0] : places[each.end - 1][1]]
+        yield from _piece(each, source, content)
+    yield from words(position, len(content))
 
 
 def _whole(found: Sequence[_Found]) -> list[_Found]:

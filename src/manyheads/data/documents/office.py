@@ -160,7 +160,7 @@ def split_xml(
 
 def shown(source: str) -> str:
     """Return the words of a part of XML."""
-    return unescape(re.sub(r"<[^<>]*>", "", source))
+    return unescape(re.sub(r"(?<=>)\s*\n\s*(?=<)|<[^<>]*>", "", source))
 
 
 class _Piece(NamedTuple):

@@ -189,7 +189,7 @@ def split_spans(
     parts = []
     for number, piece in enumerate(cut_spans(spans, places)):
         source = "".join(span.source for span in piece)
-        if number % 2:
+        if number % 2 and any(span.text.strip() for span in piece):
             parts.append(_part(piece, escape))
         elif source:
             parts.append(Part(source, True, tuple(piece)))
