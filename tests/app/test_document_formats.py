@@ -41,8 +41,8 @@ class Stub(Translator):
 
 
 @pytest.fixture(scope="module")
-def like(translator: Path) -> Translator:
-    found = manyheads.load(translator)
+def like() -> Translator:
+    found = manyheads.load("date-en-ko")
     assert isinstance(found, Translator)
     return found
 

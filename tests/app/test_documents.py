@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import manyheads
 from manyheads.app.documents.documents import (
-    Sentence,
     longest_source,
     source_length,
     translate_document,
     translate_lines,
 )
+from manyheads.app.documents.fallbacks import Sentence
 from manyheads.app.predictors.translator import Translator
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.documents.placeholders import find, preserves

@@ -87,6 +87,17 @@ def test_formats(call: Call, translator: Path, tmp_path: Path) -> None:
     assert "Save it as .docx" in refused.err
 
 
+def test_archives_are_not_shown(
+    call: Call, translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal is no place for them; it says so before the work."""
+    (tmp_path / "a.docx").write_bytes(b"")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    found = call("translate", "--model", translator, "--file", "a.docx")
+    assert found.code == 2
+    assert "add --out" in found.err
+
+
 def test_glossary(call: Call, translator: Path, document: Path, terms: Path) -> None:
     """In documents and in texts."""
     for words in (["--file", str(document)], ["nine {x}", "three four"]):
@@ -115,7 +126,7 @@ def test_notes_count_all_of_stdin(
 ) -> None:
     """Not from the beginning again where texts are translated in several steps."""
     monkeypatch.setattr("manyheads.app.predictors.stream.AT_A_TIME", 2)
-    monkeypatch.setattr("manyheads.app.documents.documents.preserves", lambda *_, **__: False)
+    monkeypatch.setattr("manyheads.app.documents.fallbacks.preserves", lambda *_, **__: False)
     words = ("translate", "--model", translator, "--glossary", terms)
     found = call(*words, stdin=b"two\n" * 5)
     lines = [line for line in found.err.splitlines() if "line " in line]

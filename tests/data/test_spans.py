@@ -38,7 +38,7 @@ def test_cutting_loses_nothing(spans: list[Span], places: list[int]) -> None:
 
 def test_markup_is_numbered() -> None:
     """Pairs have one number; what has no partner is a position; a word of its own is in braces."""
-    pieces = [
+    pieces: list[Span | Markup] = [
         Markup("**", "open", "strong"),
         plain("a"),
         Markup("`b`", "opaque"),
@@ -62,7 +62,13 @@ def test_a_text_with_such_tags_of_its_own() -> None:
 def test_hidden_text_and_breaks() -> None:
     """What a tag hides is one word; a paragraph ends where markup says so."""
     code = Markup("<code>", "open", "code", hides=True)
-    pieces = [plain("a "), code, code, plain("b"), *[Markup("</code>", "close", "code")] * 2]
+    pieces: list[Span | Markup] = [
+        plain("a "),
+        code,
+        code,
+        plain("b"),
+        *[Markup("</code>", "close", "code")] * 2,
+    ]
     pieces += [Markup("<p>", "open", "p", breaks=True), Markup("<p>", "open", "p", breaks=True)]
     assert list(paragraphs([*pieces, plain("c")])) == [
         [plain("a "), Span("<code><code>b</code></code>", "{x2}", "<code><code>b</code></code>")],

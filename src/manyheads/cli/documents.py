@@ -30,6 +30,7 @@ def document(
     from manyheads.app.project.folder import write_atomically
     from manyheads.app.project.paths import make_room
     from manyheads.cli.show import warn
+    from manyheads.data.documents.formats import TEXT_FORMATS, format_of
     from manyheads.data.documents.glossary import Glossary
     from manyheads.errors import UsageError
 
@@ -37,6 +38,8 @@ def document(
         raise UsageError(f"--out {out} is the file to translate: choose another name.")
     if out is not None:
         make_room(out)
+    elif format_of(file, format) not in TEXT_FORMATS and not json and sys.stdout.isatty():
+        raise UsageError(f"{file} is not a text that a terminal could show: add --out.")
     terms = None if glossary is None else Glossary.read(glossary)
     source = read_content(None if str(file) == "-" else file)
     translated = translate_file(
