@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import manyheads
-from manyheads.app.documents.documents import Document, read_document, translate_document
+from manyheads.app.documents.documents import Document, translate_file
 from manyheads.app.predictors.translator import Translator
 from manyheads.data.documents.glossary import Glossary
 from manyheads.data.documents.placeholders import KINDS, find
@@ -27,19 +27,21 @@ PAGE = """\
 """
 
 
-def report(source: str, document: Document) -> None:
+def report(document: Document) -> None:
     """Print line beside line, then what was counted."""
+    source = "\n".join(line.source for line in document.lines)
     width = max(len(line.source) for line in document.lines)
     for line in document.lines:
         print(f"{line.source:<{width}} | {line.translation}")
     print()
     ways = Counter(sentence.how for line in document.lines for sentence in line.sentences)
     print("sentences:", ", ".join(f"{count} {how}" for how, count in ways.items()))
-    before, after = (Counter(i.kind for i in find(text)) for text in (source, document.text))
+    target = "\n".join(line.translation for line in document.lines)
+    before, after = (Counter(i.kind for i in find(text)) for text in (source, target))
     for kind in KINDS:
         if before[kind]:
             print(f"{kind + 's:':<14}{before[kind]} before, {after[kind]} after")
-    print(f"lines:        {source.count(chr(10))} before, {document.text.count(chr(10))} after")
+    print(f"lines:        {source.count(chr(10))} before, {target.count(chr(10))} after")
     for note in document.notes:
         print("note:", note)
 
@@ -49,9 +51,9 @@ def main() -> None:
     name, file, terms = (*sys.argv[1:], *[None] * 3)[:3]
     translator = manyheads.load(name or "date-en-ko")
     assert isinstance(translator, Translator)
-    source = read_document(Path(file)) if file else PAGE
+    content = Path(file).read_bytes() if file else PAGE.encode()
     glossary = Glossary.read(Path(terms)) if terms else None
-    report(source, translate_document(translator, source, glossary=glossary))
+    report(translate_file(translator, content, file or "page.txt", glossary=glossary))
 
 
 if __name__ == "__main__":

@@ -13,17 +13,15 @@ from hypothesis import strategies as st
 
 import manyheads
 from manyheads.app.documents.documents import (
-    Sentence,
     longest_source,
-    read_document,
     source_length,
     translate_document,
     translate_lines,
 )
+from manyheads.app.documents.fallbacks import Sentence
 from manyheads.app.predictors.translator import Translator
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.documents.placeholders import find, preserves
-from manyheads.errors import DataError, NotFoundError
 from manyheads.tasks.decoding import Translation
 from tests.pages import assert_same_structure, page
 from tests.small import randomise
@@ -218,6 +216,8 @@ def test_sentences_longer_than_training_are_divided(translator: Translator) -> N
     assert len(short.lines[0].sentences) > 10
     for sentence in short.lines[0].sentences:
         assert source_length(translator, sentence.source) <= 16
+    assert short.notes[0].startswith("line 1: 'one two three, one")
+    assert f"was divided into {len(short.lines[0].sentences)} parts" in short.notes[0]
     encoded = translator.tokenizers.source.encode(["one"])[0]
     assert source_length(translator, "one") == len(encoded) + 1
     assert longest_source(translator) == 256
@@ -239,21 +239,6 @@ def test_texts_one_by_one(translator: Translator) -> None:
     expected = ["```", translator("nine"), "", "```", translator("two")]
     assert [line.translation for line in found.lines] == expected
     assert found.text == "".join(f"{text}\n" for text in expected)
-
-
-# --- Reading ------------------------------------------------------------------------------------
-
-
-def test_a_document_is_read_as_it_is(tmp_path: Path) -> None:
-    """Line ends, byte order mark and all; what is not UTF-8 is named with its line."""
-    path = tmp_path / "a.txt"
-    path.write_bytes("\ufeffone\r\ntwo\u2028\n".encode())
-    assert read_document(path) == "\ufeffone\r\ntwo\u2028\n"
-    path.write_bytes(b"one\n\xff")
-    with pytest.raises(DataError, match=r"a\.txt, line 2: byte 0xff"):
-        read_document(path)
-    with pytest.raises(NotFoundError, match="missing"):
-        read_document(tmp_path / "missing.txt")
 
 
 @pytest.mark.parametrize("text", ["", "\n", "\n\n \t\r\n", "\ufeff", "3.5"])

@@ -14,7 +14,7 @@ TEXT = "- Nine: {x}.\r\n\r\n\tthree four\thttps://a.example/b?c=3\n\n  two"
 
 @pytest.fixture
 def document(tmp_path: Path) -> Path:
-    path = tmp_path / "document.md"
+    path = tmp_path / "document.txt"
     path.write_bytes(TEXT.encode())
     return path
 
@@ -68,6 +68,36 @@ def test_json(call: Call, translator: Path, document: Path) -> None:
     assert lines[4]["source"] == "  two"
 
 
+def test_formats(call: Call, translator: Path, tmp_path: Path) -> None:
+    """By the ending, or as it is said; a document that cannot be read says what to save it as."""
+    page = b"<style>nine</style><p title='two'>nine"
+    (tmp_path / "page.html").write_bytes(page)
+    words = ("translate", "--model", translator, "--file")
+    found = call(*words, tmp_path / "page.html")
+    assert found.out.startswith("<style>nine</style><p title='")
+    assert found.out == call(*words, "-", "--format", "html", stdin=page).out != page.decode()
+    lines = call(*words, tmp_path / "page.html", "--json").out.splitlines()
+    assert [json.loads(line)["sentences"][0]["source"] for line in lines] == ["two", "nine"]
+    refused = call(*words, tmp_path / "page.html", "--format", "htm")
+    assert (refused.code, refused.out) == (2, "")
+    assert "did you mean 'html'?" in refused.err
+    (tmp_path / "letter.doc").write_bytes(page)
+    refused = call(*words, tmp_path / "letter.doc")
+    assert refused.code == 2
+    assert "Save it as .docx" in refused.err
+
+
+def test_archives_are_not_shown(
+    call: Call, translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal is no place for them; it says so before the work."""
+    (tmp_path / "a.docx").write_bytes(b"")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    found = call("translate", "--model", translator, "--file", "a.docx")
+    assert found.code == 2
+    assert "add --out" in found.err
+
+
 def test_glossary(call: Call, translator: Path, document: Path, terms: Path) -> None:
     """In documents and in texts."""
     for words in (["--file", str(document)], ["nine {x}", "three four"]):
@@ -96,7 +126,7 @@ def test_notes_count_all_of_stdin(
 ) -> None:
     """Not from the beginning again where texts are translated in several steps."""
     monkeypatch.setattr("manyheads.app.predictors.stream.AT_A_TIME", 2)
-    monkeypatch.setattr("manyheads.app.documents.documents.preserves", lambda *_, **__: False)
+    monkeypatch.setattr("manyheads.app.documents.fallbacks.preserves", lambda *_, **__: False)
     words = ("translate", "--model", translator, "--glossary", terms)
     found = call(*words, stdin=b"two\n" * 5)
     lines = [line for line in found.err.splitlines() if "line " in line]
@@ -106,10 +136,11 @@ def test_notes_count_all_of_stdin(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--file", "document.md", "nine"], "not both"),
+        (["--file", "document.txt", "nine"], "not both"),
         (["--out", "x", "nine"], "add --file"),
-        (["--file", "document.md", "--out", "document.md"], "choose another name"),
-        (["--file", "document.md", "--n-best", "2"], "leave out --n-best"),
+        (["--format", "html", "nine"], "add --file"),
+        (["--file", "document.txt", "--out", "document.txt"], "choose another name"),
+        (["--file", "document.txt", "--n-best", "2"], "leave out --n-best"),
         (["--glossary", "terms.tsv", "--prefix", "Ein", "nine"], "leave out"),
         (["--file", "missing.md"], "no file missing.md"),
         (["--glossary", "missing.tsv", "nine"], "no file missing.tsv"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from manyheads.data.documents.placeholders import KINDS, find
 from manyheads.data.documents.segments import join, split_document, split_line, split_long
+from manyheads.data.documents.spans import Part
 from tests.pages import page
 
 
@@ -126,6 +127,9 @@ def test_ordinal_numbers_belong_to_a_language() -> None:
         ("<ul><li>One. Two.</li><li class='x'>Three</li></ul>", ["One.", "Two.", "Three"]),
         ("🎉 <b>Party.</b> <i>Long</i> night. 🎉", ["Party.", "<i>Long</i> night."]),
         ("One<br/>Two", ["One", "Two"]),
+        ("See [the house](http://a.b)", ["See [the house](http://a.b)"]),
+        ("- ![A house](http://a.b)", ["A house"]),
+        ("A ![house](http://a.b)", ["A ![house](http://a.b)"]),
     ],
 )
 def test_what_is_not_text_stays_outside(line: str, expected: list[str]) -> None:
@@ -159,7 +163,7 @@ def test_long_sentences() -> None:
     """Divided at the best place near the middle, never inside an item, until all are short."""
 
     def shorter(text: str, limit: int) -> list[str]:
-        parts = split_long(text, limit, len)
+        parts = split_long(Part(text, kept=False), limit, len)
         assert "".join(part.text for part in parts) == text
         return [part.text for part in parts if not part.kept]
 
@@ -170,6 +174,62 @@ def test_long_sentences() -> None:
     assert shorter("一二三、四五六七八", 5) == ["一二三、", "四五六七八"]
     assert shorter("a https://example.com/very/long b", 8)[1] == "https://example.com/very/long"
     assert all(len(text) <= 40 for text in shorter("word " * 500, 40))
+
+
+def test_long_sentences_with_many_items() -> None:
+    """Eight times the words take about eight times as long."""
+
+    def seconds(count: int) -> float:
+        part = Part("word 5 " * count, kept=False)
+        began = time.process_time()
+        assert len(split_long(part, 40, len)) > count / 4
+        return time.process_time() - began
+
+    assert seconds(4000) < 0.5 + 24 * seconds(500)
+
+
+WRAPPED = """\
+A man in a blue shirt is standing on a ladder, and is
+cleaning a window. Two dogs are running in the park, and
+a girl looks at them.
+"""
+
+
+@pytest.mark.parametrize("prefix", ["", "    ", "> ", "- "])
+def test_wrapped_lines_are_one_paragraph(prefix: str) -> None:
+    """With the indentation or the quotation marks of its first line."""
+    rest = prefix.replace("-", " ")
+    text = prefix + WRAPPED.strip().replace("\n", f"\n{rest}")
+    (line,) = split_document(text)
+    assert [part.sentence for part in line if not part.kept] == [
+        "A man in a blue shirt is standing on a ladder, and is cleaning a window.",
+        "Two dogs are running in the park, and a girl looks at them.",
+    ]
+    assert join([line]) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WRAPPED.lower(),  # a corpus of small letters may have a sentence a line
+        WRAPPED.replace("on a ladder, and is", "up"),  # there was room for another word
+        WRAPPED.replace("cleaning", "Cleaning").replace("a girl", "A girl"),
+        WRAPPED.replace("cleaning", "- cleaning"),
+        WRAPPED.replace(" is ", "\tis "),
+        "Apples\nand pears\n",
+    ],
+)
+def test_lines_below_each_other_are_lines(text: str) -> None:
+    """What was not wrapped is not joined."""
+    assert len(split_document(text)) == text.count("\n")
+
+
+def test_wrapped_lines_of_other_scripts() -> None:
+    """Chinese and Japanese have no spaces, Korean has; none has small letters."""
+    for character, space in (("語", ""), ("말", " ")):
+        text = f"{character * 45}\n{character * 45}\n{character * 9}"
+        (line,) = split_document(text)
+        assert line[0].sentence == text.replace("\n", space)
 
 
 def test_a_page() -> None:

@@ -19,16 +19,18 @@ def document(
     file: Path,
     *,
     out: Path | None,
+    format: str | None,
     glossary: Path | None,
     options: "DecodeConfig",
     seed: int,
     json: bool,
 ) -> None:
     """Translate a document; "-" is the standard input. The answer goes to stdout or to a file."""
-    from manyheads.app.documents.documents import read_document, translate_document
+    from manyheads.app.documents.documents import read_content, translate_file
     from manyheads.app.project.folder import write_atomically
     from manyheads.app.project.paths import make_room
     from manyheads.cli.show import warn
+    from manyheads.data.documents.formats import TEXT_FORMATS, format_of
     from manyheads.data.documents.glossary import Glossary
     from manyheads.errors import UsageError
 
@@ -36,10 +38,14 @@ def document(
         raise UsageError(f"--out {out} is the file to translate: choose another name.")
     if out is not None:
         make_room(out)
+    elif format_of(file, format) not in TEXT_FORMATS and not json and sys.stdout.isatty():
+        raise UsageError(f"{file} is not a text that a terminal could show: add --out.")
     terms = None if glossary is None else Glossary.read(glossary)
-    text = read_document(None if str(file) == "-" else file)
-    translated = translate_document(translator, text, glossary=terms, options=options, seed=seed)
-    content = (_json(translated) if json else translated.text).encode()
+    source = read_content(None if str(file) == "-" else file)
+    translated = translate_file(
+        translator, source, str(file), format=format, glossary=terms, options=options, seed=seed
+    )
+    content = _json(translated).encode() if json else translated.content
     if out is None:
         typer.echo(content, nl=False)  # as bytes, so that line ends stay what they are
     else:
@@ -69,18 +75,19 @@ def lines(
         translated = translate_lines(
             translator, chunk, glossary=terms, options=options, seed=seed, first=first
         )
-        typer.echo(_json(translated, first) if json else translated.text, nl=False)
+        typer.echo(_json(translated) if json else translated.text, nl=False)
         sys.stdout.flush()
         for note in translated.notes:
             warn(note)
         first += len(chunk)
 
 
-def _json(document: "Document", first: int = 1) -> str:
+def _json(document: "Document") -> str:
     import json
     from dataclasses import asdict
 
+    lines = (asdict(line) for line in document.lines)
     return "".join(
-        json.dumps({"line": number, **asdict(line)}, ensure_ascii=False) + "\n"
-        for number, line in enumerate(document.lines, first)
+        json.dumps({document.unit: line.pop("number"), **line}, ensure_ascii=False) + "\n"
+        for line in lines
     )

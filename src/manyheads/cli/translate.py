@@ -43,6 +43,13 @@ def run(
             help="Required translations: lines of term, tab, translation.",
         ),
     ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=DOCUMENTS,
+            help="text, markdown, html, docx or xlsx; by default by the document's ending.",
+        ),
+    ] = None,
     n_best: Annotated[
         int, typer.Option(min=1, rich_help_panel=ANSWERS, help="Number of translations per input.")
     ] = 1,
@@ -135,6 +142,8 @@ def run(
         raise UsageError("--probabilities and --align are told in JSON: add --json.")
     if out is not None and file is None:
         raise UsageError("--out is for the translation of a document: add --file.")
+    if format is not None and file is None:
+        raise UsageError("--format is of a document: add --file.")
     if file is not None and texts:
         raise UsageError("--file or texts, not both.")
     if (file or glossary) and (n_best > 1 or prefix or probabilities or align):
@@ -169,7 +178,14 @@ def run(
         at_a_time = 1  # a person waits for each answer
     if file is not None:
         documents.document(
-            translator, file, out=out, glossary=glossary, options=options, seed=seed, json=json
+            translator,
+            file,
+            out=out,
+            format=format,
+            glossary=glossary,
+            options=options,
+            seed=seed,
+            json=json,
         )
     elif glossary is not None:
         documents.lines(

@@ -1,1 +1,1 @@
-"""Documents: sentence splitting, placeholders, markup transfer and glossaries."""
+"""Documents: formats, sentence splitting, placeholders, markup transfer and glossaries."""

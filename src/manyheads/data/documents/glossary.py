@@ -1,13 +1,15 @@
 """Glossaries: terms with required translations."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from manyheads.data.documents.placeholders import Item, as_word
+from manyheads.data.documents.placeholders import Item, is_whole
 from manyheads.data.text.lines import lines
 from manyheads.errors import DataError
+
+_BEGINNING = 3  # characters by which terms are looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,13 @@ class Glossary:
                     f"The glossary translates {entry.source!r} as {known.target!r} and as "
                     f"{entry.target!r}: keep one of them."
                 )
-        # At each position, try longer terms first, and among equals those with capitals.
-        longest = sorted(self.entries, key=lambda term: (-len(term), term == term.lower()))
-        self._patterns = {term: re.compile(_pattern(term)) for term in longest}
-        self._firsts = {_first(term) for term in longest}
-        self._starting: dict[str, list[str]] = {}  # cache: candidates by first character
+        # Terms by their letters in lower case; where several differ in case, capitals first.
+        self._terms: dict[str, list[str]] = {}
+        self._lengths: dict[str, set[int]] = {}  # of the terms that begin with these letters
+        for term in sorted(self.entries, key=lambda term: term == term.lower()):
+            key = _lower(" ".join(term.split()))
+            self._terms.setdefault(key, []).append(term)
+            self._lengths.setdefault(key[:_BEGINNING], set()).add(len(key))
 
     @classmethod
     def read(cls, path: Path) -> "Glossary":
@@ -76,40 +80,54 @@ class Glossary:
         items: list[Item] = []
         overlaps: set[tuple[str, str]] = set()
         last = ""
-        for begin in range(len(text)):
-            term, end = self._at(text, begin)
-            if term is None:
+        read = _Reading.of(text)
+        for place in range(len(read.text)):
+            matches = self._at(text, read, place)
+            (term, end), *shorter = next(matches, ("", 0)), *matches
+            if not term:
                 continue
+            begin = read.places[place]
             entry = self.entries[term]
             if items and begin < items[-1].end:
                 overlaps.add((last, entry.source))
                 continue
-            begun = self._beginning(entry.source, text[begin:end])
-            overlaps |= {(entry.source, other) for other in begun}
+            overlaps |= {(term, other) for other, _ in shorter if len(other) < len(term)}
             last = entry.source
             capital = text[begin].isupper() and entry.source[0].islower()
             whole = entry.target[0].upper() + entry.target[1:] if capital else entry.target
             items.append(Item("term", begin, end, entry.target, whole))
         return items, overlaps
 
-    def _at(self, text: str, begin: int) -> tuple[str | None, int]:
-        """Find the longest term that begins at a position; return it and its end."""
-        for term in self._candidates(text[begin]):
-            if match := self._patterns[term].match(text, begin):
-                return term, match.end()
-        return None, begin
+    def _at(self, text: str, read: "_Reading", place: int) -> Iterator[tuple[str, int]]:
+        """Find the terms that begin at a place, the longest first, and their ends in the text."""
+        lengths = {
+            length
+            for letters in range(1, _BEGINNING + 1)
+            for length in self._lengths.get(read.text[place : place + letters], ())
+            if place + length <= len(read.text)
+        }
+        for length in sorted(lengths, reverse=True):
+            for term in self._terms.get(read.text[place : place + length], ()):
+                begin, end = read.places[place], read.places[place + length - 1] + 1
+                if _same_case(term, text[begin:end]) and is_whole(text, begin, end):
+                    yield term, end
 
-    def _candidates(self, character: str) -> list[str]:
-        """Return the terms that may begin with a character; trying all would be slow."""
-        if character not in self._starting:
-            firsts = {first for first in self._firsts if re.match(_pattern(first), character)}
-            self._starting[character] = [term for term in self._patterns if _first(term) in firsts]
-        return self._starting[character]
 
-    def _beginning(self, chosen: str, text: str) -> list[str]:
-        """Return the shorter terms that are a prefix of the text."""
-        shorter = (term for term in self._candidates(text[0]) if len(term) < len(chosen))
-        return [term for term in shorter if self._patterns[term].match(text)]
+class _Reading(NamedTuple):
+    """A text as terms are compared with it: small letters, one space for any white space."""
+
+    text: str
+    places: list[int]  # of its characters in the text
+
+    @classmethod
+    def of(cls, text: str) -> "_Reading":
+        places = [
+            place
+            for place, sign in enumerate(text)
+            if not (sign.isspace() and place and text[place - 1].isspace())
+        ]
+        read = (" " if text[place].isspace() else _lower(text[place]) for place in places)
+        return cls("".join(read), places)
 
 
 def with_terms(items: Sequence[Item], terms: Sequence[Item]) -> list[Item]:
@@ -133,11 +151,14 @@ def _overlap(first: Item, second: Item) -> bool:
     return first.begin < second.end and second.begin < first.end
 
 
-def _first(term: str) -> str:
-    return term.lstrip()[0]
+def _lower(text: str) -> str:
+    """Return a text in small letters, with as many characters."""
+    return "".join(sign.lower() if len(sign.lower()) == 1 else sign for sign in text)
 
 
-def _pattern(term: str) -> str:
-    """Return a pattern of a term: any white space for a space, any case if it is lower-case."""
-    pattern = r"\s+".join(as_word(word).pattern for word in term.split())
-    return f"(?i:{pattern})" if term == term.lower() else pattern
+def _same_case(term: str, text: str) -> bool:
+    """Return whether a term with capitals is written as it is, or with its words capitalised."""
+    return term == term.lower() or all(
+        found in (word, word[:1].upper() + word[1:])
+        for word, found in zip(term.split(), text.split(), strict=True)
+    )

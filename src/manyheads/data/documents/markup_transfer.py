@@ -96,7 +96,8 @@ def reinsert(
         result += translation[position:start]
         before, after = result.rstrip(), translation[start:].lstrip()
         left, right = "", ""
-        if before and before[-1] not in _BEGINNINGS:
+        attached = span.left and span.text.startswith(("</", "]"))  # a closing tag at its word
+        if before and before[-1] not in _BEGINNINGS and not attached:
             left = " " * _needs_space(span.text[0], span.left, before[-1])
         if after and after[0] not in _STOPS:
             right = " " * _needs_space(span.text[-1], span.right, after[0])

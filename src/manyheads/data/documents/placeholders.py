@@ -87,6 +87,7 @@ _PLAIN = re.compile(r"(?:[^\W\d_]|[\s,;:!?'\"()\u2013\u2014-]|\.(?!\w))*+\Z")
 _KIND: dict[str, Kind] = {f"p{i}": kind for i, (kind, _) in enumerate(_PATTERNS)}
 _LATIN = "A-Za-z\u00c0-\u024f"
 _SPACED = _LATIN + r"0-9_\u0370-\u052f"  # scripts that put spaces between words
+_WORD = re.compile(f"[{_SPACED}]")
 _MARKUP = "`<>{}[]|*#@\\"
 # Characters that are reinserted with a number: "20th", "MP3", "$5", "5%".
 _BEFORE_NUMBER = re.compile(rf"(?:[{_LATIN}_]{{1,30}}|[$\u20ac\u00a3\u00a5\u20a9])\Z")
@@ -195,6 +196,13 @@ def as_word(text: str) -> re.Pattern[str]:
     before = f"(?<![{_SPACED}])" if re.match(f"[{_SPACED}]", text) else ""
     after = f"(?![{_SPACED}])" if re.search(f"[{_SPACED}]\\Z", text) else ""
     return re.compile(f"{before}{either}{rest}{after}")
+
+
+def is_whole(text: str, begin: int, end: int) -> bool:
+    """Return whether characters of a text are whole words, as `as_word` would find them."""
+    before = _WORD.match(text[begin]) and begin and _WORD.match(text[begin - 1])
+    after = _WORD.match(text[end - 1]) and end < len(text) and _WORD.match(text[end])
+    return not (before or after)
 
 
 def cut(text: str, items: Iterable[Item]) -> list[str | Item]:

@@ -1,7 +1,7 @@
-r"""Split documents into lines and sentences, without losing a character.
+r"""Split texts into lines and sentences, without losing a character.
 
 Each part is either copied (indentation, bullets, spaces, line ends, code) or a sentence to
-translate; all parts joined give the original text.
+translate; all parts joined give the original text. Hard-wrapped lines are one paragraph.
 
 Own rules instead of a library: the maintained one (sentencex 1.0) is 4 MB of compiled code, has no
 option for tags and placeholders, and is less exact on running news text (NTREX, five sentences per
@@ -11,19 +11,13 @@ against .869 and .951.
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
 from re import Match
 from typing import NamedTuple
 
-from manyheads.data.documents.placeholders import KINDS, Kind, find, has_words
-
-
-class Part(NamedTuple):
-    """Some characters of a document."""
-
-    text: str
-    kept: bool  # copied, not translated
-
+from manyheads.data.documents.placeholders import KINDS, Item, Kind, find, has_words
+from manyheads.data.documents.spans import Part, Span, cut_spans, plain
 
 Line = list[Part]  # its end, such as "\r\n", is the last part
 
@@ -45,6 +39,11 @@ _SEPARATOR = re.compile(
     re.IGNORECASE,
 )
 _BAR = re.compile(r"(?<!\\)\|")
+_TAG_NAME = re.compile(r"<(/?[\w:-]+)[^/]*>|(\*\*|~~|!?\[|\])")
+_NARROWEST = 40  # characters of a hard-wrapped line
+_UNSPACED = re.compile(
+    r"[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uff60]"
+)  # Chinese, Japanese
 
 # --- Where sentences end ------------------------------------------------------------------------
 
@@ -94,62 +93,170 @@ def split_document(text: str, language: str = "", kinds: Collection[Kind] = KIND
     """Split a text into lines at line feeds, and each line into parts; code in fences is copied.
 
     The language, such as "de", decides whether "3." may end a sentence; items of these kinds need
-    no translation.
+    no translation. Lines of a hard-wrapped paragraph are one line (see `_wrapped`).
     """
-    lines, fence = [], ""
+    found: list[Line] = []
+    paragraph: list[str] = []
+    fence = ""
+
+    def end_paragraph() -> None:
+        if _wrapped(paragraph):
+            found.append(split_spans(join_lines(paragraph), language, kinds))
+        else:
+            found.extend(split_line(line, language, kinds) for line in paragraph)
+        paragraph.clear()
+
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
         mark = _FENCE.match(line)
         if fence or mark:
-            lines.append([Part(line, True)])
+            end_paragraph()
+            found.append([Part(line, True)])
             if not fence and mark:
                 fence = mark[1]
             elif mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
                 fence = ""
-        else:
-            lines.append(split_line(line, language, kinds))
-    return lines
+            continue
+        if not paragraph or _prefix(line) != re.sub(r"[^\s>]", " ", _prefix(paragraph[0])):
+            end_paragraph()
+        paragraph.append(line)
+        if not line.strip():
+            end_paragraph()
+    end_paragraph()
+    return found
+
+
+def _prefix(line: str) -> str:
+    match = _PREFIX.match(line)
+    return match.group() if match else ""
+
+
+def _wrapped(lines: Sequence[str]) -> bool:
+    """Return whether lines with the same indentation are one paragraph, wrapped at a width.
+
+    No line has room for the next word, and a line goes on in small letters, or there are three
+    lines of a script without them. Texts that only happen to stand below each other, one a line,
+    differ in length, or begin alike.
+    """
+    if len(lines) < 2:
+        return False
+    bodies = [line[len(_prefix(line)) :].rstrip() for line in lines]
+    width = max(map(len, bodies))
+    if width < _NARROWEST or not all(bodies) or any(map(_SEPARATOR.search, bodies)):
+        return False
+    if any(
+        len(line) + 1 + len(after.split(maxsplit=1)[0]) <= width for line, after in pairwise(bodies)
+    ):
+        return False
+    first = next(filter(str.isalpha, bodies[0]), "")
+    if first.isupper():
+        return any(
+            after[0].islower() and line[-1] not in ".!?:;" for line, after in pairwise(bodies)
+        )
+    return not first.islower() and len(lines) > 2
+
+
+def join_lines(lines: Sequence[str]) -> list[Span]:
+    """Join hard-wrapped lines: line ends, with what begins the next line, are read as spaces."""
+    body = lines[0].rstrip()
+    spans, gap = [plain(body)], lines[0][len(body) :]
+    for line in lines[1:]:
+        prefix = _prefix(line)
+        before, body = body, line[len(prefix) :].rstrip()
+        spans += [Span(gap + prefix, joint(before, body)), plain(body)]
+        gap = line[len(prefix) + len(body) :]
+    return [*spans, plain(gap)]
+
+
+def joint(before: str, after: str) -> str:
+    """Return what a line end between two texts is read as: scripts without spaces have none."""
+    return "" if _UNSPACED.match(before[-1:]) and _UNSPACED.match(after[:1]) else " "
 
 
 def split_line(line: str, language: str = "", kinds: Collection[Kind] = KINDS) -> Line:
     """Split a line into copied parts and sentences."""
-    parts: Line = []
-    position = 0
+    return split_spans([plain(line)], language, kinds)
+
+
+def split_spans(
+    spans: Sequence[Span],
+    language: str = "",
+    kinds: Collection[Kind] = KINDS,
+    escape: Callable[[str], str] = str,
+) -> Line:
+    """Split a paragraph with markup into copied parts and sentences."""
+    text = "".join(span.text for span in spans)
+    places = [place for sentence in _ranges(text, language, kinds) for place in sentence]
+    parts = []
+    for number, piece in enumerate(cut_spans(spans, places)):
+        source = "".join(span.source for span in piece)
+        if number % 2 and any(span.text.strip() for span in piece):
+            parts.append(_part(piece, escape))
+        elif source:
+            parts.append(Part(source, True, tuple(piece)))
+    return parts
+
+
+def _part(spans: Sequence[Span], escape: Callable[[str], str]) -> Part:
+    """Return a sentence to translate; one that is read as it is needs no spans."""
+    source = "".join(span.source for span in spans)
+    same = source == "".join(span.text for span in spans) and not any(s.markup for s in spans)
+    return Part(source, False, () if same else tuple(spans), escape)
+
+
+def _ranges(line: str, language: str, kinds: Collection[Kind]) -> Iterator[tuple[int, int]]:
+    """Find the sentences of a line that have words."""
     marks = _mark(line)
     for cell in _cells(line, marks):
         for sentence in _sentences(line, *cell, marks, language):
             begin, end = _core(line, *sentence)
             if begin < end and has_words(line[begin:end], find(line[begin:end], kinds)):
-                if position < begin:
-                    parts.append(Part(line[position:begin], True))
-                parts.append(Part(line[begin:end], False))
-                position = end
-    return [*parts, Part(line[position:], True)] if position < len(line) else parts
+                yield begin, end
 
 
-def split_long(text: str, limit: int, measure: Callable[[str], int]) -> list[Part]:
+def split_long(part: Part, limit: int, measure: Callable[[str], int]) -> list[Part]:
     """Split a sentence that is longer than the limit, as close to its middle as possible.
 
     It is split after a semicolon, a colon or a dash; else after a comma; else between words; else,
     in a script without spaces, anywhere except inside an item or a composed character.
     """
+    gaps = _gaps(part.sentence, limit, measure)
+    places = [place for gap in gaps for place in gap]
+    parts = []
+    for number, piece in enumerate(cut_spans(part.spans or [plain(part.text)], places)):
+        source = "".join(span.source for span in piece)
+        if not number % 2:
+            parts.append(_part(piece, part.escape))
+        elif source:
+            parts.append(Part(source, True))
+    return parts
+
+
+def _gaps(text: str, limit: int, measure: Callable[[str], int]) -> list[tuple[int, int]]:
+    """Find the gaps at which a long sentence is divided."""
     if measure(text) <= limit:
-        return [Part(text, False)]
-    items = find(text)
+        return []
+    closed = bytearray(len(text))  # 1 between characters of an item
+    for item in find(text):
+        closed[item.begin + 1 : item.end] = b"\1" * (item.end - item.begin - 1)
+    first, last = len(text) - len(text.lstrip()), len(text.rstrip())
     for pattern in _BREAKS:
-        places = [
-            match
+        gaps = [
+            match.span()
             for match in pattern.finditer(text)
-            if text[: match.start()].strip()
-            and text[match.end() :].strip()
-            and not any(item.begin < match.end() and match.start() < item.end for item in items)
+            if first < match.start()
+            and match.end() < last
+            and not (closed[match.start()] or closed[match.end()])
             and not unicodedata.combining(text[match.end()])
         ]
-        if places:
-            middle = min(places, key=lambda match: abs(match.start() + match.end() - len(text)))
-            gap = [Part(middle.group(), True)] if middle.group() else []
-            first, second = text[: middle.start()], text[middle.end() :]
-            return [*split_long(first, limit, measure), *gap, *split_long(second, limit, measure)]
-    return [Part(text, False)]
+        if gaps:
+            begin, end = min(gaps, key=lambda gap: abs(gap[0] + gap[1] - len(text)))
+            after = _gaps(text[end:], limit, measure)
+            return [
+                *_gaps(text[:begin], limit, measure),
+                (begin, end),
+                *((end + first, end + last) for first, last in after),
+            ]
+    return []
 
 
 def is_bullet(text: str) -> bool:
@@ -216,35 +323,46 @@ def _cells(line: str, marks: _Marks) -> Iterator[tuple[int, int]]:
 
 
 def _core(line: str, begin: int, end: int) -> tuple[int, int]:
-    """Strip spaces, tags and emoji from both ends of a sentence."""
+    """Strip spaces, tags and emoji from both ends of a sentence; paired tags only together."""
+    items = [item for item in find(line[begin:end]) if item.kind in ("tag", "emoji")]
+    partner = _pairs(items)
+    first, last = 0, len(items) - 1
+    left, right = begin, end
     while True:
-        begin = end - len(line[begin:end].lstrip())
-        end = begin + len(line[begin:end].rstrip())
-        text = line[begin:end]
-        outer = [item for item in find(text) if item.kind in ("tag", "emoji")]
-        first = outer[0].end if outer and outer[0].begin == 0 else 0
-        last = outer[-1].begin if outer and outer[-1].end == len(text) else len(text)
-        for cut in ((first, last), (first, len(text)), (0, last)):
-            if cut != (0, len(text)) and _unpaired(text[slice(*cut)]) <= _unpaired(text):
-                begin, end = begin + cut[0], begin + cut[1]
-                break
+        while left < right and line[left].isspace():
+            left += 1
+        while left < right and line[right - 1].isspace():
+            right -= 1
+        at_left = first <= last and begin + items[first].begin == left
+        at_right = first <= last and begin + items[last].end == right
+        if at_left and partner.get(first, first) == first:
+            left = begin + items[first].end
+            first += 1
+        elif at_right and partner.get(last, last) == last:
+            right = begin + items[last].begin
+            last -= 1
+        elif at_left and at_right and partner.get(first) == last:
+            left, right = begin + items[first].end, begin + items[last].begin
+            first, last = first + 1, last - 1
         else:
-            return begin, end
+            return left, right
 
 
-def _unpaired(text: str) -> int:
-    """Count tags without a matching tag."""
-    waiting: list[str] = []
-    for item in find(text):
-        name = re.match(r"<(/?[\w:-]+)[^/]*>|(\*\*|~~|\[|\])", item.text)
+def _pairs(items: Sequence[Item]) -> dict[int, int]:
+    """Find tags that belong together, by their numbers in a list of items."""
+    waiting: list[tuple[str, int]] = []
+    pairs: dict[int, int] = {}
+    for number, item in enumerate(items):
+        name = _TAG_NAME.match(item.text)
         if item.kind != "tag" or name is None:
             continue
         opening = {"]": "[", "**": "**", "~~": "~~"}.get(name[2] or "", (name[1] or "")[1:])
-        if waiting and waiting[-1] == opening:
-            waiting.pop()
+        if waiting and waiting[-1][0] == opening:
+            _, other = waiting.pop()
+            pairs[number], pairs[other] = other, number
         else:
-            waiting.append(name[1] or name[2])
-    return len(waiting)
+            waiting.append(((name[1] or name[2]).removeprefix("!"), number))
+    return pairs
 
 
 def _sentences(
