@@ -61,5 +61,5 @@ class LanguageModel(nn.Module):
 
     def embed(self, tokens: TokenIds, first: int = 0) -> Tokens:
         """Embed tokens at positions first, first + 1, ..."""
-        start_text()
+        start_text(tokens)
         return self.dropout(self.positions(self.embedding(tokens) * self.scale, first=first))

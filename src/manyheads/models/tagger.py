@@ -139,7 +139,7 @@ class Tagger(nn.Module):
         self, tokens: TokenIds, scored: ChosenTokens | None = None, readout: OutputFn = logits
     ) -> Float[Tensor, "..."]:
         """Score the tags of every token; `scored` and `readout` are those of `Transformer`."""
-        start_text()
+        start_text(tokens)
         x = self.dropout(self.embedding(tokens) * self.scale)
         x = self.context(x, tokens != self.config.pad)
         x = self.dropout(x)

@@ -196,5 +196,5 @@ class Transformer(nn.Module):
         )
 
     def _embed(self, embedding: nn.Embedding, tokens: TokenIds) -> Tokens:
-        start_text()
+        start_text(tokens)
         return embedding(tokens) * self.scale  # section 3.4

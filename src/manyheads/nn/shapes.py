@@ -6,6 +6,8 @@ Names of dimensions in them are bound like all others in a signature: `dim` is o
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from manyheads.errors import UsageError
+
 Grid = tuple[int, int]  # rows and columns
 
 Images = Float[Tensor, "batch channel height width"]
@@ -25,3 +27,16 @@ BeamVectors = Float[Tensor, "sentence beam dim"]
 Scores = Float[Tensor, "sentence beam vocabulary"]
 Kept = Int[Tensor, " kept"]  # sentences or rows
 SourceWeights = Float[Tensor, "sentence beam source"]
+
+
+def check_axes(x: Tensor, *axes: str) -> None:
+    """Refuse another number of axes, such as an example without the batch axis.
+
+    Raises:
+        UsageError: the axes do not have these names, because there are more or fewer.
+    """
+    if x.ndim != len(axes):
+        raise UsageError(
+            f"The input has the shape {tuple(x.shape)}, not ({', '.join(axes)}). For one example "
+            "alone, `x[None]` adds the batch axis; `torch.stack` makes a batch of several."
+        )
