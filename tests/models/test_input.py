@@ -92,8 +92,10 @@ def test_queries_keys_and_values_are_not_three_arguments() -> None:
 # --- The batch axis -----------------------------------------------------------------------------
 
 # One of each module.
-IMAGE_MODELS = {type(each): each for each in [*VITS.values(), *CCTS.values(), *STAGED.values()]}
-IMAGE_MODELS |= {type(each): each for each in [*HYBRIDS.values(), *CONVOLUTIONAL.values()]}
+KINDS: tuple[Any, ...] = (VITS, CCTS, STAGED, HYBRIDS, CONVOLUTIONAL)
+IMAGE_MODELS: dict[str, Any] = {
+    type(each).__name__: each for kind in KINDS for each in kind.values()
+}
 ATTENTION = MultiHeadAttention(8, 2)
 TOKENS, IMAGE = torch.randn(8, 8), torch.randn(3, 8, 8)
 MODULES: dict[str, Callable[[], object]] = {
@@ -127,7 +129,7 @@ def test_a_module_needs_the_batch_axis(call: Callable[[], object]) -> None:
         call()
 
 
-@pytest.mark.parametrize("config", IMAGE_MODELS.values(), ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("config", IMAGE_MODELS.values(), ids=IMAGE_MODELS)
 def test_an_image_model_needs_a_batch_of_values(config: Any) -> None:
     """One image alone, and pixels that were not normalised."""
     model = build(config).eval()
@@ -143,9 +145,10 @@ def test_a_translator_needs_a_batch_of_ids(name: str) -> None:
     """One sentence alone, and vectors in place of ids; in decoding too."""
     model: Any = build({**TRANSFORMERS, **SEQ2SEQS}[name]).eval()
     ids = torch.tensor([3, 4, 5])
-    for call in (lambda: model(ids, ids), lambda: model.start(ids, 1, 4)):
-        with pytest.raises(UsageError, match=r"not \(batch, token\)"):
-            call()
+    with pytest.raises(UsageError, match=r"not \(batch, token\)"):
+        model(ids, ids)
+    with pytest.raises(UsageError, match=r"not \(batch, token\)"):
+        model.start(ids, 1, 4)
     with pytest.raises(UsageError, match="whole numbers"):
         model(ids[None].float(), ids[None])
 

@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Gt, Le
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
+from PIL import Image
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    InstanceOf,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from pydantic.json_schema import SkipJsonSchema
 
 from manyheads.decode.sampling import Sampling
 from manyheads.errors import UsageError, nearest
@@ -294,7 +303,8 @@ class EvaluateRequest(Request):
 class LookRequest(Request):
     """Run a model on a text or an image with a recorder open."""
 
-    given: str  # a text, or the path of an image
+    # A text, the path of an image, or one that Pillow opened; JSON has the first two.
+    given: str | SkipJsonSchema[InstanceOf[Image.Image]]
     integrated: bool | None = None  # integrate gradients; None: where it costs little
     # Of image models:
     target: str | None = None  # class to explain; the most probable if None

@@ -24,7 +24,6 @@ from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.masks import padding_mask
 from manyheads.nn.layers.output_head import OutputFn, logits
 from manyheads.nn.recording.trace import LayerId
-from manyheads.nn.recording.tracking import start_text
 from manyheads.nn.rnn import Recurrent, RecurrentStack, State
 from manyheads.nn.shapes import (
     BeamVectors,
@@ -35,6 +34,7 @@ from manyheads.nn.shapes import (
     SourceWeights,
     TokenIds,
     Tokens,
+    check_ids,
 )
 
 
@@ -182,7 +182,7 @@ class Seq2Seq(nn.Module):
         )
 
     def _embed(self, embedding: nn.Embedding, tokens: TokenIds) -> Tokens:
-        start_text(tokens)
+        check_ids(tokens)
         # As in a Transformer: tokens enter with unit variance, while the output layer, which is
         # the same matrix, begins with small logits. Unscaled, they hardly move the gates.
         return embedding(tokens) * math.sqrt(self.config.dim)

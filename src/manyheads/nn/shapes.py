@@ -40,3 +40,14 @@ def check_axes(x: Tensor, *axes: str) -> None:
             f"The input has the shape {tuple(x.shape)}, not ({', '.join(axes)}). For one example "
             "alone, `x[None]` adds the batch axis; `torch.stack` makes a batch of several."
         )
+
+
+def check_ids(tokens: Tensor) -> None:
+    """Refuse anything but a batch of token ids.
+
+    Raises:
+        UsageError: the batch axis is missing, or the values are no whole numbers.
+    """
+    check_axes(tokens, "batch", "token")
+    if tokens.is_floating_point():
+        raise UsageError(f"The tokens hold {tokens.dtype}, but a model reads whole numbers: ids.")

@@ -16,7 +16,7 @@ from manyheads.app.evaluate.score import images_to_measure, refuse_report, score
 from manyheads.app.explain.explain import explain_image, shapes_of_image
 from manyheads.app.explain.given import refuse_for_images
 from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say, Section
-from manyheads.app.predictors.classifier import Classifier
+from manyheads.app.predictors.classifier import Classifier, named
 from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.project.folder import (
     ModelFolder,
@@ -158,12 +158,12 @@ class ClassifyPipeline(Pipeline[ClassifyRecipe, Classifier]):
         refuse_for_images(predictor, request)
         view, pixels = explain_image(
             predictor,
-            Path(request.given),
+            request.given,
             target=request.target,
             baseline=request.baseline,
             integrated=request.integrated,
         )
-        return Explanation({"path": request.given}, view, pixels)
+        return Explanation({"path": named(request.given)}, view, pixels)
 
     def shapes(self, predictor: Classifier, given: str) -> list[ShapeLine]:
         """Walk through the classification of an image."""

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.predictors.text_predictor import TextPredictor
-from manyheads.app.predictors.text_reader import TextInput
+from manyheads.app.predictors.text_reader import TextInput, check_texts
 from manyheads.app.project.alignment import stored
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import (
@@ -121,6 +121,7 @@ class Translator(TextPredictor):
             details: describe the tokens of each translation.
             align: with the token of the text that each comes from.
         """
+        check_texts(texts)
         options = self.decode if options is None else options
         if (beams is not None and beams < 1) or n_best < 1:
             raise UsageError(f"beams is {beams} and n_best {n_best}: both must be at least 1.")

@@ -17,7 +17,7 @@ from manyheads.errors import UsageError
 from manyheads.nn.recording.decode_steps import DecodeStep
 from manyheads.nn.recording.token_grid import Axis, TokenGrid, conv_output_grid
 from manyheads.nn.recording.trace import active
-from manyheads.nn.shapes import Grid, Images, TokenIds, Tokens, check_axes
+from manyheads.nn.shapes import Grid, Images, Tokens, check_axes
 
 
 def start_image(images: Images) -> None:
@@ -38,15 +38,8 @@ def start_image(images: Images) -> None:
         trace.current_grid = TokenGrid((height, width), Axis(height), Axis(width))
 
 
-def start_text(tokens: TokenIds) -> None:
-    """Check the token ids of a text model, and clear the token grid.
-
-    Raises:
-        UsageError: the batch axis is missing, or the ids are not whole numbers.
-    """
-    check_axes(tokens, "batch", "token")
-    if tokens.is_floating_point():
-        raise UsageError(f"The tokens hold {tokens.dtype}, but a model reads whole numbers: ids.")
+def start_text() -> None:
+    """Clear the token grid before a text model runs."""
     trace = active()
     if trace is not None:
         trace.current_grid = None
