@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from manyheads.strict_json import dumps
+
 if TYPE_CHECKING:
     from manyheads.app.documents.documents import Document
     from manyheads.app.predictors.translator import Translator
@@ -77,10 +79,9 @@ def lines(
 
 
 def _json(document: "Document", first: int = 1) -> str:
-    import json
     from dataclasses import asdict
 
     return "".join(
-        json.dumps({"line": number, **asdict(line)}, ensure_ascii=False) + "\n"
+        dumps({"line": number, **asdict(line)}) + "\n"
         for number, line in enumerate(document.lines, first)
     )

@@ -1,6 +1,5 @@
 """Look inside a model on one's own sentence or image; keep it as a page, an image or JSON."""
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from manyheads.errors import UsageError
 from manyheads.lens.trace.shapes import ShapeLine
 from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.text_view import TextView
+from manyheads.strict_json import dumps
 
 FORMS = {".html": "a page to explore", ".png": "an image", ".json": "the numbers"}
 FIGURES = {".png": "an image"}
@@ -107,7 +107,7 @@ class Look:
         if target.suffix.lower() == ".html":
             text = self.html()
         else:
-            text = json.dumps(self.to_json(), ensure_ascii=False, separators=(",", ":")) + "\n"
+            text = dumps(self.to_json(), separators=(",", ":")) + "\n"
         target.write_bytes(text.encode("utf-8", "replace"))  # lone surrogates become question marks
 
 

@@ -1,6 +1,5 @@
 """Recipes: typed TOML, every default in one place, every unknown key answered."""
 
-import json
 import tomllib
 import warnings
 from abc import ABC
@@ -20,6 +19,7 @@ from manyheads.app.project.registry import find_preset, find_task
 from manyheads.errors import RecipeError, UsageError, nearest
 from manyheads.models.config import ModelConfig
 from manyheads.models.presets import PRESETS
+from manyheads.strict_json import dumps
 from manyheads.train.config import TrainConfig
 
 
@@ -186,7 +186,7 @@ def differences(before: str, now: str) -> list[str]:
     """List the keys in which two written recipes differ, each with both values."""
     first, second = (dict(_flat(tomllib.loads(text))) for text in (before, now))
     return [
-        f"{sign} {key} = {json.dumps(table[key], ensure_ascii=False)}"
+        f"{sign} {key} = {dumps(table[key])}"
         for key in {**first, **second}
         if first.get(key) != second.get(key)
         for sign, table in (("-", first), ("+", second))
