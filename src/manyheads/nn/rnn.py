@@ -194,7 +194,7 @@ class Recurrent(nn.Module):
         Returns:
             The hidden state at every token, and the state after the last (of both directions).
         """
-        check_axes(x, "batch", "token", "input")
+        check_axes(x, "batch token input")
         if state is None:
             width = self.kernel.hidden_size * len(self.kernel.all_weights)
             state = tuple(x.new_zeros(x.shape[0], width) for _ in self.cell.state)

@@ -29,15 +29,20 @@ Kept = Int[Tensor, " kept"]  # sentences or rows
 SourceWeights = Float[Tensor, "sentence beam source"]
 
 
-def check_axes(x: Tensor, *axes: str) -> None:
+def check_axes(x: Tensor, axes: str) -> None:
     """Refuse another number of axes, such as an example without the batch axis.
 
+    Args:
+        x: the input.
+        axes: their names, as in "batch token dim".
+
     Raises:
-        UsageError: the axes do not have these names, because there are more or fewer.
+        UsageError: there are more or fewer.
     """
-    if x.ndim != len(axes):
+    names = axes.split()
+    if x.ndim != len(names):
         raise UsageError(
-            f"The input has the shape {tuple(x.shape)}, not ({', '.join(axes)}). For one example "
+            f"The input has the shape {tuple(x.shape)}, not ({', '.join(names)}). For one example "
             "alone, `x[None]` adds the batch axis; `torch.stack` makes a batch of several."
         )
 
@@ -48,6 +53,6 @@ def check_ids(tokens: Tensor) -> None:
     Raises:
         UsageError: the batch axis is missing, or the values are no whole numbers.
     """
-    check_axes(tokens, "batch", "token")
+    check_axes(tokens, "batch token")
     if tokens.is_floating_point():
         raise UsageError(f"The tokens hold {tokens.dtype}, but a model reads whole numbers: ids.")

@@ -48,7 +48,7 @@ def attend(
     """
     check_mask(mask)
     check_bias(bias)
-    check_axes(q, "batch", "head", "query", "size")
+    check_axes(q, "batch head query size")
     trace = active()
     if trace is not None and torch.compiler.is_compiling():
         refuse_compiled()
@@ -208,5 +208,5 @@ class MultiHeadAttention(nn.Module):
         return self._split(self.qkv.forward_slice(x, 0, self.out.in_features))
 
     def _split(self, x: Tokens) -> Float[Tensor, "batch head token size"]:
-        check_axes(x, "batch", "token", "dim")
+        check_axes(x, "batch token dim")
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)

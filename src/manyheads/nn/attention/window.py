@@ -156,7 +156,7 @@ class WindowedAttention(nn.Module):
 
     def forward(self, x: Tokens, grid: Grid) -> Tokens:
         """Cut, attend, join."""
-        check_axes(x, "batch", "token", "dim")
+        check_axes(x, "batch token dim")
         windows = self.windows(grid)
         mask = windows.mask(x.shape[0], x.device)
         return windows.join(self.attention(windows.cut(x), mask, self.bias(self.window), windows))

@@ -43,7 +43,7 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, x: Tokens, first: int = 0) -> Tokens:
         """Add the positions first, first + 1, ... to the tokens of x."""
-        check_axes(x, "batch", "token", "dim")
+        check_axes(x, "batch token dim")
         last = first + x.shape[1]
         table = self.table if last <= len(self.table) else self.formula(last, x.shape[2]).to(x)
         return x + table[first:last].to(x.dtype)
@@ -69,7 +69,7 @@ class LearnedPositions(nn.Module):
         Raises:
             UsageError: x reaches beyond the last position that was learned.
         """
-        check_axes(x, "batch", "token", "dim")
+        check_axes(x, "batch token dim")
         last = first + x.shape[1]
         if last > len(self.table):
             raise UsageError(

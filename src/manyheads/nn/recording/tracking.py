@@ -26,7 +26,7 @@ def start_image(images: Images) -> None:
     Raises:
         UsageError: the batch or the channel axis is missing, or the values are whole numbers.
     """
-    check_axes(images, "batch", "channel", "height", "width")
+    check_axes(images, "batch channel height width")
     if not images.is_floating_point():
         raise UsageError(
             f"The images hold {images.dtype}, but a model reads normalised values: call "

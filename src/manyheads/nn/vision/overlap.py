@@ -19,7 +19,7 @@ class OverlappingPatches(nn.Module):
 
     def forward(self, x: Images) -> tuple[Tokens, Grid]:
         """Give the tokens, and the grid they stand on."""
-        check_axes(x, "batch", "channel", "height", "width")
+        check_axes(x, "batch channel height width")
         track_modules([self.project])
         tokens, grid = to_tokens(self.project(x))
         return self.norm(tokens), grid

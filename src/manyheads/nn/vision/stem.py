@@ -31,7 +31,7 @@ class ConvStem(nn.Module):
 
         Computed with the channel last, which convolutions in bf16 prefer and tokens are anyway.
         """
-        check_axes(images, "batch", "channel", "height", "width")
+        check_axes(images, "batch channel height width")
         track_modules(self.layers)
         x = self.layers(images.contiguous(memory_format=torch.channels_last))
         record_features(x)
