@@ -35,7 +35,7 @@ from manyheads.train.config import Count, NotNegative
 class Request(BaseModel):
     """A request; unknown parameters are refused with the nearest name."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @classmethod
     def parse(cls, **parameters: Any) -> Self:
@@ -79,7 +79,7 @@ class SearchRequest(TextRequest):
     temperature: Annotated[float, Gt(0)] | None = None  # below 1 safer, above 1 bolder
     top_k: Count | None = None  # draw from so many of the most probable tokens
     top_p: Annotated[float, Gt(0), Le(1)] | None = None  # draw from those with this probability
-    seed: Annotated[int, Ge(0)] = 1  # of sampling
+    seed: Annotated[int, Ge(0), Le(2**63 - 1)] = 1  # of sampling
 
     @property
     def samples(self) -> bool:

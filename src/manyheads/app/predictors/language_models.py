@@ -4,7 +4,13 @@ from collections.abc import Callable, Sequence
 
 from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.predictors.text_predictor import TextPredictor
-from manyheads.app.predictors.text_reader import TextInput, TokenOutput, TokenPredictor, check_texts
+from manyheads.app.predictors.text_reader import (
+    TextInput,
+    TokenOutput,
+    TokenPredictor,
+    check_seed,
+    check_texts,
+)
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import (
     Continuation,
@@ -109,6 +115,7 @@ class Generator(TextPredictor, TokenPredictor):
             seed: of the draws; what is drawn for a prompt depends on this and the prompt alone.
         """
         check_texts(prompts)
+        check_seed(seed)
         with self.engine.running():
             return complete(
                 self.model,

@@ -74,6 +74,16 @@ def check_texts(texts: object) -> None:
         raise UsageError(f"Entry {place} of the list is {each!r:.80}, not a text.")
 
 
+def check_seed(seed: int) -> None:
+    """Refuse a negative seed.
+
+    Raises:
+        UsageError: it is below 0.
+    """
+    if seed < 0:
+        raise UsageError(f"seed is {seed}: it must be at least 0.")
+
+
 def refuse_empty(text: str) -> None:
     """Refuse a text without characters.
 

@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
+from manyheads.app.project.capacity import at_most
 from manyheads.app.project.migrate import RENAMED, rename
 from manyheads.app.project.paths import shipped
 from manyheads.app.project.plugins import LOADED, home
@@ -193,7 +194,8 @@ class ModelFolder:
             config, stored = resize(config, stored, image_size, self.library)
         # Not on the meta device: drawing weights there imports torch's compiler, which takes
         # longer than drawing them.
-        model = find_task(self.recipe.task).build(self.recipe, config)
+        with at_most(4 * sum(map(Tensor.numel, stored.values()))):  # tied weights are made twice
+            model = find_task(self.recipe.task).build(self.recipe, config)
         restore(model, stored, self.path / "model.safetensors")
         return pack(model.eval())
 

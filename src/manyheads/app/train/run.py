@@ -13,6 +13,7 @@ from torch import nn
 from manyheads.app.evaluate.evaluate import measure as measure_model
 from manyheads.app.load import load
 from manyheads.app.pipeline import pipeline_of
+from manyheads.app.project.capacity import check_memory
 from manyheads.app.project.folder import (
     CACHE,
     check_out,
@@ -83,6 +84,7 @@ def _train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) ->
     observer.say(f"reading {recipe.data.train}")
     pipeline = pipeline_of(recipe)
     task, config, write_inputs, found = pipeline.prepare(recipe, out, observer.say)
+    check_memory(lambda: pipeline.build(recipe, config))
     torch.manual_seed(stream(recipe.seed, "init"))
     # Before anything is written: what a recipe asks for may still be impossible.
     model = pipeline.build(recipe, config)

@@ -32,6 +32,7 @@ from manyheads.errors import DataError, MissingExtraError, UnreadableError
 
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 Mode = Literal["RGB", "L", "RGBA", "CMYK", "bands"]
+MOST_PIXELS = 1 << 14  # of a side of an image that a model reads
 BLOCK = 1024  # images submitted to the threads at a time, so that they can be interrupted
 
 T = TypeVar("T")
@@ -41,10 +42,10 @@ T = TypeVar("T")
 class Preprocessing:
     """From any image to the input of a model: the [image] table, stored with the model."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
-    height: Annotated[int, Ge(1)] = 224
-    width: Annotated[int, Ge(1)] = 224
+    height: Annotated[int, Ge(1), Le(MOST_PIXELS)] = 224
+    width: Annotated[int, Ge(1), Le(MOST_PIXELS)] = 224
     mode: Mode = "RGB"  # L: grey; "bands": the channels of the file, `num_channels` of them
     num_channels: Annotated[int, Ge(0)] = 0
     # Share of the resized image that the centre crop keeps.
