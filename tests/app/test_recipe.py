@@ -379,7 +379,7 @@ def test_a_contradiction_with_the_data(classify: Path) -> None:
     ("override", "answer"),
     [
         ("model.encoder_layers=1000000000", "at most 1000"),
-        ("model.dim=1000000000000", "model.dim is 1000000000000: numbers are finite, and at most"),
+        ("model.dim=1000000000000", "model.dim is 1000000000000: numbers are finite, whole"),
         ("model.norm_eps=inf", "model.norm_eps is inf"),
         ("train.learning_rate=inf", "train.learning_rate is inf"),
         ("train.clip=1e400", "train.clip is inf"),

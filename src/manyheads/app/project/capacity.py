@@ -58,6 +58,8 @@ def check_memory(build: Callable[[], nn.Module]) -> None:
                 "The model is larger than any memory: lower the sizes in [model]."
             ) from None
         return  # the model computes with its weights while it is built: not known before
+    if not isinstance(model, nn.Module):
+        return  # refused when it is built
     tensors = [*model.named_parameters(), *model.named_buffers()]
     needed = sum(t.nbytes * (TRAINED if t.requires_grad else 1) for _, t in tensors)
     if needed > available:

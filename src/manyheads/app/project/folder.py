@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from manyheads.app.project.capacity import at_most
+from manyheads.app.project.lock import LOCK
 from manyheads.app.project.migrate import RENAMED, rename
 from manyheads.app.project.paths import shipped
 from manyheads.app.project.plugins import LOADED, home
@@ -339,7 +340,7 @@ def check_out(out: Path, *, resume: bool) -> None:
     """Refuse a folder that is not the run's own: training writes and removes files there."""
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file. Choose another `out`.")
-    if not out.exists() or all(path.name == CACHE for path in out.iterdir()):
+    if not out.exists() or all(path.name in (CACHE, LOCK) for path in out.iterdir()):
         return
     if not (out / "recipe.toml").exists():
         raise UsageError(
@@ -393,6 +394,13 @@ def _hashed(folder: Path, recipe: Recipe) -> list[str]:
     foreign = sorted(path.relative_to(folder).as_posix() for path in folder.glob("marian/*"))
     names = (*HASHED, *find_task(recipe.task).files)
     return [name for name in names if (folder / name).exists()] + foreign
+
+
+def inputs(folder: Path, recipe: Recipe) -> dict[str, str]:
+    """Return the sha256 of each file that gives ids their meaning: tokenizers, characters."""
+    others = {"recipe.toml", "model.safetensors", "preprocessing.json", "labels.json"}
+    names = set(_hashed(folder, recipe)) - others  # those are compared by what they say
+    return {name: sha256(folder / name) for name in sorted(names)}
 
 
 def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:

@@ -91,6 +91,10 @@ class Recipe(Table, ABC):
         """Tables that mean nothing for this model, such as [train] of a converted one."""
         return ("train",) if self.origin else ()
 
+    @classmethod
+    def complete(cls, table: dict[str, Any]) -> None:
+        """Fill in what a recipe file leaves out because another of its keys says it, in place."""
+
     def config(self, **derived: int) -> ModelConfig:
         """Return the model's Config: its preset, this recipe's changes, and sizes of the data.
 
@@ -165,6 +169,8 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
         warnings.warn(f"{path} has keys of an older version: {', '.join(renamed)}.", stacklevel=2)
     try:
         cls: type[Recipe] = find_task(table.get("task")).recipe
+        if not stored:
+            cls.complete(table)
         recipe = cls.model_validate(table)
     except ValidationError as error:
         raise RecipeError(f"{path}: {_explain(error, cls)}") from None
@@ -267,8 +273,10 @@ def _check_numbers(value: Any, key: str = "") -> None:
         for name, part in parts:
             _check_numbers(part, f"{key}.{name}" if key else str(name))
     most = MOST_SEED if key == "seed" else MOST
-    if isinstance(value, int | float) and abs(value) > most:
-        raise RecipeError(f"{key} is {_short(value)}: numbers are finite, and at most {most:,}.")
+    if (isinstance(value, int) and abs(value) > most) or value in (math.inf, -math.inf):
+        raise RecipeError(
+            f"{key} is {_short(value)}: numbers are finite, whole ones at most {most:,}."
+        )
 
 
 def _short(value: object) -> str:
