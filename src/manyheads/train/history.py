@@ -77,7 +77,7 @@ def metric_lines(path: Path) -> Iterator[tuple[str, Line]]:
     Raises:
         FolderError: a line is invalid, or the file cannot be read.
     """
-    if not path.exists():
+    if not path.is_file():
         return
     try:
         text = path.read_text(encoding="utf-8", errors="replace")

@@ -106,7 +106,7 @@ class ModelFolder:
         """
         self.path = path
         manifest = path / "manyheads.json"
-        if not manifest.exists():
+        if not manifest.is_file():
             hint = (
                 "Its training has not reached the first validation yet: go on with `resume=True`."
                 if (path / "recipe.toml").exists()
@@ -268,7 +268,7 @@ class ModelFolder:
     def evaluations(self) -> list[dict[str, Any]]:
         """Read the log of evaluations."""
         path = self.path / "evaluations.jsonl"
-        if not path.exists():
+        if not path.is_file():
             return []
         lines = []
         try:

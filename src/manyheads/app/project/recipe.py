@@ -1,6 +1,5 @@
 """Recipes: typed TOML, every default in one place, every unknown key answered."""
 
-import math
 import tomllib
 import warnings
 from abc import ABC
@@ -16,6 +15,7 @@ from pydantic_core import ErrorDetails
 
 from manyheads.app.project.migrate import migrate
 from manyheads.app.project.paths import endings, here
+from manyheads.app.project.ranges import check_numbers, check_range, short
 from manyheads.app.project.registry import find_preset, find_task
 from manyheads.errors import RecipeError, UsageError, nearest
 from manyheads.models.config import ModelConfig
@@ -40,12 +40,6 @@ class Converted(Table):
     license: str | None = None
     prefix: str = ""  # language code in front of texts that begin with none, such as ">>kor<<"
 
-
-MOST = 2**31 - 1  # sizes in 32 bits, as tokenizers and images have them
-MOST_SEED = 2**63 - 1
-MOST_LAYERS = 1000  # DeepNet, Wang et al. 2022; more would take longer to build than to give up
-DEEPEST = 4  # levels of tables and lists
-LONGEST = 200  # characters of a value in a message
 
 CONVERTED = "converted:"  # in front of the origin, in place of the name of training data
 
@@ -128,7 +122,7 @@ class Recipe(Table, ABC):
                 )
             usual = getattr(base, key)  # may be 0 where that stands for none
             if key not in derived and value != usual:
-                _check_range(key, value, whole=type(usual) is int)
+                check_range(key, value, whole=type(usual) is int)
         try:
             config: ModelConfig = TypeAdapter(type(base)).validate_python(
                 asdict(base) | changes | derived
@@ -162,7 +156,7 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
     for override in sorted(overrides, key=lambda each: each.startswith(PATHS)):
         _apply(table, override)
     try:
-        _check_numbers(table)
+        check_numbers(table)
     except RecipeError as error:
         raise RecipeError(f"{path}: {error}") from None
     if (renamed := migrate(table)) and not stored:
@@ -249,45 +243,6 @@ def _apply(table: dict[str, Any], override: str) -> None:
     table[last] = value
 
 
-def _check_range(key: str, value: object, *, whole: bool) -> None:
-    """Refuse impossible values: sizes below 1, shares outside of 0..1, thousands of layers."""
-    if isinstance(value, list | tuple):
-        for each in value:  # 0 only where something may be absent
-            _check_range(key, each, whole=key != "paddings")
-    if not isinstance(value, int | float):
-        return
-    share = key.endswith("dropout")
-    most = MOST_LAYERS if key.endswith(("layers", "depths", "convolutions")) else math.inf
-    if not whole <= value <= (most if whole else MOST) or (share and value >= 1):  # nan never is
-        limit = f"at least {int(whole)}{' and below 1' if share else ''}"
-        limit += f" and at most {most}" if value > most else ""
-        raise RecipeError(f"model.{key} is {value!r}: it must be {limit}.")
-
-
-def _check_numbers(value: Any, key: str = "") -> None:
-    """Refuse numbers that no key can have, at any depth."""
-    if key.count(".") > DEEPEST:
-        raise RecipeError(f"{key} is nested too deeply: tables have no more than two levels.")
-    if isinstance(value, Mapping | list):
-        parts = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for name, part in parts:
-            _check_numbers(part, f"{key}.{name}" if key else str(name))
-    most = MOST_SEED if key == "seed" else MOST
-    if (isinstance(value, int) and abs(value) > most) or value in (math.inf, -math.inf):
-        raise RecipeError(
-            f"{key} is {_short(value)}: numbers are finite, whole ones at most {most:,}."
-        )
-
-
-def _short(value: object) -> str:
-    """Write a value, its end left out if it is long."""
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # thousands of digits or of levels
-        return f"a very long {type(value).__name__}"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
-
-
 def _check_early_stop(recipe: Recipe) -> None:
     """Refuse early stopping by a metric that is not measured."""
     stop = recipe.train.early_stop
@@ -313,11 +268,11 @@ def _line(detail: ErrorDetails, table: type, prefix: Sequence[str]) -> str:
     if detail["type"] in ("missing", "missing_argument"):
         return f"{key} is missing."
     if detail["type"] in ("dataclass_type", "dict_type", "model_type"):
-        return f"{key} = {_short(detail['input'])}: it must be a table of keys and values."
+        return f"{key} = {short(detail['input'])}: it must be a table of keys and values."
     reason = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "value_error":  # about several keys of a table together
         return f"{key}: {reason}." if key else f"{reason}."
-    return f"{key} = {_short(detail['input'])}: {reason[0].lower()}{reason[1:]}."
+    return f"{key} = {short(detail['input'])}: {reason[0].lower()}{reason[1:]}."
 
 
 def _unknown(key: str, name: str, allowed: Sequence[str]) -> str:
