@@ -103,13 +103,14 @@ class ClassifyPipeline(Pipeline[ClassifyRecipe, Classifier]):
 
     def prepare(self, recipe: ClassifyRecipe, out: Path, say: Say) -> Prepared:
         """Read the images and their classes; load the teacher, if there is one."""
-        images, valid = training_images(recipe, out, say)
+        classes: list[str] = []
         if recipe.start is not None:
             start = ModelFolder(find_model(recipe.start.model))
             say(f"starting from {start.path}: {differences(recipe, start)}")
             classes = classes_of(start)
-            if sorted(classes) == sorted(images.classes):  # then the head is kept, too
-                images, valid = images.relabel(classes), valid.relabel(classes)
+        images, valid = training_images(recipe, out, say)
+        if sorted(classes) == sorted(images.classes):  # then the head is kept, too
+            images, valid = images.relabel(classes), valid.relabel(classes)
         missing = (
             set() if images.multi_label else set(range(len(images.classes))) - set(images.labels)
         )

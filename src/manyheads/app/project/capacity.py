@@ -12,7 +12,10 @@ from torch.overrides import TorchFunctionMode
 from manyheads.errors import FolderError, OutOfMemoryError
 from manyheads.memory import available_memory
 
-FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.tensor, torch.arange)
+FACTORIES: tuple[Callable[..., Any], ...] = (
+    *(torch.empty, torch.zeros, torch.ones, torch.full, torch.tensor, torch.eye),
+    *(torch.arange, torch.linspace, torch.rand, torch.randn),
+)
 IN_PLACE = ("uniform_", "normal_", "fill_", "zero_", "erfinv_", "clamp_", "mul_", "add_")
 TRAINED = 4  # a weight, its gradient, and two moments of the optimizer
 
@@ -37,7 +40,7 @@ class ShapesOnly(TorchFunctionMode):
         return func(*args, **named | ({"device": "meta"} if func in FACTORIES else {}))
 
 
-def check_memory(build: Callable[[], nn.Module]) -> None:
+def check_memory(build: Callable[[], object]) -> None:
     """Refuse to train a model that memory does not suffice for.
 
     Args:
