@@ -80,7 +80,7 @@ def train(
         recipe, out = read_recipe(path, changes), out or Path("runs") / path.stem
     elif changes or out is None:
         raise UsageError("A recipe that was read already needs out=FOLDER, and takes no changes.")
-    if not isinstance(recipe, Recipe):
+    if not hasattr(recipe, "task"):
         raise UsageError(f"{recipe!r:.80} is no recipe: give a name, a path, or one that was read.")
     world = os.environ.get("WORLD_SIZE", "")
     if world.isdecimal() and int(world) > 1 and rank_and_world()[1] == 1:
