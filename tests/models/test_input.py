@@ -76,9 +76,9 @@ def test_a_mask_of_numbers_is_refused(call: Callable[[Any], Tensor], dtype: torc
 
 def test_a_boolean_bias_is_refused() -> None:
     """Added to the scores, it would hide nothing."""
-    with pytest.raises(UsageError, match="give it as `mask`"):
+    with pytest.raises(UsageError, match="give it as the mask"):
         attend(Q, Q, Q, bias=torch.ones(5, 5, dtype=torch.bool))
-    with pytest.raises(UsageError, match="give it as `mask`"):
+    with pytest.raises(UsageError, match="give it as the mask"):
         attention_weights(Q, Q, bias=torch.ones(5, 5, dtype=torch.bool))
 
 

@@ -85,8 +85,8 @@ def train(
     world = os.environ.get("WORLD_SIZE", "")
     if world.isdecimal() and int(world) > 1 and rank_and_world()[1] == 1:
         raise UsageError(
-            f"WORLD_SIZE is {world}, but `train` is one process: each of {world} would train the "
-            f"whole model into {out}. Start it once; of several processes, a program of your own "
+            f"WORLD_SIZE is {world}, but manyheads.train is one process: each of {world} would "
+            f"train the whole model into {out}. Start it once; of several processes, a program of your own "
             "makes the process group and calls `manyheads.train.fit` (src/manyheads/train/"
             "distribute.py)."
         )

@@ -21,8 +21,8 @@ def check_mask(mask: Tensor | None) -> None:
         raise UsageError(
             f"The mask holds {mask.dtype} of shape {tuple(mask.shape)}, but a mask is boolean, "
             "True where a query may attend: `mask == 0` converts one that is 0 there and -inf "
-            "elsewhere. To add to the scores, use `bias`; keys and values of another sequence go "
-            "into `cross_attend(x, project(source))`."
+            "elsewhere. What is added to the scores is the bias; keys and values of another "
+            "sequence go into `cross_attend(x, project(source))`."
         )
 
 
@@ -33,7 +33,7 @@ def check_bias(bias: Tensor | None) -> None:
         UsageError: the bias is boolean.
     """
     if bias is not None and bias.dtype == torch.bool:
-        raise UsageError("The bias is boolean, but it is added to the scores: give it as `mask`.")
+        raise UsageError("The bias is boolean, but it is added to the scores: give it as the mask.")
 
 
 def padding_mask(tokens: Int[Tensor, "batch key"], pad: int) -> Bool[Tensor, "batch 1 1 key"]:
