@@ -127,8 +127,8 @@ def look(model: str | Path | Predictor, given: str | Path | Image.Image, **param
     """
     if not isinstance(given, str | Path | Image.Image):
         raise UsageError(
-            f"What was given is {given!r:.80}: give a text, the path of an image, or a Pillow image "
-            "(of an array, `Image.fromarray(array)`)."
+            f"What was given is {given!r:.80}: give a text, the path of an image, or a Pillow "
+            "image (of an array, `Image.fromarray(array)`)."
         )
     predictor = load(model) if isinstance(model, str | Path) else model
     given = str(given) if isinstance(given, Path) else given

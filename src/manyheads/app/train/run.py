@@ -86,9 +86,8 @@ def train(
     if world.isdecimal() and int(world) > 1 and rank_and_world()[1] == 1:
         raise UsageError(
             f"WORLD_SIZE is {world}, but manyheads.train is one process: each of {world} would "
-            f"train the whole model into {out}. Start it once; of several processes, a program of your own "
-            "makes the process group and calls `manyheads.train.fit` (src/manyheads/train/"
-            "distribute.py)."
+            f"train the whole model into {out}. Start it once; for several processes, a program of "
+            "your own makes the process group and calls `manyheads.train.fit`."
         )
     with locked(Path(out)), limited_threads(None), torch.random.fork_rng():
         return _train(recipe, Path(out), resume=resume, observer=observer or PrintObserver())
