@@ -57,6 +57,12 @@ def test_the_source_is_found() -> None:
     )
 
 
+def test_json_is_written_in_one_place() -> None:
+    """Python's own writer puts NaN and Infinity into it, which other programs refuse."""
+    places = [name for name, path in FILES.items() if "json.dump" in path.read_text("utf-8")]
+    assert places == ["strict_json.py"]
+
+
 # --- One attention ------------------------------------------------------------------------------
 
 # The rule is about softmax over keys; log_softmax over a vocabulary or classes stays allowed.

@@ -302,7 +302,7 @@ def test_a_preset_of_an_imported_module_is_named_with_it(tmp_path: Path) -> None
         .read_text()
         .replace('"plugins": [\n    "sizes"\n  ]', '"plugins": "s"')
     )
-    with pytest.raises(FolderError, match="plugins is 's', not a list"):
+    with pytest.raises(FolderError, match="plugins: Input should be a valid list"):
         manyheads.load(out)
 
 

@@ -10,6 +10,7 @@ One tree, so that a caller catches as widely or as narrowly as it likes::
     ├── DataError                                files, encodings, counts, images
     │   └── UnreadableError                      one image
     ├── FolderError                              a run or model folder
+    ├── OutOfMemoryError                         a model or its input is too large
     ├── TrainingError                            a training run
     │   └── NonFiniteLossError                   the loss became inf or nan
     └── InterruptedRunError            exit 130  stopped from outside, state saved
@@ -30,6 +31,7 @@ __all__ = [
     "MissingExtraError",
     "NonFiniteLossError",
     "NotFoundError",
+    "OutOfMemoryError",
     "RecipeError",
     "TrainingError",
     "UnreadableError",
@@ -98,6 +100,10 @@ class UnreadableError(DataError):
 
 class FolderError(ManyheadsError):
     """A run or model folder is damaged, incomplete, of another version, or does not fit."""
+
+
+class OutOfMemoryError(ManyheadsError):
+    """A model, a batch or an input needs more memory than there is."""
 
 
 class TrainingError(ManyheadsError):

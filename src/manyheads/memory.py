@@ -1,8 +1,10 @@
-"""Freed memory stays with the process: docs/decisions/memory.md."""
+"""How much memory there is; freed memory stays with the process: docs/decisions/memory.md."""
 
 import ctypes
 import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 # Of mallopt, from glibc's malloc.h.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
@@ -24,3 +26,21 @@ def keep_freed_memory() -> None:
         mallopt(_MMAP_MAX, 0)
         mallopt(_TRIM_THRESHOLD, 2**31 - 1)
         mallopt(_TOP_PAD, _TOP)
+
+
+def available_memory() -> int | None:
+    """Return how many bytes the process can still take; None where the system does not say.
+
+    A container's limit counts too, but not what is used of it: that includes files in the cache.
+    """
+    limits = []
+    try:
+        facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        limits.append(1024 * int(facts["MemAvailable"].split()[0]))
+    except (OSError, ValueError, KeyError):  # not Linux
+        with suppress(AttributeError, ValueError, OSError):
+            limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # cgroups, version 2 and 1
+        with suppress(OSError, ValueError):  # "max": no limit
+            limits.append(int((Path("/sys/fs/cgroup") / name).read_text()))
+    return min(limits, default=None)

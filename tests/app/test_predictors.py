@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -192,3 +193,60 @@ def test_an_unknown_model() -> None:
     """By name or by path, it is the same question."""
     with pytest.raises(NotFoundError, match="no model 'date-en-kp'"):
         manyheads.load("date-en-kp")
+
+
+# --- Input of a wrong kind ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", [None, 5, b"nine", {"nine": 9}, {"nine"}, [1], ["nine", None]])
+def test_a_translator_reads_texts_only(translate: Translator, given: Any) -> None:
+    """The keys of a dict would be translated, and a set has no order."""
+    with pytest.raises(UsageError, match="text"):
+        translate(given)
+    with pytest.raises(UsageError, match="text"):
+        translate.translate(given)
+
+
+def test_one_text_is_not_read_letter_by_letter(translate: Translator) -> None:
+    """A text is a sequence of texts to Python."""
+    with pytest.raises(UsageError, match="give a list of texts"):
+        translate.translate("nine")
+    assert translate(("nine", "three")) == ["neun", "drei"]  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("given", [None, 5, b"png", {"image": 1}, [None], [b"png"]])
+def test_a_classifier_reads_images_only(classify: Classifier, given: Any) -> None:
+    """Paths, Pillow images and arrays."""
+    with pytest.raises(UsageError, match="image"):
+        classify(given)
+    with pytest.raises(UsageError, match="image"):
+        classify.classify(given)
+
+
+def test_one_path_is_not_read_letter_by_letter(classify: Classifier) -> None:
+    """A path is a sequence of paths to Python."""
+    with pytest.raises(UsageError, match="give a list"):
+        classify.classify("cat.png")
+    assert classify((half(0, seed=1),)) == ["left"]
+
+
+def test_an_opened_image_can_be_looked_at(
+    translate: Translator, classify: Classifier, tmp_path: Path
+) -> None:
+    """The same answer as from its file; a model of texts refuses it."""
+    image = half(0, seed=1)
+    image.save(tmp_path / "left.png")
+    from_file = manyheads.look(classify, tmp_path / "left.png").to_json()
+    found = manyheads.look(classify, image)
+    assert found.answer == "left"
+    assert found.title.endswith(": The image  →  left")
+    assert found.to_json() | {"path": ""} == from_file | {"path": ""}
+    with pytest.raises(UsageError, match="reads texts, and was given an image"):
+        manyheads.look(translate, image)
+
+
+@pytest.mark.parametrize("given", [None, 5, b"nine", ["nine"]])
+def test_looking_needs_a_text_or_an_image(translate: Translator, given: Any) -> None:
+    """None was read as a word."""
+    with pytest.raises(UsageError, match="give a text, the path of an image"):
+        manyheads.look(translate, given)

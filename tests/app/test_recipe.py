@@ -370,3 +370,65 @@ def test_a_contradiction_with_the_data(classify: Path) -> None:
     recipe = read_recipe(classify, ["model.classes=10"])
     with pytest.raises(RecipeError, match=r"model\.classes is 10, but the data make it 5"):
         recipe.config(classes=5)
+
+
+# --- Numbers that cannot work -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("override", "answer"),
+    [
+        ("model.encoder_layers=1000000000", "at most 1000"),
+        ("model.dim=1000000000000", "model.dim is 1000000000000: numbers are finite, whole"),
+        ("model.norm_eps=inf", "model.norm_eps is inf"),
+        ("train.learning_rate=inf", "train.learning_rate is inf"),
+        ("train.clip=1e400", "train.clip is inf"),
+        ("train.threads=" + "9" * 30, "train.threads is 9"),
+        ("seed=-1", "seed = -1"),
+        ("seed=" + "9" * 30, "seed is 9"),
+        ("train.steps=" + "9" * 5000, "train.steps = '9999"),
+        ("train.steps=" + "[" * 9999, "train.steps = '[[["),
+        ("train.steps=[[[[[[[1]]]]]]]", "nested too deeply"),
+        ("a." * 3000 + "b=1", "nested too deeply"),
+        ("tokenizer.size=2000000", "less than or equal to 1000000"),
+    ],
+)
+def test_a_number_that_cannot_work(translate: Path, override: str, answer: str) -> None:
+    """Refused at once, in a message that fits on a screen."""
+    message = complaint(translate, override)
+    assert answer in message
+    assert len(message) < 4000
+
+
+@pytest.mark.parametrize(
+    ("override", "answer"),
+    [
+        ("image.std=[inf]", "image.std.0 is inf"),
+        ("image.height=1000000", "image.height = 1000000"),
+        ("augment.shift=1000000000", "augment.shift is 1000000000, but the images have only 4"),
+        ("augment.shift=4", "augment.shift is 4, but the images have only 4"),
+        ("augment.operations=100000000", "augment.operations"),
+    ],
+)
+def test_a_number_that_no_image_can_have(classify: Path, override: str, answer: str) -> None:
+    """Pixels and what is done to them."""
+    assert answer in complaint(classify, override)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("layers", "[1, 100000, 1, 1]"), ("layers", "[0, 1, 1, 1]"), ("heads", "[-1, 1, 1, 1]")],
+)
+def test_stages_that_cannot_work(classify: Path, key: str, value: str) -> None:
+    """Of each stage its own number."""
+    preset = "model={preset='swin-t', window=[2, 2]}"
+    message = complaint(classify, preset, f"model.{key}={value}")
+    assert f"model.{key} is" in message
+
+
+def test_numbers_with_too_many_digits_in_a_file(tmp_path: Path) -> None:
+    """And brackets without an end: Python's reader gives up, and says so."""
+    for value in ("9" * 5000, "[" * 9999):
+        path = tmp_path / "recipe.toml"
+        path.write_text(f"seed = {value}\n")
+        assert f"{path} is not valid TOML" in complaint(path)

@@ -1,19 +1,30 @@
 """A run from recipe to folder: what is refused, what is written, and how it is gone on with."""
 
+import errno
+import fcntl
+import io
 import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 from manyheads import load
+from manyheads.app.pipelines.classify import ClassifyRecipe
+from manyheads.app.project.folder import check_out
+from manyheads.app.project.lock import LOCK, locked
 from manyheads.app.project.recipe import read_recipe
+from manyheads.app.train.inputs import images_digest, training_images
 from manyheads.app.train.run import train
 from manyheads.data import splits
 from manyheads.data.splits import Split
+from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import (
     DataError,
     FolderError,
@@ -402,3 +413,106 @@ def test_text_of_any_kind_can_be_trained_on(sentences: Path, tmp_path: Path) -> 
     write_lines(tmp_path / "numbers" / "train.en", source + odd)
     write_lines(tmp_path / "numbers" / "train.de", target + odd)
     run(sentences, tmp_path / "out", *SHORT)
+
+
+# --- One process a folder -----------------------------------------------------------------------
+
+
+def test_another_training_in_the_folder_is_refused(images: Path, tmp_path: Path) -> None:
+    """The message names the process; what it leaves behind is only the run."""
+    out = tmp_path / "runs" / "out"
+    with locked(out):
+        with pytest.raises(UsageError, match=rf"out is in use: process {os.getpid()} on .* trains"):
+            run(images, out, *SHORT)
+        with pytest.raises(UsageError, match="is in use"):
+            run(images, out, *SHORT, resume=True)
+    assert not out.parent.exists()  # made for the lock, and empty
+    run(images, out, *SHORT)
+    assert LOCK not in [path.name for path in out.iterdir()]
+
+
+def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
+    """However it ends: the file that is left means nothing."""
+    program = (
+        "import os, sys, pathlib\n"
+        "from manyheads.app.project.lock import locked\n"
+        "with locked(pathlib.Path(sys.argv[1])):\n"
+        "    print('locked', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    out = tmp_path / "out"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(out)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"locked\n"
+        with pytest.raises(UsageError, match=f"process {child.pid} "), locked(out):
+            pass
+        child.kill()
+    assert (out / LOCK).exists()
+    check_out(out, resume=False)  # as if it were empty
+    with locked(out):
+        pass
+    assert not (out / LOCK).exists()
+
+
+def test_without_locks_training_goes_on(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some network file systems have none."""
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    run(images, tmp_path / "out", *SHORT)
+
+
+def test_several_processes_do_not_train_into_one_folder(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As torchrun starts them, without a process group."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UsageError, match="WORLD_SIZE is 2"):
+        run(images, tmp_path / "out", *SHORT)
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    run(images, tmp_path / "out", *SHORT)
+
+
+def test_what_is_no_recipe(tmp_path: Path) -> None:
+    """Neither a name nor a recipe."""
+    with pytest.raises(UsageError, match="is no recipe"):
+        train({"task": "translate"}, out=tmp_path / "out")  # type: ignore[arg-type]
+
+
+# --- What a resumed run finds again -------------------------------------------------------------
+
+
+def test_another_tokenizer_is_refused(sentences: Path, tmp_path: Path) -> None:
+    """Of the same size: nothing else would notice that its ids mean other words."""
+    out = tmp_path / "out"
+    with pytest.raises(InterruptedRunError):
+        train(read_recipe(sentences), out=out, observer=CtrlC(3))
+    size = len(Tokenizer((out / "tokenizer.model").read_bytes()))
+    words = [f"{left}{right}" for left in "abcdefghij" for right in "klmnopqrst"] * 9
+    other = Tokenizer.train(words, TokenizerConfig(kind="bpe", size=size))
+    assert len(other) == size
+    (out / "tokenizer.model").write_bytes(other.model)
+    with pytest.raises(FolderError, match=r"tokenizer\.model is not the file that the run began"):
+        train(read_recipe(sentences), out=out, resume=True, observer=Silent())
+
+
+def test_changed_images_are_noticed(images: Path, tmp_path: Path) -> None:
+    """Of the same size in bytes, under the same name."""
+    recipe = read_recipe(images)
+    assert isinstance(recipe, ClassifyRecipe)
+    before = images_digest(*training_images(recipe, tmp_path, Silent().say))
+    assert images_digest(*training_images(recipe, tmp_path, Silent().say)) == before
+    path = next((tmp_path / "halves" / "left").iterdir())
+    image = Image.open(path)
+    image.putpixel((0, 0), image.getpixel((0, 0)) ^ 1)  # type: ignore[operator]
+    size = path.stat().st_size
+    content = io.BytesIO()
+    image.save(content, "png")
+    path.write_bytes(content.getvalue().ljust(size, b"\0")[: max(size, len(content.getvalue()))])
+    assert images_digest(*training_images(recipe, tmp_path, Silent().say)) != before

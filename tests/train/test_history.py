@@ -1,5 +1,6 @@
 """Reading what a run wrote about itself."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from manyheads.errors import FolderError
 from manyheads.train.history import NON_FINITE, read_history
+from manyheads.train.log import MetricsLog
 
 LINES = """\
 {"step": 10, "epoch": 0, "loss": 3.0, "learning_rate": 0.1}
@@ -66,3 +68,24 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     path.write_bytes(LINES.encode() + b"\xff\xfe\n")
     with pytest.raises(FolderError, match="line 5 is damaged"):
         read_history(path)
+
+
+def test_null_is_a_number_that_was_none(tmp_path: Path) -> None:
+    """As the log writes NaN, which JSON lacks."""
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(LINES)
+    MetricsLog(path, first_step=40).write({"step": 50, "val_loss": math.nan, "val_bleu": 1.0})
+    assert path.read_text() == LINES + '{"step": 50, "val_loss": null, "val_bleu": 1.0}\n'
+    assert math.isnan(read_history(path).validations[-1]["val_loss"])
+
+
+@pytest.mark.parametrize(
+    "row", ["3", "[]", '{"loss": 1}', '{"step": 1e400}', '{"step": "5"}', "[" * 9999, "\x00"]
+)
+def test_a_resumed_run_names_a_damaged_line(row: str, tmp_path: Path) -> None:
+    """Nothing is dropped from the log before."""
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(LINES + f"{row}\n")
+    with pytest.raises(FolderError, match=r"metrics\.jsonl, line 5 is damaged"):
+        MetricsLog(path, first_step=10)
+    assert path.read_text() == LINES + f"{row}\n"

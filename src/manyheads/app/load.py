@@ -7,6 +7,7 @@ from manyheads.app.pipeline import pipeline_of
 from manyheads.app.predictors.predictor import LoadOptions, Predictor
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.paths import find_model
+from manyheads.data.images.image_set import MOST_PIXELS
 from manyheads.errors import UsageError
 
 P = TypeVar("P", bound=Predictor)
@@ -36,7 +37,14 @@ def load(
         UsageError: the model cannot have this image size; no such engine or device.
     """
     folder = ModelFolder(find_model(str(model)))
-    size = (image_size, image_size) if isinstance(image_size, int) else image_size
+    size = image_size if isinstance(image_size, tuple | None) else (image_size, image_size)
+    if size is not None and not (
+        len(size) == 2 and all(type(each) is int and 1 <= each <= MOST_PIXELS for each in size)
+    ):
+        raise UsageError(
+            f"image_size is {image_size!r}: give one number of pixels or two, height and width, "
+            f"from 1 to {MOST_PIXELS:,}."
+        )
     options = LoadOptions(engine=engine, device=device, threads=threads, image_size=size)
     if size is not None and folder.recipe.data.medium != "images":
         raise UsageError(f"{model} does not look at images: it takes no image_size.")

@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Gt, Le
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
+from PIL import Image
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    InstanceOf,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from pydantic.json_schema import SkipJsonSchema
 
 from manyheads.decode.sampling import Sampling
 from manyheads.errors import UsageError, nearest
@@ -28,7 +37,7 @@ Beams = Annotated[int, Ge(1), Le(1000)]  # each takes the memory of a text
 class Request(BaseModel):
     """A request; unknown parameters are refused with the nearest name."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @classmethod
     def parse(cls, **parameters: Any) -> Self:
@@ -72,7 +81,7 @@ class SearchRequest(TextRequest):
     temperature: Temperature | None = None  # below 1 safer, above 1 bolder
     top_k: Count | None = None  # draw from so many of the most probable tokens
     top_p: Annotated[float, Gt(0), Le(1)] | None = None  # draw from those with this probability
-    seed: Annotated[int, Ge(0)] = 1  # of sampling
+    seed: Annotated[int, Ge(0), Le(2**63 - 1)] = 1  # of sampling
 
     @property
     def samples(self) -> bool:
@@ -302,7 +311,8 @@ class EvaluateRequest(Request):
 class LookRequest(Request):
     """Run a model on a text or an image with a recorder open."""
 
-    given: str  # a text, or the path of an image
+    # A text, the path of an image, or one that Pillow opened; JSON has the first two.
+    given: str | SkipJsonSchema[InstanceOf[Image.Image]]
     integrated: bool | None = None  # integrate gradients; None: where it costs little
     # Of image models:
     target: str | None = None  # class to explain; the most probable if None

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from manyheads.strict_json import dumps
+
 if TYPE_CHECKING:
     from manyheads.app.documents.documents import Document
     from manyheads.app.predictors.translator import Translator
@@ -83,11 +85,7 @@ def lines(
 
 
 def _json(document: "Document") -> str:
-    import json
     from dataclasses import asdict
 
     lines = (asdict(line) for line in document.lines)
-    return "".join(
-        json.dumps({document.unit: line.pop("number"), **line}, ensure_ascii=False) + "\n"
-        for line in lines
-    )
+    return "".join(dumps({document.unit: line.pop("number"), **line}) + "\n" for line in lines)

@@ -1,6 +1,5 @@
 """How answers look on a terminal."""
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyheads.cli.flags import with_flags
+from manyheads.strict_json import dumps
 
 if TYPE_CHECKING:
     from manyheads.lens.panels import Table
@@ -18,7 +18,7 @@ WIDEST = 12  # classes of a confusion matrix that a terminal has room for
 
 def print_json(value: Any) -> None:
     """Print one JSON document on one line."""
-    print(json.dumps(value, ensure_ascii=False), flush=True)
+    print(dumps(value), flush=True)
 
 
 def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 import torch
 
 from manyheads.labs.findings import Findings, Trial
+from manyheads.strict_json import dumps
 
 Scale = Literal["full", "quick", "smoke"]  # minutes; under a minute; seconds, for the tests
 Measured = dict[str, Any]  # JSON values: numbers, texts, and lists of them
@@ -77,9 +78,9 @@ class Bench:
     def choose(self, sizes: Mapping[Scale, S]) -> S:
         """Return the sizes of this scale; saved trials of other sizes are dropped."""
         size = sizes[self.scale]
-        self.size = json.loads(json.dumps(asdict(size)))  # type: ignore[call-overload] # as it is kept
+        self.size = json.loads(dumps(asdict(size)))  # type: ignore[call-overload] # as it is kept
         if self.notebook is not None:
-            head = json.dumps({"size": self.size, "torch": torch.__version__})
+            head = dumps({"size": self.size, "torch": torch.__version__})
             self._known = _read(self.notebook, head)
         return size
 
@@ -98,7 +99,7 @@ class Bench:
             self.say(f"{name}: {found.seconds:.1f} s")
             if self.notebook is not None:
                 with self.notebook.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(found)) + "\n")
+                    file.write(dumps(asdict(found)) + "\n")
         self.trials.append(found)
         return found.measured
 

@@ -1,6 +1,5 @@
 """Training inside an experiment: the training loop, in a temporary folder."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +11,7 @@ from manyheads.models.config import Builds
 from manyheads.streams import stream
 from manyheads.train.config import TrainConfig
 from manyheads.train.device import best_device
+from manyheads.train.history import metric_lines
 from manyheads.train.loop import fit
 from manyheads.train.task import B, Task
 
@@ -63,6 +63,6 @@ def learn(model: torch.nn.Module, task: Task[B], config: TrainConfig, *, seed: i
             save_best=lambda model: None,  # noqa: ARG005 - as fit calls it
             observer=_Nobody(),
         )
-        log = (Path(folder) / "metrics.jsonl").read_text(encoding="utf-8")
+        lines = [line for _, line in metric_lines(Path(folder) / "metrics.jsonl")]
     model.eval()
-    return Learned(progress.seconds, [json.loads(line) for line in log.splitlines()])
+    return Learned(progress.seconds, lines)

@@ -1,6 +1,5 @@
 """Run an experiment, and write its result, figure and page."""
 
-import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from manyheads.labs.catalogue import entry, find
 from manyheads.labs.findings import SCHEMA, Result
 from manyheads.labs.page import page
 from manyheads.lens.plot.panel_plot import draw, require
+from manyheads.strict_json import dumps
 from manyheads.train.device import best_device, limited_threads, processor
 
 RESULT: TypeAdapter[Result] = TypeAdapter(Result)
@@ -111,7 +111,7 @@ def write(result: Result, out: Path) -> None:
 def as_json(result: Result) -> str:
     """Write a result as indented JSON."""
     plain: dict[str, Any] = RESULT.dump_python(result, mode="json")
-    return json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
+    return dumps(plain, indent=1) + "\n"
 
 
 def read(path: Path) -> Result:

@@ -13,7 +13,7 @@ from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.output_head import OutputFn, logits
 from manyheads.nn.recording.tracking import start_text
-from manyheads.nn.shapes import ChosenTokens, Mask, TokenIds, Tokens
+from manyheads.nn.shapes import ChosenTokens, Mask, TokenIds, Tokens, check_ids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,5 +61,6 @@ class LanguageModel(nn.Module):
 
     def embed(self, tokens: TokenIds, first: int = 0) -> Tokens:
         """Embed tokens at positions first, first + 1, ..."""
+        check_ids(tokens)
         start_text()
         return self.dropout(self.positions(self.embedding(tokens) * self.scale, first=first))

@@ -71,6 +71,7 @@ class Mlp(nn.Module):
         Raises:
             UsageError: images of another size; every pixel has weights of its own.
         """
+        start_image(images)
         expected = (self.config.channels, self.config.height, self.config.width)
         if tuple(images.shape[1:]) != expected:
             raise UsageError(
@@ -78,5 +79,4 @@ class Mlp(nn.Module):
                 f"but this perceptron has weights for {' x '.join(map(str, expected))}: resize "
                 "the images, or train one for their size."
             )
-        start_image(images)
         return self.layers(images.flatten(1))

@@ -177,6 +177,8 @@ def preset(name: str) -> ModelConfig:
     Raises:
         UsageError: no such preset.
     """
+    if not isinstance(name, str):
+        raise UsageError(f'{name!r} is not the name of a preset: give one, such as "vit-b/16".')
     base, _, suffix = name.partition("/")
     found = PRESETS.get(name)
     if found is None and suffix and base in PRESETS:
@@ -227,6 +229,11 @@ def build(config: Builds[M] | str) -> M | nn.Module:
     """Build a model from its Config or the name of a preset; torch's generator draws the weights.
 
     Raises:
-        UsageError: there is no preset of this name.
+        UsageError: there is no preset of this name, or it is neither a name nor a Config.
     """
+    if isinstance(config, type) or not isinstance(config, str | Builds):
+        raise UsageError(
+            f"{config!r} is neither a Config nor the name of a preset: give a name, such as "
+            '"vit-b/16", or a Config with its values, such as VitConfig(classes=10).'
+        )
     return preset(config).build() if isinstance(config, str) else config.build()

@@ -34,6 +34,7 @@ from manyheads.nn.shapes import (
     SourceWeights,
     TokenIds,
     Tokens,
+    check_ids,
 )
 
 
@@ -181,6 +182,7 @@ class Seq2Seq(nn.Module):
         )
 
     def _embed(self, embedding: nn.Embedding, tokens: TokenIds) -> Tokens:
+        check_ids(tokens)
         # As in a Transformer: tokens enter with unit variance, while the output layer, which is
         # the same matrix, begins with small logits. Unscaled, they hardly move the gates.
         return embedding(tokens) * math.sqrt(self.config.dim)

@@ -21,7 +21,7 @@ from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.output_head import OutputFn, logits
 from manyheads.nn.recording.tracking import start_text
 from manyheads.nn.rnn import Recurrent, RecurrentStack
-from manyheads.nn.shapes import ChosenTokens, TokenIds, Tokens
+from manyheads.nn.shapes import ChosenTokens, TokenIds, Tokens, check_ids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +139,7 @@ class Tagger(nn.Module):
         self, tokens: TokenIds, scored: ChosenTokens | None = None, readout: OutputFn = logits
     ) -> Float[Tensor, "..."]:
         """Score the tags of every token; `scored` and `readout` are those of `Transformer`."""
+        check_ids(tokens)
         start_text()
         x = self.dropout(self.embedding(tokens) * self.scale)
         x = self.context(x, tokens != self.config.pad)

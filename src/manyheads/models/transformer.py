@@ -33,6 +33,7 @@ from manyheads.nn.shapes import (
     SourceWeights,
     TokenIds,
     Tokens,
+    check_ids,
 )
 
 
@@ -196,5 +197,6 @@ class Transformer(nn.Module):
         )
 
     def _embed(self, embedding: nn.Embedding, tokens: TokenIds) -> Tokens:
+        check_ids(tokens)
         start_text()
         return embedding(tokens) * self.scale  # section 3.4

@@ -103,8 +103,8 @@ class Vgg(nn.Module):
 
     def features(self, images: Images) -> FeatureMap:
         """Return the feature map after the last halving."""
-        _check_size(images.shape[2], images.shape[3], len(self.config.depths))
         start_image(images)
+        _check_size(images.shape[2], images.shape[3], len(self.config.depths))
         x = images
         *layers, halving = self.layers
         for layer in layers:

@@ -1,5 +1,6 @@
 """The Vision Transformer: Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words"."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -22,6 +23,8 @@ from manyheads.nn.layers.linear import Linear
 from manyheads.nn.recording.tracking import start_image
 from manyheads.nn.shapes import ClassScores, Grid, Images, Tokens
 from manyheads.nn.vision.patch import ConvPatches, LinearPatches
+
+PATCH = re.compile("[0-9]{1,4}")  # a size behind the slash: "vit-b/16"
 
 PoolNorm = Literal["before", "after"]
 Patches = Literal["linear", "conv"]
@@ -81,7 +84,7 @@ class VitConfig(ImageEncoderConfig):
 
     def variant(self, suffix: str) -> "VitConfig | None":
         """Return the same ViT with another patch size: "vit-b/32"."""
-        return replace(self, patch=int(suffix)) if suffix.isdigit() else None
+        return replace(self, patch=int(suffix)) if PATCH.fullmatch(suffix) else None
 
     def build(self) -> "Vit":
         """Build the model with fresh weights."""

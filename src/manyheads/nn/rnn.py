@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.recording.decode_steps import DecodeStep
 from manyheads.nn.recording.trace import LayerId, active
+from manyheads.nn.shapes import check_axes
 
 State = tuple[Tensor, ...]  # (hidden,), or of an LSTM (hidden, cell); each (row, hidden)
 Gates = dict[str, Tensor]  # by name, what a cell computes in one step; the new state is among them
@@ -193,6 +194,7 @@ class Recurrent(nn.Module):
         Returns:
             The hidden state at every token, and the state after the last (of both directions).
         """
+        check_axes(x, "batch token input")
         if state is None:
             width = self.kernel.hidden_size * len(self.kernel.all_weights)
             state = tuple(x.new_zeros(x.shape[0], width) for _ in self.cell.state)

@@ -6,6 +6,8 @@ Names of dimensions in them are bound like all others in a signature: `dim` is o
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from manyheads.errors import UsageError
+
 Grid = tuple[int, int]  # rows and columns
 
 Images = Float[Tensor, "batch channel height width"]
@@ -25,3 +27,32 @@ BeamVectors = Float[Tensor, "sentence beam dim"]
 Scores = Float[Tensor, "sentence beam vocabulary"]
 Kept = Int[Tensor, " kept"]  # sentences or rows
 SourceWeights = Float[Tensor, "sentence beam source"]
+
+
+def check_axes(x: Tensor, axes: str) -> None:
+    """Refuse another number of axes, such as an example without the batch axis.
+
+    Args:
+        x: the input.
+        axes: their names, as in "batch token dim".
+
+    Raises:
+        UsageError: there are more or fewer.
+    """
+    names = axes.split()
+    if x.ndim != len(names):
+        raise UsageError(
+            f"The input has the shape {tuple(x.shape)}, not ({', '.join(names)}). For one example "
+            "alone, `x[None]` adds the batch axis; `torch.stack` makes a batch of several."
+        )
+
+
+def check_ids(tokens: Tensor) -> None:
+    """Refuse anything but a batch of token ids.
+
+    Raises:
+        UsageError: the batch axis is missing, or the values are no whole numbers.
+    """
+    check_axes(tokens, "batch token")
+    if tokens.is_floating_point():
+        raise UsageError(f"The tokens hold {tokens.dtype}, but a model reads whole numbers: ids.")

@@ -7,12 +7,15 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
+from pydantic import TypeAdapter
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from manyheads.errors import FolderError
+from manyheads.strict_json import dumps
 from manyheads.train.average import Average
 from manyheads.train.distribute import whole
 from manyheads.train.optim import Optimizer
@@ -24,6 +27,8 @@ KEPT = 2  # the newest, and one before it in case the newest is damaged from out
 class Progress:
     """The progress of a run. With the weights and the optimizer state, it suffices to resume."""
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
     step: int = 0
     epoch: int = 0
     index: int = 0  # batches of this epoch already used
@@ -34,6 +39,9 @@ class Progress:
     conditions: dict[str, str] = field(default_factory=dict)  # what bitwise equality depends on
 
 
+PROGRESS = TypeAdapter(Progress)
+
+
 def tensors(model: nn.Module) -> dict[str, Tensor]:
     """Return parameters and persistent buffers by name; a tied one only under its first name."""
     names = model.state_dict().keys()
@@ -41,11 +49,18 @@ def tensors(model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach() for name, tensor in named if name in names}
 
 
+def not_finite(named: Mapping[str, Tensor]) -> list[str]:
+    """Name the tensors that hold infinite numbers or NaN: a pass over memory, without a copy."""
+    floating = {n: t for n, t in named.items() if t.is_floating_point() and t.numel()}
+    return [n for n, t in floating.items() if not torch.stack(t.aminmax()).isfinite().all()]
+
+
 def restore(model: nn.Module, stored: Mapping[str, Tensor], where: Path) -> None:
     """Copy stored tensors into a model.
 
     Raises:
-        FolderError: names or shapes differ; the message lists the first differences.
+        FolderError: names, shapes or kinds of numbers differ; the message lists the first
+            differences.
     """
     own = tensors(model)
     wrong = [f"- {name}: missing" for name in own.keys() - stored.keys()]
@@ -54,6 +69,11 @@ def restore(model: nn.Module, stored: Mapping[str, Tensor], where: Path) -> None
         f"- {name}: stored {tuple(stored[name].shape)}, the model has {tuple(own[name].shape)}"
         for name in own.keys() & stored.keys()
         if own[name].shape != stored[name].shape
+    ]
+    wrong += [
+        f"- {name}: stored {stored[name].dtype}, the model has {own[name].dtype}"
+        for name in own.keys() & stored.keys()
+        if own[name].is_floating_point() != stored[name].is_floating_point()
     ]
     if wrong:
         listed = "\n".join(sorted(wrong)[:8])
@@ -92,7 +112,7 @@ def save(
         save_file(plain, partial / f"{name}.safetensors")
     hashes = {path.name: sha256(path) for path in sorted(partial.glob("*.safetensors"))}
     document = {"progress": asdict(progress), "sha256": hashes}
-    (partial / "progress.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
+    (partial / "progress.json").write_text(dumps(document, indent=2), encoding="utf-8")
     for path in partial.iterdir():
         _flush(path)
     partial.rename(final)  # atomic: from here on the checkpoint exists
@@ -113,7 +133,7 @@ def newest(folder: Path) -> Progress | None:
     found = checkpoints(folder)
     try:
         document = json.loads((found[-1] / "progress.json").read_text(encoding="utf-8"))
-        return Progress(**document["progress"])
+        return PROGRESS.validate_python(document["progress"])
     except (IndexError, OSError, ValueError, KeyError, TypeError):
         return None  # `load` reports the damage
 
@@ -130,7 +150,7 @@ def load(folder: Path, model: nn.Module, optimizer: Optimizer, average: Average)
     newest = found[-1]
     try:
         document = json.loads((newest / "progress.json").read_text(encoding="utf-8"))
-        progress = Progress(**document["progress"])
+        progress = PROGRESS.validate_python(document["progress"])
         for name, expected in document["sha256"].items():
             if sha256(newest / name) != expected:
                 raise FolderError(f"{newest / name} has changed since it was written (sha256)")

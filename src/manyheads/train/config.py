@@ -10,7 +10,7 @@ Precision = Literal["fp32", "bf16", "auto"]
 ScheduleName = Literal["inverse-sqrt", "cosine", "linear", "constant"]
 
 
-Count = Annotated[int, Ge(1)]
+Count = Annotated[int, Ge(1), Le(2**31 - 1)]
 Share = Annotated[float, Ge(0), Lt(1)]
 NotNegative = Annotated[float, Ge(0)]
 

@@ -3,21 +3,31 @@
 import contextlib
 import os
 import platform
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from manyheads.errors import UsageError, nearest
+from manyheads.errors import OutOfMemoryError, UsageError, nearest
 from manyheads.train.config import Precision
 
 # Parameters below which more threads cost more than they bring: docs/decisions/threads.md.
 SMALL = 50_000_000
 
 
+MOST_THREADS = 1024  # OpenMP ends the process where it cannot start so many
+
+
 def set_threads(threads: int) -> int:
-    """Set the number of threads for tensor operations, 0 for torch's default; return it."""
+    """Set the number of threads for tensor operations, 0 for torch's default; return it.
+
+    Raises:
+        UsageError: there are too many.
+    """
+    if threads > MOST_THREADS:
+        raise UsageError(f"threads is {threads}: it must be at most {MOST_THREADS}.")
     if threads > 0:
         torch.set_num_threads(threads)
     return torch.get_num_threads()
@@ -74,6 +84,22 @@ def find_device(name: str | None) -> torch.device:
             f'The device {name!r} cannot be used here: {reason}. Try "cpu", or leave `device` out.'
         ) from None
     return device
+
+
+@contextlib.contextmanager
+def memory_errors(advice: str) -> Iterator[None]:
+    """Turn a failed allocation, on whichever device, into an error with advice.
+
+    Raises:
+        OutOfMemoryError: memory did not suffice.
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        known = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if known or re.search("not enough memory|can't allocate memory|overflowed", str(error)):
+            raise OutOfMemoryError(f"Memory does not suffice. {advice}") from error
+        raise
 
 
 def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[None]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,26 +60,38 @@ def read_history(path: Path) -> History:
     Raises:
         FolderError: a line is invalid.
     """
-    if not path.exists():
-        return History()
-    text = path.read_text(encoding="utf-8", errors="replace")
-    whole = text[: text.rfind("\n") + 1]
     history, stopped = History(), None
-    for number, row in enumerate(whole.splitlines(), 1):
-        try:
-            line = json.loads(row)
-            step = int(line["step"])
-            loss = float(line.get("loss", 0.0))
-            float(line.get("learning_rate", 0.0))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise FolderError(
-                f"{path}, line {number} is damaged ({type(error).__name__}: {error}). Remove that "
-                "line."
-            ) from None
-        if NON_FINITE in line or not math.isfinite(loss):
-            stopped = stopped or step
+    for _, line in metric_lines(path):
+        if NON_FINITE in line or not math.isfinite(line.get("loss", 0.0)):
+            stopped = stopped or int(line["step"])
         elif "loss" in line and "learning_rate" in line:
             history.training.append(line)
         elif any(name.startswith("val_") for name in line):
             history.validations.append(line)
     return History(history.training, history.validations, stopped)
+
+
+def metric_lines(path: Path) -> Iterator[tuple[str, Line]]:
+    """Yield each complete line of a metrics log, and what it says; null is NaN.
+
+    Raises:
+        FolderError: a line is invalid, or the file cannot be read.
+    """
+    if not path.is_file():
+        return
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise FolderError(f"{path} cannot be read: {error}.") from None
+    for number, row in enumerate(text.split("\n")[:-1], 1):
+        try:
+            line = {name: math.nan if v is None else v for name, v in json.loads(row).items()}
+            if not all(isinstance(value, int | float) for value in line.values()):
+                raise ValueError("not every value is a number")
+            int(line["step"])
+        except (ValueError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+            raise FolderError(
+                f"{path}, line {number} is damaged ({type(error).__name__}: {error}). Remove that "
+                "line."
+            ) from None
+        yield f"{row}\n", line

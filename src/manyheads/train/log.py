@@ -1,11 +1,12 @@
 """The metrics log: one JSON line per log step, readable during the run."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from manyheads.errors import MissingExtraError
+from manyheads.strict_json import dumps
+from manyheads.train.history import metric_lines
 
 
 class MetricsLog:
@@ -14,6 +15,7 @@ class MetricsLog:
     If `events` is a folder, TensorBoard event files are written there, too.
 
     Raises:
+        FolderError: a line is damaged.
         MissingExtraError: event files are requested, but tensorboardX is not installed.
     """
 
@@ -21,7 +23,7 @@ class MetricsLog:
         self.path = path
         self._events = None if events is None else _writer(events, first_step)
         if path.exists():
-            kept = [line for line in whole_lines(path) if json.loads(line)["step"] <= first_step]
+            kept = [row for row, line in metric_lines(path) if line["step"] <= first_step]
             temporary = path.with_name(path.name + ".tmp")
             temporary.write_text("".join(kept), encoding="utf-8")
             temporary.replace(path)
@@ -29,7 +31,7 @@ class MetricsLog:
     def write(self, line: Mapping[str, float | int]) -> None:
         """Append one line."""
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(dict(line)) + "\n")
+            file.write(dumps(dict(line)) + "\n")
         if self._events is not None:
             step = int(line["step"])
             for name in line.keys() - {"step"}:
@@ -47,9 +49,3 @@ def _writer(folder: Path, first_step: int) -> Any:
     except ImportError:
         raise MissingExtraError(package="tensorboardX", extra="tensorboard") from None
     return SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)
-
-
-def whole_lines(path: Path) -> list[str]:
-    """Read the complete lines; an incomplete last line is left out."""
-    text = path.read_text(encoding="utf-8")
-    return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]

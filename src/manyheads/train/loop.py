@@ -17,7 +17,7 @@ from manyheads.train import average as averages
 from manyheads.train import checkpoint
 from manyheads.train.checkpoint import Progress
 from manyheads.train.config import TrainConfig
-from manyheads.train.device import autocast
+from manyheads.train.device import autocast, memory_errors
 from manyheads.train.distribute import RankTask, rank_and_world, summed, unwrapped, whole
 from manyheads.train.early_stop import improved
 from manyheads.train.history import NON_FINITE
@@ -29,6 +29,11 @@ from manyheads.train.optim import SCALE, Optimizer
 from manyheads.train.optim import optimizer as build_optimizer
 from manyheads.train.schedule import learning_rate
 from manyheads.train.task import B, Task
+
+TOO_LARGE = (
+    "Make batches smaller (train.batch_size or train.max_tokens) and raise train.accumulate by as "
+    "much, or lower the sizes in [model]; the state that was saved last can be resumed."
+)
 
 
 class Observer(Protocol):
@@ -70,6 +75,7 @@ def fit(
     Raises:
         InterruptedRunError: Ctrl-C or SIGTERM; the state is saved.
         NonFiniteLossError: the loss is infinite or not a number; nothing was updated with it.
+        OutOfMemoryError: a batch is too large.
     """
     device = next(model.parameters()).device
     rank, world = rank_and_world()
@@ -100,7 +106,8 @@ def fit(
                 # Rank 0 draws what one process alone does, the others something else.
                 torch.manual_seed(stream(seed, "dropout", step, *((rank,) if rank else ())))
                 try:
-                    loss, logs = update(model, part, window, config, optimizer, step, device)
+                    with memory_errors(TOO_LARGE):
+                        loss, logs = update(model, part, window, config, optimizer, step, device)
                 except NonFiniteLossError:
                     log.write({"step": step, "epoch": progress.epoch, NON_FINITE: 1})
                     raise
@@ -190,7 +197,8 @@ def _validate(
     model: nn.Module, task: Task[B], config: TrainConfig, device: torch.device
 ) -> dict[str, float]:
     model.eval()
-    with torch.inference_mode(), autocast(device, config.precision):
+    limits = memory_errors(TOO_LARGE)
+    with limits, torch.inference_mode(), autocast(device, config.precision):
         metrics = task.evaluate(model)
     return {f"val_{name}": value for name, value in metrics.items()}
 

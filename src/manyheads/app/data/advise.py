@@ -25,6 +25,7 @@ from manyheads.data.checks.image_checks import RARE, UNBALANCED
 from manyheads.data.images.image_file import ImageContent
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError
+from manyheads.strict_json import dumps
 
 SAMPLE = 200  # images that are opened
 LIKE = 4.0  # times as many images a class, or classes
@@ -324,4 +325,4 @@ def _settings(data: LabelledImageData, facts: Facts) -> list[str]:
 
 def _text(value: str) -> str:
     """Write a text so that a recipe does not read it as a number: a folder may be called 2024."""
-    return json.dumps(value) if value[:1].isdigit() or value in ("true", "false") else value
+    return dumps(value) if value[:1].isdigit() or value in ("true", "false") else value

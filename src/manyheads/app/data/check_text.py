@@ -1,6 +1,5 @@
 """Check and clean corpora named on the command line, or those of a recipe."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from manyheads.data.text.formats import HUB, Pair, is_one_file, read_pairs
 from manyheads.data.text.lines import Report
 from manyheads.data.text.write import outputs, reject_existing_files, writing
 from manyheads.errors import DataError, UsageError
+from manyheads.strict_json import dumps
 
 Column = str | int | None
 
@@ -193,7 +193,7 @@ def clean(checked: CheckedText, out: Path) -> Cleaned:
                 for entry in cleaner.log:
                     counts[entry.action] += 1
                     line = {key: value for key, value in entry._asdict().items() if value}
-                    entries.write(f"{json.dumps(line, ensure_ascii=False)}\n")
+                    entries.write(f"{dumps(line)}\n")
                 cleaner.log.clear()
 
             for pair in place.pairs(cleaner.report):

@@ -1,8 +1,8 @@
 """The [data] tables of recipes: where the data of a task come from."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from manyheads.app.project.recipe import DataTable, Recipe
 from manyheads.data.augment.augment import Augmentation
@@ -101,6 +101,16 @@ class ImageRecipe(Recipe):
     data: ImageData
     image: Preprocessing = Preprocessing()
     augment: Augmentation = Augmentation()
+
+    @model_validator(mode="after")
+    def _shifts_within_the_image(self) -> Self:
+        side = min(self.image.height, self.image.width)
+        if self.augment.shift >= side:
+            raise ValueError(
+                f"augment.shift is {self.augment.shift}, but the images have only {side} pixels in "
+                "a direction: choose fewer"
+            )
+        return self
 
     def derived(self) -> dict[str, int]:
         """Size and channels of the images."""

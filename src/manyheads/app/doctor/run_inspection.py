@@ -50,7 +50,7 @@ class RunInspection:
     def model(self) -> nn.Module | None:
         """Build the model with its newest stored weights; None if none were stored yet."""
         if self.folder is not None:
-            return self.folder.model().to(self.device)
+            return self.folder.model(finite=False).to(self.device)
         stored = checkpoints(self.path / "state")
         if not stored:
             return None

@@ -8,7 +8,7 @@ from torch import nn
 from manyheads.app.doctor.finding import Finding, Findings, finding, rounded
 from manyheads.app.doctor.run_inspection import RunInspection
 from manyheads.app.project.recipe import Recipe
-from manyheads.train.checkpoint import tensors
+from manyheads.train.checkpoint import not_finite, tensors
 
 # Of the norm of the initial weights. Shipped models moved by 0.46 to 2.3 times it.
 HARDLY = 0.1
@@ -48,8 +48,7 @@ def measure(run: RunInspection, model: nn.Module) -> Weights | None:
 
 def not_numbers(model: nn.Module) -> Findings:
     """Find weights that are infinite or not a number."""
-    bad = [name for name, tensor in tensors(model).items() if not torch.isfinite(tensor).all()]
-    if bad:
+    if bad := not_finite(tensors(model)):
         yield finding("non-finite-weights", f"{len(bad)} tensors, first {', '.join(bad[:3])}")
 
 

@@ -3,14 +3,20 @@
 torch is the first engine; exports behind the same predictor join it here by name.
 """
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from torch import nn
 
 from manyheads.app.project.folder import ModelFolder
 from manyheads.errors import UsageError, nearest
-from manyheads.train.device import find_device, inference_threads, limited_threads
+from manyheads.train.device import find_device, inference_threads, limited_threads, memory_errors
+
+TOO_LARGE = (
+    "Give fewer or shorter inputs at a time, or smaller images; of a search, lower `beams` and "
+    "`n_best`."
+)
 
 
 class Engine(Protocol):
@@ -42,9 +48,11 @@ class TorchEngine:
             self.threads = inference_threads(model)
         return model
 
-    def running(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def running(self) -> Iterator[None]:
         """Use the chosen number of threads inside the context."""
-        return limited_threads(self.threads)
+        with limited_threads(self.threads), memory_errors(TOO_LARGE):
+            yield
 
 
 ENGINES: dict[str, type[Engine]] = {"torch": TorchEngine}

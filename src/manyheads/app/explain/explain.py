@@ -13,10 +13,10 @@ from manyheads.app.explain.figures import figures_of_image, figures_of_text, wat
 from manyheads.app.explain.image_overlays import explain_class
 from manyheads.app.explain.reference import teacher_forcing
 from manyheads.app.explain.text_overlays import Reading, explain_reading
-from manyheads.app.predictors.classifier import Classifier
+from manyheads.app.predictors.classifier import Classifier, ImageInput, opened
 from manyheads.app.predictors.text_reader import refuse_empty
 from manyheads.app.predictors.translator import Translator
-from manyheads.data.images.image_file import ImageContent, open_image
+from manyheads.data.images.image_file import ImageContent
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.errors import UsageError, nearest
 from manyheads.lens.labels import labels
@@ -130,7 +130,7 @@ def explained(view: TextView, reading: Reading, *, integrated: bool | None) -> T
 
 def explain_image(
     classifier: Classifier,
-    path: Path,
+    given: ImageInput,
     *,
     top: int = 5,
     target: str | None = None,
@@ -142,7 +142,7 @@ def explain_image(
     The view has the `top` classes and the explained one; of `baseline` see `explain_class`.
     Returns the view and the image: (height, width) or (height, width, 3), 0..255.
     """
-    image = open_image(path)
+    image = opened(given)
     with watched(classifier.model) as seen:
         (guesses,) = classifier.classify([image], top=len(classifier.labels))
     label = guesses[0].label if target is None else target

@@ -13,12 +13,14 @@ from manyheads.lens.panels import Figure
 
 
 def refuse_for_images(predictor: Predictor, request: LookRequest) -> None:
-    """Refuse anything but the path of a file, and parameters of text models."""
+    """Refuse anything but an image or the path of a file, and parameters of text models."""
     name, given = predictor.folder.name, request.given
     if request.reference is not None:
         raise _no_reference(name)
     if request.word is not None or request.also:
         raise UsageError(f"{name} looks at images, which have no words: leave the word out.")
+    if not isinstance(given, str):
+        return
     if os.path.isdir(given):  # noqa: PTH112 - Path raises where a text is too long for a name
         raise UsageError(f"{given} is a folder: name an image in it.")
     if not os.path.exists(given):  # noqa: PTH110
@@ -33,9 +35,11 @@ def _no_reference(name: str) -> UsageError:
 
 def refuse_for_texts(
     predictor: Predictor, request: LookRequest, *, translates: bool = False
-) -> None:
-    """Refuse the path of an image, and parameters of image models."""
+) -> str:
+    """Return the text; refuse an image or the path of one, and parameters of image models."""
     name, given = predictor.folder.name, request.given
+    if not isinstance(given, str):
+        raise UsageError(f"{name} reads texts, and was given an image: give a sentence.")
     if Path(given).suffix.lower() in SUFFIXES and os.path.isfile(given):  # noqa: PTH113
         raise UsageError(
             f"{given} is an image, and {name} reads texts: give a sentence, or an image model "
@@ -56,10 +60,11 @@ def refuse_for_texts(
         raise UsageError("also gives more sentences with a word: give the word, too.")
     if request.word is not None and not request.word.strip():
         raise UsageError("The word is empty: give one that stands in the text.")
+    return given
 
 
-def word_figures(reader: TextReader, request: LookRequest) -> list[Figure]:
+def word_figures(reader: TextReader, text: str, request: LookRequest) -> list[Figure]:
     """Compare the vectors of a word between sentences, if the request names one."""
     if request.word is None:
         return []
-    return compare_word(reader, request.word, [request.given, *request.also])
+    return compare_word(reader, request.word, [text, *request.also])

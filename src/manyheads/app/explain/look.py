@@ -1,11 +1,11 @@
 """Look inside a model on one's own sentence or image; keep it as a page, an image or JSON."""
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from torch import Tensor
 
 from manyheads.app.load import load
@@ -17,6 +17,7 @@ from manyheads.errors import UsageError
 from manyheads.lens.trace.shapes import ShapeLine
 from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.text_view import TextView
+from manyheads.strict_json import dumps
 
 FORMS = {".html": "a page to explore", ".png": "an image", ".json": "the numbers"}
 FIGURES = {".png": "an image"}
@@ -106,26 +107,32 @@ class Look:
         if target.suffix.lower() == ".html":
             text = self.html()
         else:
-            text = json.dumps(self.to_json(), ensure_ascii=False, separators=(",", ":")) + "\n"
+            text = dumps(self.to_json(), separators=(",", ":")) + "\n"
         target.write_bytes(text.encode("utf-8", "replace"))  # lone surrogates become question marks
 
 
-def look(model: str | Path | Predictor, given: str | Path, **parameters: Any) -> Look:
+def look(model: str | Path | Predictor, given: str | Path | Image.Image, **parameters: Any) -> Look:
     """Run a model on a text or an image with a recorder open.
 
     Args:
         model: the name of a shipped model, a model folder, or what `load` returned.
-        given: a text, or for an image model the path of an image.
+        given: a text, or for an image model the path of an image, or one that Pillow opened.
         parameters: those of `LookRequest`, such as `target="cat"` or `word="name"`.
 
     Raises:
         NotFoundError: there is no such model, or no such image.
         DataError: the image cannot be read, or the text holds lone surrogates.
-        UsageError: the text is empty, the model has nothing to look at, or it is asked for what
-            another kind of model does.
+        UsageError: something else is given, the text is empty, the model has nothing to look at,
+            or it is asked for what another kind of model does.
     """
+    if not isinstance(given, str | Path | Image.Image):
+        raise UsageError(
+            f"What was given is {given!r:.80}: give a text, the path of an image, or a Pillow "
+            "image (of an array, `Image.fromarray(array)`)."
+        )
     predictor = load(model) if isinstance(model, str | Path) else model
-    return look_at(predictor, LookRequest.parse(given=str(given), **parameters))
+    given = str(given) if isinstance(given, Path) else given
+    return look_at(predictor, LookRequest.parse(given=given, **parameters))
 
 
 def look_at(predictor: Predictor, request: LookRequest) -> Look:

@@ -16,7 +16,7 @@ from manyheads.app.evaluate.score import images_to_measure, refuse_report, score
 from manyheads.app.explain.explain import explain_image, shapes_of_image
 from manyheads.app.explain.given import refuse_for_images
 from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say, Section
-from manyheads.app.predictors.classifier import Classifier
+from manyheads.app.predictors.classifier import Classifier, named
 from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.project.folder import (
     ModelFolder,
@@ -27,8 +27,13 @@ from manyheads.app.project.folder import (
 from manyheads.app.project.paths import find_model
 from manyheads.app.project.recipe import Converted, Table
 from manyheads.app.requests import EvaluateRequest, LookRequest
-from manyheads.app.train.initialize_classifier import start_classifier
-from manyheads.app.train.inputs import digest, left_out, training_images
+from manyheads.app.train.initialize_classifier import (
+    classes_of,
+    differences,
+    inherit,
+    start_classifier,
+)
+from manyheads.app.train.inputs import digest, images_digest, left_out, training_images
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError, RecipeError
@@ -68,6 +73,13 @@ class ClassifyRecipe(ImageRecipe):
             raise ValueError("a teacher of several classes per image cannot be learned from yet")
         return self
 
+    @classmethod
+    def complete(cls, table: dict[str, Any]) -> None:
+        """Take preset and preprocessing from the model to start from, where the file has none."""
+        start = table.get("start")
+        if isinstance(start, dict) and isinstance(start.get("model"), str):
+            inherit(table, start["model"])
+
     @property
     def origin(self) -> Converted | None:
         """Where a converted model comes from."""
@@ -91,7 +103,14 @@ class ClassifyPipeline(Pipeline[ClassifyRecipe, Classifier]):
 
     def prepare(self, recipe: ClassifyRecipe, out: Path, say: Say) -> Prepared:
         """Read the images and their classes; load the teacher, if there is one."""
+        classes: list[str] = []
+        if recipe.start is not None:
+            start = ModelFolder(find_model(recipe.start.model))
+            say(f"starting from {start.path}: {differences(recipe, start)}")
+            classes = classes_of(start)
         images, valid = training_images(recipe, out, say)
+        if sorted(classes) == sorted(images.classes):  # then the head is kept, too
+            images, valid = images.relabel(classes), valid.relabel(classes)
         missing = (
             set() if images.multi_label else set(range(len(images.classes))) - set(images.labels)
         )
@@ -130,7 +149,7 @@ class ClassifyPipeline(Pipeline[ClassifyRecipe, Classifier]):
             task,
             config,
             write,
-            {"data": digest(*images.hashes, *valid.hashes)} | conditions,
+            {"data": images_digest(images, valid)} | conditions,
         )
 
     def initialize(
@@ -158,12 +177,12 @@ class ClassifyPipeline(Pipeline[ClassifyRecipe, Classifier]):
         refuse_for_images(predictor, request)
         view, pixels = explain_image(
             predictor,
-            Path(request.given),
+            request.given,
             target=request.target,
             baseline=request.baseline,
             integrated=request.integrated,
         )
-        return Explanation({"path": request.given}, view, pixels)
+        return Explanation({"path": named(request.given)}, view, pixels)
 
     def shapes(self, predictor: Classifier, given: str) -> list[ShapeLine]:
         """Walk through the classification of an image."""

@@ -15,7 +15,7 @@ from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say
 from manyheads.app.predictors.reconstructor import Reconstruction
 from manyheads.app.project.folder import write_left_out, write_preprocessing
 from manyheads.app.requests import EvaluateRequest, LookRequest
-from manyheads.app.train.inputs import digest, left_out, training_images
+from manyheads.app.train.inputs import images_digest, left_out, training_images
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import UsageError
@@ -93,7 +93,7 @@ class ReconstructPipeline(Pipeline[ReconstructRecipe, Reconstruction]):
             task,
             config,
             write,
-            {"data": digest(*images.hashes, *valid.hashes)},
+            {"data": images_digest(images, valid)},
         )
 
     def build(self, recipe: ReconstructRecipe, config: ModelConfig) -> nn.Module:

@@ -71,10 +71,10 @@ class TokenPipeline(Pipeline[R, P]):
 
     def look(self, predictor: P, request: LookRequest) -> Explanation:
         """Show what each output depends on."""
-        refuse_for_texts(predictor, request)
-        figures = word_figures(predictor, request)
-        answer, view = explain_tokens(predictor, request.given, integrated=request.integrated)
-        told = {"text": request.given, "answer": answer}
+        text = refuse_for_texts(predictor, request)
+        figures = word_figures(predictor, text, request)
+        answer, view = explain_tokens(predictor, text, integrated=request.integrated)
+        told = {"text": text, "answer": answer}
         return Explanation(told, replace(view, figures=[*figures, *view.figures]))
 
     def shapes(self, predictor: P, given: str) -> list[ShapeLine]:

@@ -162,9 +162,9 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
 
     def look(self, predictor: Translator, request: LookRequest) -> Explanation:
         """Show where the translation comes from, and what the request asks for besides."""
-        refuse_for_texts(predictor, request, translates=True)
-        text = predictor.read_source(request.given).text
-        figures = word_figures(predictor, request)
+        given = refuse_for_texts(predictor, request, translates=True)
+        text = predictor.read_source(given).text
+        figures = word_figures(predictor, text, request)
         if request.reference is not None:
             figures.insert(0, reference_figure(predictor, text, request.reference))
         output, view = explain_text(predictor, text, integrated=request.integrated)

@@ -11,10 +11,34 @@ from manyheads.app.predictors.predictor import LoadOptions, Predictor
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import ClassifyAnswer, ClassifyRequest, ClassProbability
 from manyheads.data.images.image_file import ImageContent, naming, open_image
-from manyheads.errors import ManyheadsError
+from manyheads.errors import ManyheadsError, UsageError
 from manyheads.tasks.classify import classify, predict_logits
 
 ImageInput = str | Path | ImageContent
+
+
+def opened(image: ImageInput) -> ImageContent:
+    """Open the file that a path names; return an image or an array as it is.
+
+    Raises:
+        UsageError: something else.
+        NotFoundError: no such file.
+        UnreadableError: the file is not an image, or damaged.
+    """
+    if isinstance(image, str | Path):
+        return open_image(Path(image))
+    if not isinstance(image, ImageContent):
+        raise UsageError(
+            f"The image is {image!r:.80}: give the path of a file, a Pillow image, or an array "
+            "(height, width, channel)."
+        )
+    return image
+
+
+def named(image: ImageInput) -> str:
+    """Name an image for messages and pages: its path, if it is known."""
+    path = image if isinstance(image, str | Path) else getattr(image, "filename", "")
+    return str(path) or "The image"
 
 
 class Prediction(NamedTuple):
@@ -47,10 +71,12 @@ class Classifier(Predictor):
     @overload
     def __call__(self, image: ImageInput) -> str: ...
     @overload
-    def __call__(self, image: list[ImageInput]) -> list[str]: ...
-    def __call__(self, image: ImageInput | list[ImageInput]) -> str | list[str]:
+    def __call__(self, image: list[ImageInput] | tuple[ImageInput, ...]) -> list[str]: ...
+    def __call__(
+        self, image: ImageInput | list[ImageInput] | tuple[ImageInput, ...]
+    ) -> str | list[str]:
         """Name the most probable class of one image, or of several."""
-        if not isinstance(image, list):
+        if not isinstance(image, list | tuple):
             return self.classify([image])[0][0].label
         return [best.label for best, *_ in self.classify(image)]
 
@@ -82,6 +108,8 @@ class Classifier(Predictor):
 
         Where several classes may apply to an image, each has a probability of its own.
         """
+        if not isinstance(images, list | tuple):
+            raise UsageError(f"The images are {images!r:.80}: give a list, also for one alone.")
         if not images:
             return []
         return self.guesses(torch.stack([self.pixels(image) for image in images]), top=top)
@@ -101,7 +129,6 @@ class Classifier(Predictor):
 
     def pixels(self, image: ImageInput) -> torch.Tensor:
         """Preprocess an image as in training: (channel, height, width), 0..255."""
-        named = isinstance(image, str | Path)
-        content = open_image(Path(image)) if isinstance(image, str | Path) else image
-        with naming(str(image) if named else "The image"):  # other channels than the model's
+        content = opened(image)
+        with naming(named(image)):  # other channels than the model's
             return torch.from_numpy(self.preprocessing.pixels(content).copy())

@@ -4,7 +4,13 @@ from collections.abc import Callable, Sequence
 
 from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.predictors.text_predictor import TextPredictor
-from manyheads.app.predictors.text_reader import TextInput, TokenOutput, TokenPredictor
+from manyheads.app.predictors.text_reader import (
+    TextInput,
+    TokenOutput,
+    TokenPredictor,
+    check_seed,
+    check_texts,
+)
 from manyheads.app.predictors.unusual import unknown_note
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import (
@@ -110,6 +116,8 @@ class Generator(TextPredictor, TokenPredictor):
             n_best: continuations a prompt: so many draws, or the best of the beams.
             seed: of the draws; what is drawn for a prompt depends on this and the prompt alone.
         """
+        check_texts(prompts)
+        check_seed(seed)
         with self.engine.running():
             return complete(
                 self.model,
@@ -128,6 +136,7 @@ class Generator(TextPredictor, TokenPredictor):
         The sum of a text's log-probabilities is that of the text; the exponential of minus their
         mean is its perplexity.
         """
+        check_texts(texts)
         with self.engine.running():
             return token_scores(self.model, self.tokenizer, texts)
 
@@ -183,5 +192,6 @@ class MaskFiller(TokenPredictor):
 
     def fill(self, text: str, *, top: int = 5) -> list[list[Filling]]:
         """Propose the `top` most probable tokens for each <mask> of a text, with probabilities."""
+        check_texts([text])
         with self.engine.running():
             return fill(self.model, self.tokenizer, text, top=top)

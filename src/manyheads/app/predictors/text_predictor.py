@@ -20,7 +20,11 @@ class TextPredictor(TextReader, ABC):
     @overload
     def __call__(self, text: list[str]) -> list[str]: ...
     def __call__(self, text: str | list[str]) -> str | list[str]:
-        """Answer one text, or several: the same number, in the same order."""
+        """Answer one text, or several: the same number, in the same order.
+
+        Raises:
+            UsageError: neither a text nor a list of texts.
+        """
         if isinstance(text, str):
             return self.answers([text])[0]
         return self.answers(text)

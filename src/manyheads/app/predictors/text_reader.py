@@ -60,6 +60,30 @@ class TokenPredictor(TextReader, ABC):
         """Make outputs of the most probable class at each token."""
 
 
+def check_texts(texts: object) -> None:
+    """Refuse anything but a sequence of texts; a single text would be read letter by letter.
+
+    Raises:
+        UsageError: it is another object, or holds one.
+    """
+    if not isinstance(texts, list | tuple):
+        raise UsageError(f"The texts are {texts!r:.80}: give a list of texts, such as ['One.'].")
+    wrong = [(place, each) for place, each in enumerate(texts) if not isinstance(each, str)]
+    if wrong:
+        place, each = wrong[0]
+        raise UsageError(f"Entry {place} of the list is {each!r:.80}, not a text.")
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a negative seed.
+
+    Raises:
+        UsageError: it is below 0.
+    """
+    if seed < 0:
+        raise UsageError(f"seed is {seed}: it must be at least 0.")
+
+
 def refuse_empty(text: str) -> None:
     """Refuse a text without characters.
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.predictors.source_text import SourceText, read_source
 from manyheads.app.predictors.text_predictor import TextPredictor
-from manyheads.app.predictors.text_reader import TextInput
+from manyheads.app.predictors.text_reader import TextInput, check_seed, check_texts
 from manyheads.app.predictors.unusual import reasons
 from manyheads.app.project.alignment import stored
 from manyheads.app.project.domain import stored_domain
@@ -201,6 +201,8 @@ class Translator(TextPredictor):
             details: describe the tokens of each translation.
             align: with the token of the text that each comes from.
         """
+        check_texts(texts)
+        check_seed(seed)
         options = self.decode if options is None else options
         if (beams is not None and beams < 1) or n_best < 1:
             raise UsageError(f"beams is {beams} and n_best {n_best}: both must be at least 1.")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.predictors.text_predictor import TextPredictor
-from manyheads.app.predictors.text_reader import TextInput, TokenOutput, TokenPredictor
+from manyheads.app.predictors.text_reader import TextInput, TokenOutput, TokenPredictor, check_texts
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import TagAnswer, TagRequest
 from manyheads.data.tokenizers.spacing import TAGS, with_spaces, without_spaces
@@ -53,6 +53,7 @@ class WordSpacer(TextPredictor, TokenPredictor):
 
     def tag(self, texts: Sequence[str]) -> list[list[SpacedCharacter]]:
         """Say for every character of each text how likely a space follows it."""
+        check_texts(texts)
         with self.engine.running():
             return tag(self.model, self.characters, texts)
 

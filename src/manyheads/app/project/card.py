@@ -1,6 +1,5 @@
 """The model card: README.md of a run folder, generated from what the folder holds."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 from manyheads.app.project.folder import ModelFolder, write_atomically
 from manyheads.app.project.info import count_parameters
 from manyheads.app.project.registry import find_task
-from manyheads.train.log import whole_lines
+from manyheads.errors import FolderError
+from manyheads.train.history import metric_lines
 
 
 def write_card(folder: ModelFolder) -> None:
@@ -52,10 +52,10 @@ def card(folder: ModelFolder) -> str:
 
 def last_step(path: Path) -> str:
     """Read from the metrics how far training went and how long it took."""
-    log = path / "metrics.jsonl"
-    if not log.exists():
+    try:
+        lines = [line for _, line in metric_lines(path / "metrics.jsonl")]
+    except FolderError:  # damaged: the model itself is not
         return "unknown"
-    lines = [json.loads(line) for line in whole_lines(log)]
     timed = [line for line in lines if "seconds" in line]
     if not timed:
         return "unknown"

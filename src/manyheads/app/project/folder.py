@@ -1,6 +1,7 @@
 """A run folder is a model folder: written piece by piece atomically, checked when it is read."""
 
 import json
+import math
 import os
 import platform
 import shutil
@@ -12,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
+from manyheads.app.project.capacity import at_most
+from manyheads.app.project.lock import LOCK
 from manyheads.app.project.migrate import RENAMED, rename
 from manyheads.app.project.paths import shipped
 from manyheads.app.project.plugins import LOADED, home
@@ -31,7 +34,8 @@ from manyheads.errors import FolderError, RecipeError, UsageError
 from manyheads.models.presets import REGISTERED_BY
 from manyheads.models.resize import resize
 from manyheads.nn.layers.linear import pack
-from manyheads.train.checkpoint import restore, sha256, tensors
+from manyheads.strict_json import dumps
+from manyheads.train.checkpoint import not_finite, restore, sha256, tensors
 from manyheads.train.config import Precision
 from manyheads.version import __version__
 
@@ -39,7 +43,6 @@ FORMAT_VERSION = 2
 LEFT_OUT = "left_out.txt"  # images that could not be read, and why
 CACHE = ".manyheads-cache"  # what training made of a large corpus; gone when it has finished
 UNFINISHED = ".part"  # the ending of a file that is being written
-MANIFEST = {"format_version", "task", "preset", "versions", "precision", "threads", "sha256"}
 HASHED = (
     "recipe.toml",
     "model.safetensors",
@@ -50,6 +53,46 @@ HASHED = (
     "preprocessing.json",
     "labels.json",
 )
+
+
+class Hashes(BaseModel, extra="allow"):
+    """The sha256 of each file that makes a model what it is."""
+
+    __pydantic_extra__: dict[str, str]
+    recipe: str = Field(alias="recipe.toml")
+    weights: str = Field(alias="model.safetensors")
+
+
+class Manifest(BaseModel):
+    """What manyheads.json must have."""
+
+    task: str
+    preset: str
+    versions: dict[str, str]
+    precision: str
+    threads: int
+    plugins: list[str] = []
+    sha256: Hashes
+
+
+class StoredScore(BaseModel):
+    """A score of an evaluation; null where it was not a number."""
+
+    value: float | None
+    signature: str
+
+
+class Evaluation(BaseModel):
+    """What a line of evaluations.jsonl must have."""
+
+    data: str
+    final: bool
+    all: dict[str, StoredScore]  # by metric
+    groups: dict[str, float | None] | None = None
+    remarks: list[str] = []
+
+
+LABELS = TypeAdapter(list[str])
 
 
 class ModelFolder:
@@ -63,7 +106,7 @@ class ModelFolder:
         """
         self.path = path
         manifest = path / "manyheads.json"
-        if not manifest.exists():
+        if not manifest.is_file():
             hint = (
                 "Its training has not reached the first validation yet: go on with `resume=True`."
                 if (path / "recipe.toml").exists()
@@ -72,25 +115,21 @@ class ModelFolder:
             raise FolderError(f"{path} is not a model folder: it has no manyheads.json. {hint}")
         self.manifest = read_json(manifest)
         version = self.manifest.get("format_version") if isinstance(self.manifest, dict) else None
-        if not isinstance(version, int) or version > FORMAT_VERSION:
+        if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
             raise FolderError(
-                f"{path} has format_version {version}; this Manyheads ({__version__}) reads up to "
-                f"{FORMAT_VERSION}. Update Manyheads."
+                f"{path} has format_version {version}; this Manyheads ({__version__}) reads 1 up "
+                f"to {FORMAT_VERSION}. Update Manyheads, or copy the folder again."
             )
-        if not self.manifest.keys() >= MANIFEST:
-            raise FolderError(f"{manifest} lacks keys that belong in it. Copy the folder again.")
-        if not isinstance(self.manifest["sha256"], dict):
+        try:
+            Manifest.model_validate(self.manifest)
+        except ValidationError as error:
+            detail = error.errors()[0]
             raise FolderError(
-                f"{manifest}: sha256 is {self.manifest['sha256']!r}, not a table of files and "
-                "their hashes. Copy the folder again."
-            )
-        plugins = self.manifest.get("plugins", [])
-        if not (isinstance(plugins, list) and all(isinstance(each, str) for each in plugins)):
-            raise FolderError(
-                f"{manifest}: plugins is {plugins!r}, not a list of modules. Copy the folder again."
-            )
+                f"{manifest}, {'.'.join(map(str, detail['loc']))}: {detail['msg']}. Copy the "
+                "folder again."
+            ) from None
         for name, expected in self.manifest["sha256"].items():
-            if not (path / name).exists():
+            if not (path / name).is_file():
                 raise FolderError(f"{path / name} is missing. Copy the whole folder again.")
             if sha256(path / name) != expected:
                 raise FolderError(
@@ -103,6 +142,11 @@ class ModelFolder:
         except RecipeError as error:
             self._refuse_without_plugins(error)
             raise
+        if unknown := set(_hashed(path, self.recipe)) - self.manifest["sha256"].keys():
+            raise FolderError(
+                f"{manifest}, sha256: there is no hash of {', '.join(sorted(unknown))}. Copy the "
+                "folder again."
+            )
 
     def _refuse_without_plugins(self, error: RecipeError) -> None:
         """Name the plugins that the model needs; a folder never causes an import by itself."""
@@ -131,18 +175,28 @@ class ModelFolder:
         """The library that the weights were converted from, if any."""
         return self.recipe.origin.format if self.recipe.origin else None
 
-    def model(self, image_size: tuple[int, int] | None = None) -> nn.Module:
+    def model(self, image_size: tuple[int, int] | None = None, *, finite: bool = True) -> nn.Module:
         """Build the model with its stored weights, in fp32, ready for use.
 
         At another image size, (height, width), weights are interpolated as in their library.
+
+        Raises:
+            FolderError: the weights cannot be read, do not fit, or hold NaN (unless not `finite`).
         """
         config = self.recipe.config()
         stored = read_weights(self.path / "model.safetensors")
+        if finite and (bad := not_finite(stored)):
+            raise FolderError(
+                f"{self.path / 'model.safetensors'} holds infinite numbers or NaN, in {len(bad)} "
+                f"tensors, the first {bad[0]}: no answer of this model would mean anything. Train "
+                "again with a lower train.learning_rate, or store as float32."
+            )
         if image_size is not None:
             config, stored = resize(config, stored, image_size, self.library)
         # Not on the meta device: drawing weights there imports torch's compiler, which takes
         # longer than drawing them.
-        model = find_task(self.recipe.task).build(self.recipe, config)
+        with at_most(4 * sum(map(Tensor.numel, stored.values()))):  # tied weights are made twice
+            model = find_task(self.recipe.task).build(self.recipe, config)
         restore(model, stored, self.path / "model.safetensors")
         return pack(model.eval())
 
@@ -175,7 +229,13 @@ class ModelFolder:
 
     def characters(self) -> Characters:
         """Load the characters of a tagger's vocabulary."""
-        characters = Characters(read_json(self.path / "characters.json"))
+        alphabet = read_json(self.path / "characters.json")
+        if not isinstance(alphabet, str):
+            raise FolderError(
+                f"{self.path / 'characters.json'} is not a text of characters. Copy the folder "
+                "again."
+            )
+        characters = Characters(alphabet)
         vocabulary = getattr(self.recipe.config(), "vocabulary", None)
         if len(characters) != vocabulary:
             raise self._another("characters.json", f"{len(characters)} entries", vocabulary)
@@ -194,7 +254,12 @@ class ModelFolder:
 
     def labels(self) -> list[str]:
         """Load the names of the classes, in the order of the logits."""
-        labels: list[str] = read_json(self.path / "labels.json")
+        try:
+            labels = LABELS.validate_python(read_json(self.path / "labels.json"))
+        except ValidationError:
+            raise FolderError(
+                f"{self.path / 'labels.json'} is not a list of texts. Copy the folder again."
+            ) from None
         classes = getattr(self.recipe.config(), "classes", len(labels))
         if len(labels) != classes:
             raise self._another("labels.json", f"{len(labels)} classes", classes)
@@ -203,14 +268,21 @@ class ModelFolder:
     def evaluations(self) -> list[dict[str, Any]]:
         """Read the log of evaluations."""
         path = self.path / "evaluations.jsonl"
-        if not path.exists():
+        if not path.is_file():
             return []
+        lines = []
         try:
             # Not splitlines: names of data may hold other separators, such as U+2028.
-            lines = path.read_text(encoding="utf-8").split("\n")
-            return [json.loads(line) for line in lines if line]
-        except ValueError as error:
-            raise FolderError(f"{path} has a damaged line: {error}. Remove that line.") from error
+            for text in filter(None, path.read_text(encoding="utf-8").split("\n")):
+                lines.append(json.loads(text))
+                Evaluation.model_validate(lines[-1])
+        except (OSError, ValueError, RecursionError) as error:
+            reason = str(error).partition(" [type=")[0]
+            raise FolderError(f"{path} has a damaged line: {reason}. Remove that line.") from None
+        for line in lines:
+            for score in line["all"].values():
+                score["value"] = math.nan if score["value"] is None else score["value"]
+        return lines
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -236,7 +308,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON that people can read, atomically."""
-    write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+    write_atomically(path, (dumps(value, indent=2) + "\n").encode())
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -268,7 +340,7 @@ def check_out(out: Path, *, resume: bool) -> None:
     """Refuse a folder that is not the run's own: training writes and removes files there."""
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file. Choose another `out`.")
-    if not out.exists() or all(path.name == CACHE for path in out.iterdir()):
+    if not out.exists() or all(path.name in (CACHE, LOCK) for path in out.iterdir()):
         return
     if not (out / "recipe.toml").exists():
         raise UsageError(
@@ -324,6 +396,13 @@ def _hashed(folder: Path, recipe: Recipe) -> list[str]:
     return [name for name in names if (folder / name).exists()] + foreign
 
 
+def inputs(folder: Path, recipe: Recipe) -> dict[str, str]:
+    """Return the sha256 of each file that gives ids their meaning: tokenizers, characters."""
+    others = {"recipe.toml", "model.safetensors", "preprocessing.json", "labels.json"}
+    names = set(_hashed(folder, recipe)) - others  # those are compared by what they say
+    return {name: sha256(folder / name) for name in sorted(names)}
+
+
 def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
     """Write what turns text into token ids."""
     for name, tokenizer in vocabularies.items():
@@ -350,7 +429,7 @@ def write_left_out(folder: Path, faults: list[str]) -> None:
 def append_evaluation(folder: Path, line: Mapping[str, Any]) -> None:
     """Add a line to the log of evaluations."""
     with (folder / "evaluations.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(dict(line), ensure_ascii=False) + "\n")
+        file.write(dumps(dict(line)) + "\n")
 
 
 def refuse_used(out: Path) -> None:
@@ -387,5 +466,5 @@ def read_json(path: Path) -> Any:
     """Read a JSON file of a folder."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FolderError(f"{path} cannot be read: {error}. Copy the folder again.") from error

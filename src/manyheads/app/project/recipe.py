@@ -1,6 +1,5 @@
 """Recipes: typed TOML, every default in one place, every unknown key answered."""
 
-import json
 import tomllib
 import warnings
 from abc import ABC
@@ -16,10 +15,12 @@ from pydantic_core import ErrorDetails
 
 from manyheads.app.project.migrate import migrate
 from manyheads.app.project.paths import endings, here
+from manyheads.app.project.ranges import check_numbers, check_range, short
 from manyheads.app.project.registry import find_preset, find_task
 from manyheads.errors import RecipeError, UsageError, nearest
 from manyheads.models.config import ModelConfig
 from manyheads.models.presets import PRESETS
+from manyheads.strict_json import dumps
 from manyheads.train.config import TrainConfig
 
 
@@ -84,6 +85,10 @@ class Recipe(Table, ABC):
         """Tables that mean nothing for this model, such as [train] of a converted one."""
         return ("train",) if self.origin else ()
 
+    @classmethod
+    def complete(cls, table: dict[str, Any]) -> None:
+        """Fill in what a recipe file leaves out because another of its keys says it, in place."""
+
     def config(self, **derived: int) -> ModelConfig:
         """Return the model's Config: its preset, this recipe's changes, and sizes of the data.
 
@@ -116,8 +121,8 @@ class Recipe(Table, ABC):
                     f"model.{key} is {value!r}, but the data make it {derived[key]}: leave it out."
                 )
             usual = getattr(base, key)  # may be 0 where that stands for none
-            if key not in derived and isinstance(value, int | float) and value != usual:
-                _check_range(key, value, whole=type(usual) is int)
+            if key not in derived and value != usual:
+                check_range(key, value, whole=type(usual) is int)
         try:
             config: ModelConfig = TypeAdapter(type(base)).validate_python(
                 asdict(base) | changes | derived
@@ -145,15 +150,21 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, UTF-8, or numbers with any digits
         raise RecipeError(f"{path} is not valid TOML: {error}.") from None
     # Paths last: whether one exists in the current folder depends on data.source and data.target.
     for override in sorted(overrides, key=lambda each: each.startswith(PATHS)):
         _apply(table, override)
+    try:
+        check_numbers(table)
+    except RecipeError as error:
+        raise RecipeError(f"{path}: {error}") from None
     if (renamed := migrate(table)) and not stored:
         warnings.warn(f"{path} has keys of an older version: {', '.join(renamed)}.", stacklevel=2)
     try:
         cls: type[Recipe] = find_task(table.get("task")).recipe
+        if not stored:
+            cls.complete(table)
         recipe = cls.model_validate(table)
     except ValidationError as error:
         raise RecipeError(f"{path}: {_explain(error, cls)}") from None
@@ -186,7 +197,7 @@ def differences(before: str, now: str) -> list[str]:
     """List the keys in which two written recipes differ, each with both values."""
     first, second = (dict(_flat(tomllib.loads(text))) for text in (before, now))
     return [
-        f"{sign} {key} = {json.dumps(table[key], ensure_ascii=False)}"
+        f"{sign} {key} = {dumps(table[key])}"
         for key in {**first, **second}
         if first.get(key) != second.get(key)
         for sign, table in (("-", first), ("+", second))
@@ -211,7 +222,7 @@ def _apply(table: dict[str, Any], override: str) -> None:
         )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = text  # a word needs no quotes on the command line
     *tables, last = key.split(".")
     for name in tables:
@@ -230,14 +241,6 @@ def _apply(table: dict[str, Any], override: str) -> None:
         names = [here(n, endings(n, *sides)) if isinstance(n, str) else n for n in names]
         value = names if isinstance(value, list) else names[0]
     table[last] = value
-
-
-def _check_range(key: str, value: float, *, whole: bool) -> None:
-    """Refuse impossible values: sizes below 1, shares outside of 0..1."""
-    share = key.endswith("dropout")
-    if not value >= whole or (share and value >= 1):  # nan is never right
-        limit = f"at least {int(whole)}{' and below 1' if share else ''}"
-        raise RecipeError(f"model.{key} is {value!r}: it must be {limit}.")
 
 
 def _check_early_stop(recipe: Recipe) -> None:
@@ -265,11 +268,11 @@ def _line(detail: ErrorDetails, table: type, prefix: Sequence[str]) -> str:
     if detail["type"] in ("missing", "missing_argument"):
         return f"{key} is missing."
     if detail["type"] in ("dataclass_type", "dict_type", "model_type"):
-        return f"{key} = {detail['input']!r}: it must be a table of keys and values."
+        return f"{key} = {short(detail['input'])}: it must be a table of keys and values."
     reason = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "value_error":  # about several keys of a table together
         return f"{key}: {reason}." if key else f"{reason}."
-    return f"{key} = {detail['input']!r}: {reason[0].lower()}{reason[1:]}."
+    return f"{key} = {short(detail['input'])}: {reason[0].lower()}{reason[1:]}."
 
 
 def _unknown(key: str, name: str, allowed: Sequence[str]) -> str:

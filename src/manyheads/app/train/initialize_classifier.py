@@ -6,22 +6,68 @@ another image size positions and bias tables are interpolated (models/resize.py)
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from manyheads.app.data.tables import ImageRecipe
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.paths import find_model
 from manyheads.app.project.recipe import Recipe
 from manyheads.app.train.initialize import start_record
-from manyheads.errors import RecipeError
+from manyheads.errors import NotFoundError, RecipeError
 from manyheads.models.resize import refit
 from manyheads.nn.layers.head import heads
 from manyheads.tasks.reconstruct import ENCODER
 from manyheads.train.checkpoint import tensors
 
 SHOWN = 8
+OF_THE_DATA = ("classes", "height", "width", "channels")  # keys of a model
+OF_CHANNELS = ("mode", "num_channels", "mean", "std")  # keys of [image]
+
+
+def inherit(table: dict[str, Any], name: str) -> None:
+    """Fill in a recipe's [model] and [image] from the model that it starts from, in place.
+
+    Weights go on to mean what they learned only with the same pixels. A preset in the recipe stands
+    for a whole [model] table, and each key of [image] for itself. If there is a preset, a model
+    that is not there is reported when the run is prepared.
+    """
+    try:
+        folder = ModelFolder(find_model(name))
+    except NotFoundError:
+        if "preset" in table.get("model", {}):
+            return
+        raise
+    model, image = table.setdefault("model", {}), table.setdefault("image", {})
+    if isinstance(model, dict) and "preset" not in model:
+        theirs = folder.recipe.model
+        table["model"] = {key: theirs[key] for key in theirs if key not in OF_THE_DATA} | model
+    if isinstance(image, dict) and folder.recipe.data.medium == "images":
+        stored = asdict(folder.preprocessing())
+        if image.get("mode", stored["mode"]) != stored["mode"]:  # other channels, other numbers
+            stored = {key: stored[key] for key in stored if key not in OF_CHANNELS}
+        table["image"] = stored | image
+
+
+def differences(recipe: ImageRecipe, folder: ModelFolder) -> str:
+    """Describe in what images are read otherwise than by the model that a recipe starts from."""
+    _weights(folder, {}, ())  # refuses a model of another task
+    theirs, ours = asdict(folder.preprocessing()), asdict(recipe.image)
+    changed = [
+        f"image.{key} = {ours[key]!r} (there {theirs[key]!r})"
+        for key in ours
+        if ours[key] != theirs[key]
+    ]
+    preset = f"preset {recipe.model['preset']}"
+    return f"{preset}, images are read as there" + "".join(f", but {each}" for each in changed)
+
+
+def classes_of(folder: ModelFolder) -> list[str]:
+    """Return the classes of a model, in the order of its head; none if it learned without."""
+    return folder.labels() if folder.recipe.task == "classify" else []
 
 
 def start_classifier(

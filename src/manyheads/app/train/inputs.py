@@ -27,16 +27,21 @@ def digest(*hashes: str) -> str:
     return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
+def images_digest(*parts: ImageSet) -> str:
+    """Combine what identifies images: their files, and what is in them."""
+    return digest(*(each for part in parts for each in (*part.hashes, part.content)))
+
+
 def training_images(recipe: ImageRecipe, out: Path, say: Say) -> tuple[ImageSet, ImageSet]:
     """Read every training and validation image once; report what was left out, or stop."""
     train, valid = image_splits(recipe)
     reject_test_splits(train, valid)
     if recipe.data.on_error == "stop":
         threads = torch.get_num_threads()
-        lost = left_out(*(part.readable(recipe.image, threads) for part in (train, valid)))
-        if lost:
+        train, valid = (part.readable(recipe.image, threads) for part in (train, valid))
+        if lost := left_out(train, valid):
             raise DataError(
-                f"{len(lost):,} of {len(train) + len(valid):,} images cannot be read: "
+                f"{len(lost):,} of {len(train) + len(valid) + len(lost):,} images cannot be read: "
                 f"{_first(lost)}. Remove them or save them again; "
                 'data.on_error = "skip" trains without them.'
             )

@@ -1,5 +1,6 @@
 """From a recipe to a trained model in a run folder."""
 
+import os
 import shutil
 import tomllib
 from dataclasses import replace
@@ -13,9 +14,11 @@ from torch import nn
 from manyheads.app.evaluate.evaluate import measure as measure_model
 from manyheads.app.load import load
 from manyheads.app.pipeline import pipeline_of
+from manyheads.app.project.capacity import check_memory
 from manyheads.app.project.folder import (
     CACHE,
     check_out,
+    inputs,
     refresh_manifest,
     remove_unfinished,
     versions,
@@ -24,16 +27,18 @@ from manyheads.app.project.folder import (
     write_manifest,
     write_weights,
 )
+from manyheads.app.project.lock import locked
 from manyheads.app.project.migrate import migrate
 from manyheads.app.project.paths import find_recipe
 from manyheads.app.project.recipe import Recipe, differences, read_recipe, write_recipe
 from manyheads.app.train.observer import PrintObserver, RunObserver
-from manyheads.errors import InterruptedRunError, RecipeError, UsageError
+from manyheads.errors import FolderError, InterruptedRunError, RecipeError, UsageError
 from manyheads.streams import stream
 from manyheads.train import checkpoint
 from manyheads.train.checkpoint import checkpoints
 from manyheads.train.config import Precision
 from manyheads.train.device import best_device, limited_threads, set_threads
+from manyheads.train.distribute import rank_and_world
 from manyheads.train.layer_groups import freeze
 from manyheads.train.loop import fit
 from manyheads.train.optim import optimizer
@@ -64,7 +69,9 @@ def train(
 
     Raises:
         NotFoundError: there is no such recipe, or no such data.
-        UsageError: `out` is in use, and resume was not asked for or it is no run.
+        UsageError: `out` is in use by another process, or is not empty, and resume was not asked
+            for or it is no run; several processes were started.
+        OutOfMemoryError: memory does not suffice for the model or a batch.
         RecipeError: a mistake in the recipe; the run in `out` was started with another one.
         InterruptedRunError: stopped by Ctrl-C; the state is saved.
     """
@@ -73,7 +80,16 @@ def train(
         recipe, out = read_recipe(path, changes), out or Path("runs") / path.stem
     elif changes or out is None:
         raise UsageError("A recipe that was read already needs out=FOLDER, and takes no changes.")
-    with limited_threads(None), torch.random.fork_rng():
+    if not hasattr(recipe, "task"):
+        raise UsageError(f"{recipe!r:.80} is no recipe: give a name, a path, or one that was read.")
+    world = os.environ.get("WORLD_SIZE", "")
+    if world.isdecimal() and int(world) > 1 and rank_and_world()[1] == 1:
+        raise UsageError(
+            f"WORLD_SIZE is {world}, but manyheads.train is one process: each of {world} would "
+            f"train the whole model into {out}. Start it once; for several processes, a program of "
+            "your own makes the process group and calls `manyheads.train.fit`."
+        )
+    with locked(Path(out)), limited_threads(None), torch.random.fork_rng():
         return _train(recipe, Path(out), resume=resume, observer=observer or PrintObserver())
 
 
@@ -83,6 +99,7 @@ def _train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) ->
     observer.say(f"reading {recipe.data.train}")
     pipeline = pipeline_of(recipe)
     task, config, write_inputs, found = pipeline.prepare(recipe, out, observer.say)
+    check_memory(lambda: pipeline.build(recipe, config))
     torch.manual_seed(stream(recipe.seed, "init"))
     # Before anything is written: what a recipe asks for may still be impossible.
     model = pipeline.build(recipe, config)
@@ -94,12 +111,13 @@ def _train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) ->
     freeze(model, recipe.train.freeze)
     optimizer(model, recipe.train)
     resolved = write_recipe(recipe, config)
-    out.mkdir(parents=True, exist_ok=True)
     remove_unfinished(out)
     migrated = _write_recipe(out, resolved)
     write_inputs(out)
     if migrated:
         refresh_manifest(out, [n for n in REWRITTEN if (out / n).exists()])
+    parts = inputs(out, recipe)
+    _refuse_other_inputs(out, parts)
     if not checkpoints(out / "state"):  # else resumed: the weights have learned since
         record = pipeline.initialize(model, recipe, out) or {}
         if record:
@@ -123,7 +141,7 @@ def _train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) ->
             replace(recipe.train, precision=precision),
             out,
             seed=recipe.seed,
-            environment=versions() | here | found,
+            environment=versions() | here | found | parts,
             save_best=keep,
             observer=observer,
         )
@@ -152,6 +170,17 @@ def _precision(
     times = ", ".join(f"{name} {time:.3g} s" for name, time in seconds.items())
     observer.say(f"a batch takes {times}: precision {chosen}")
     return chosen
+
+
+def _refuse_other_inputs(out: Path, parts: dict[str, str]) -> None:
+    """Refuse to resume with another tokenizer than the weights learned with."""
+    before = checkpoint.newest(out / "state")
+    learned = parts if before is None else parts | before.conditions
+    if other := [name for name in parts if learned[name] != parts[name]]:
+        raise FolderError(
+            f"{out / other[0]} is not the file that the run began with: its ids would mean "
+            "something else. Put that file back, or start another run with another `out`."
+        )
 
 
 def _write_recipe(out: Path, text: str) -> bool:

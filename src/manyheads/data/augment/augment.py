@@ -31,7 +31,7 @@ class Augmentation:
     oversize: Annotated[float, Ge(1), Le(4)] = 1.0
     policy: Policy = "none"  # "rand": RandAugment; "trivial": TrivialAugment, wide
     # RandAugment. The magnitude is a share of the maximum: timm's 9 of 10 is 0.9.
-    operations: Annotated[int, Ge(1)] = 2
+    operations: Annotated[int, Ge(1), Le(100)] = 2
     magnitude: Fraction = 0.5
     magnitude_std: Fraction = 0.0
     erase: Fraction = 0.0  # probability of random erasing

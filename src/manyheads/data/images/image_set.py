@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -32,6 +33,7 @@ from manyheads.errors import DataError, MissingExtraError, UnreadableError
 
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 Mode = Literal["RGB", "L", "RGBA", "CMYK", "bands"]
+MOST_PIXELS = 1 << 14  # of a side of an image that a model reads
 BLOCK = 1024  # images submitted to the threads at a time, so that they can be interrupted
 
 T = TypeVar("T")
@@ -41,10 +43,10 @@ T = TypeVar("T")
 class Preprocessing:
     """From any image to the input of a model: the [image] table, stored with the model."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
-    height: Annotated[int, Ge(1)] = 224
-    width: Annotated[int, Ge(1)] = 224
+    height: Annotated[int, Ge(1), Le(MOST_PIXELS)] = 224
+    width: Annotated[int, Ge(1), Le(MOST_PIXELS)] = 224
     mode: Mode = "RGB"  # L: grey; "bands": the channels of the file, `num_channels` of them
     num_channels: Annotated[int, Ge(0)] = 0
     # Share of the resized image that the centre crop keeps.
@@ -163,6 +165,7 @@ class ImageSet:
     origin: str = ""
     hashes: tuple[str, ...] = ()  # sha256 of each file, for the register of splits
     left_out: tuple[str, ...] = ()  # images that could not be read, and why
+    content: str = ""  # sha256 over the pixels of all images, once they were read
 
     def __len__(self) -> int:
         """Count the images."""
@@ -198,17 +201,20 @@ class ImageSet:
     def readable(self, preprocessing: Preprocessing, threads: int = 1) -> "ImageSet":
         """Leave out the images that cannot be read and preprocessed; every image is read once."""
 
-        def read_error(index: int) -> str:
+        def read(index: int) -> int | str:
             try:
-                self.pixels(index, preprocessing)
+                return crc32(self.pixels(index, preprocessing).tobytes())
             except UnreadableError as error:
                 return f"{error.name} ({error.reason})"
-            return ""
 
-        errors = list(spread(read_error, range(len(self)), threads))
-        kept = np.array([not each for each in errors], dtype=bool)
-        unreadable = tuple(each for each in errors if each)
-        return replace(self.select(kept.nonzero()[0]), left_out=self.left_out + unreadable)
+        found = list(spread(read, range(len(self)), threads))
+        kept = np.array([isinstance(each, int) for each in found], dtype=bool)
+        unreadable = tuple(each for each in found if isinstance(each, str))
+        return replace(
+            self.select(kept.nonzero()[0]),
+            left_out=self.left_out + unreadable,
+            content=hashlib.sha256(str(found).encode()).hexdigest(),
+        )
 
     def select(self, indices: np.ndarray) -> "ImageSet":
         """Return the images at these indices as a set."""

@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import IO, cast
 from manyheads.data.text.formats import Pair
 from manyheads.data.text.lines import ending
 from manyheads.errors import DataError, UsageError
+from manyheads.strict_json import dumps
 
 FORMS = (".tsv", ".csv", ".jsonl")  # or two files; all may be compressed
 
@@ -85,7 +85,7 @@ def _writer(files: list[IO[str]], suffix: str, source: str, target: str) -> Call
 
         def write_json(pair: Pair) -> None:
             row = {source: pair.source, target: pair.target}
-            files[0].write(f"{json.dumps(row, ensure_ascii=False)}\n")
+            files[0].write(f"{dumps(row)}\n")
 
         return write_json
 

@@ -28,7 +28,7 @@ class TokenizerConfig:
 
     kind: Literal["unigram", "bpe"] = "unigram"
     # Unigram uses a smaller size if the text is too small.
-    size: Annotated[int, Ge(1)] = 8000
+    size: Annotated[int, Ge(1), Le(10**6)] = 8000
     split_digits: bool = False  # one token per digit, so that numbers are always split alike
     # Share of the text's characters with their own token; the others are encoded as bytes.
     character_coverage: Annotated[float, Ge(0.98), Le(1)] = 1.0

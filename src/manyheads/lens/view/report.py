@@ -7,7 +7,6 @@ import base64
 import hashlib
 import html
 import io
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from manyheads.lens.colours import AGAINST, AGAINST_NIGHT, IDENTITY, NIGHT, PAPE
 from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.packing import pack
 from manyheads.lens.view.text_view import MapView, TextView, clearest
+from manyheads.strict_json import dumps
 
 STATIC = Path(__file__).parent / "static"
 LIBRARIES = ("d3-path", "d3-array", "d3-selection", "d3-shape")  # in order of dependency
@@ -142,7 +142,7 @@ def _inline(data: Any) -> str:
 
     All characters beyond ASCII are escaped, including U+2028 and lone surrogates.
     """
-    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = dumps(data, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
 

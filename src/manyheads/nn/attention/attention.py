@@ -17,6 +17,7 @@ from manyheads.nn.attention.rotary import Rotate, unrotated
 from manyheads.nn.attention.softmax import CachedRecord, SoftmaxRecord, attention_weights
 from manyheads.nn.layers.cache import KeyValue, KeyValueCache
 from manyheads.nn.layers.linear import Linear
+from manyheads.nn.layers.masks import check_bias, check_mask
 from manyheads.nn.recording.attention_record import (
     AttentionContext,
     Partition,
@@ -24,7 +25,7 @@ from manyheads.nn.recording.attention_record import (
 )
 from manyheads.nn.recording.trace import LayerId, active, refuse_compiled
 from manyheads.nn.recording.tracking import current_grid, grid_of
-from manyheads.nn.shapes import BeamVectors, Bias, Mask, Tokens
+from manyheads.nn.shapes import BeamVectors, Bias, Mask, Tokens, check_axes
 
 
 def attend(
@@ -42,8 +43,12 @@ def attend(
     An open recorder only keeps q and k, with the context, so recording never changes the result.
 
     Raises:
-        UsageError: a recorder is open while torch.compile traces the model.
+        UsageError: the mask is not boolean or the bias is, q lacks an axis, or a recorder is open
+            while torch.compile traces the model.
     """
+    check_mask(mask)
+    check_bias(bias)
+    check_axes(q, "batch head query size")
     trace = active()
     if trace is not None and torch.compiler.is_compiling():
         refuse_compiled()
@@ -203,4 +208,5 @@ class MultiHeadAttention(nn.Module):
         return self._split(self.qkv.forward_slice(x, 0, self.out.in_features))
 
     def _split(self, x: Tokens) -> Float[Tensor, "batch head token size"]:
+        check_axes(x, "batch token dim")
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)

@@ -13,6 +13,7 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.softmax import QueryKeyRecord
+from manyheads.nn.layers.masks import check_mask
 from manyheads.nn.recording.attention_record import ALL, AttentionContext, record_values, take
 from manyheads.nn.recording.trace import active, refuse_compiled
 from manyheads.nn.shapes import Bias, Mask
@@ -45,6 +46,7 @@ def linear_attend(
     present: Bool[Tensor, "batch 1 1 key"] | None = None,
 ) -> Float[Tensor, "batch head query value"]:
     """phi(q) (phi(k)^T v) / (phi(q) sum phi(k)): keys meet values first (equation 5)."""
+    check_mask(present)
     q, k = feature_map(q), feature_map(k)
     if present is not None:
         k = k * present.transpose(-2, -1)

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manyheads.nn.layers.masks import causal_mask
+from manyheads.nn.layers.masks import causal_mask, check_bias, check_mask
 from manyheads.nn.recording.attention_record import ALL, Partition, ValueRecord, take
 from manyheads.nn.recording.decode_steps import DecodeStep
 from manyheads.nn.recording.token_grid import TokenGrid
@@ -35,7 +35,11 @@ def attention_weights(
 
     Returns:
         For each query a distribution over keys; all zeros where it may attend to nothing.
+
+    Raises:
+        UsageError: the mask is not boolean, or the bias is.
     """
+    check_bias(bias)
     # Without the square root the dot products grow with d_k and the softmax saturates (T5a).
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     return normalise(scores if bias is None else scores + bias, mask)
@@ -45,6 +49,7 @@ def normalise(
     scores: Float[Tensor, "*batch query key"], mask: Mask | None = None
 ) -> Float[Tensor, "*batch query key"]:
     """Turn scores of any origin into weights: a masked softmax over keys; empty rows give zeros."""
+    check_mask(mask)
     if mask is None:
         return scores.softmax(dim=-1)
     # The lowest finite number instead of -inf: softmax over a row of -inf would be NaN, while the

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.relative import RelativeBias
-from manyheads.nn.shapes import Grid, Tokens
+from manyheads.nn.shapes import Grid, Tokens, check_axes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +157,7 @@ class WindowedAttention(nn.Module):
 
     def forward(self, x: Tokens, grid: Grid) -> Tokens:
         """Cut, attend, join."""
+        check_axes(x, "batch token dim")
         windows = self.windows(grid)
         mask = windows.mask(x.shape[0], x.device)
         return windows.join(self.attention(windows.cut(x), mask, self.bias(self.window), windows))

@@ -12,7 +12,7 @@ from manyheads.nn.layers.head import ClassifierHeadPart
 from manyheads.nn.recording.attention_record import AttentionContext
 from manyheads.nn.recording.trace import LayerId
 from manyheads.nn.recording.tracking import current_grid, prepend_tokens
-from manyheads.nn.shapes import Tokens
+from manyheads.nn.shapes import Tokens, check_axes
 
 
 class ClassToken(nn.Module):
@@ -33,6 +33,7 @@ class ClassToken(nn.Module):
 
     def forward(self, x: Tokens) -> Float[Tensor, "batch dim"]:
         """Read the class token's final vector."""
+        check_axes(x, "batch token dim")
         return x[:, 0]
 
 
@@ -47,6 +48,7 @@ class TwoTokens(ClassToken):
 
     def forward(self, x: Tokens) -> Float[Tensor, "batch dim"]:
         """Average the final vectors of both."""
+        check_axes(x, "batch token dim")
         return x[:, :2].mean(dim=1)
 
 
@@ -64,6 +66,7 @@ class MeanPool(nn.Module):
 
     def forward(self, x: Tokens) -> Float[Tensor, "batch dim"]:
         """Average over the tokens."""
+        check_axes(x, "batch token dim")
         return x.mean(dim=1)
 
 
@@ -82,6 +85,7 @@ class SequencePool(MeanPool, ClassifierHeadPart):
 
     def forward(self, x: Tokens) -> Float[Tensor, "batch dim"]:
         """Weigh the tokens and add them."""
+        check_axes(x, "batch token dim")
         # `attend` divides scores by the root of the width, which g does not.
         query = (self.query * math.sqrt(x.shape[2])).to(x.dtype)
         tokens = x.unsqueeze(1)  # batch token dim -> batch head token dim
@@ -107,6 +111,7 @@ class AttentionPool(MeanPool, ClassifierHeadPart):
 
     def forward(self, x: Tokens) -> Float[Tensor, "batch dim"]:
         """Ask the tokens once."""
+        check_axes(x, "batch token dim")
         query = self.query.expand(x.shape[0], -1, -1).to(x.dtype)
         found = self.attention.cross_attend(query, self.attention.project(x))
         return (found + self.feedforward(self.norm(found)))[:, 0]
@@ -117,4 +122,5 @@ class PatchMeanPool(ClassToken):
 
     def forward(self, x: Tokens) -> Float[Tensor, "batch dim"]:
         """Average over the tokens behind the class token."""
+        check_axes(x, "batch token dim")
         return x[:, 1:].mean(dim=1)

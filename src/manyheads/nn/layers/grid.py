@@ -1,10 +1,11 @@
 """Between a sequence of tokens and the map that a convolution reads."""
 
-from manyheads.nn.shapes import FeatureMap, Grid, Tokens
+from manyheads.nn.shapes import FeatureMap, Grid, Tokens, check_axes
 
 
 def to_map(x: Tokens, grid: Grid) -> FeatureMap:
     """Lay tokens out in rows and columns; nothing is copied, the channel stays last in memory."""
+    check_axes(x, "batch token dim")
     return x.transpose(1, 2).unflatten(2, grid)
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.nn.shapes import Grid, Tokens
+from manyheads.nn.shapes import Grid, Tokens, check_axes
 
 
 def sinusoids(length: int, dim: int) -> Float[Tensor, "{length} {dim}"]:
@@ -43,6 +43,7 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, x: Tokens, first: int = 0) -> Tokens:
         """Add the positions first, first + 1, ... to the tokens of x."""
+        check_axes(x, "batch token dim")
         last = first + x.shape[1]
         table = self.table if last <= len(self.table) else self.formula(last, x.shape[2]).to(x)
         return x + table[first:last].to(x.dtype)
@@ -68,6 +69,7 @@ class LearnedPositions(nn.Module):
         Raises:
             UsageError: x reaches beyond the last position that was learned.
         """
+        check_axes(x, "batch token dim")
         last = first + x.shape[1]
         if last > len(self.table):
             raise UsageError(

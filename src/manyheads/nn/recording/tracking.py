@@ -13,14 +13,25 @@ from weakref import ref
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from manyheads.errors import UsageError
 from manyheads.nn.recording.decode_steps import DecodeStep
 from manyheads.nn.recording.token_grid import Axis, TokenGrid, conv_output_grid
 from manyheads.nn.recording.trace import active
-from manyheads.nn.shapes import Grid, Images, Tokens
+from manyheads.nn.shapes import Grid, Images, Tokens, check_axes
 
 
 def start_image(images: Images) -> None:
-    """Set the token grid to the pixels before an image model runs."""
+    """Check the images of an image model, and set the token grid to their pixels.
+
+    Raises:
+        UsageError: the batch or the channel axis is missing, or the values are whole numbers.
+    """
+    check_axes(images, "batch channel height width")
+    if not images.is_floating_point():
+        raise UsageError(
+            f"The images hold {images.dtype}, but a model reads normalised values: call "
+            "`preprocessing.normalise(pixels)`, or give files to what `manyheads.load` returns."
+        )
     trace = active()
     if trace is not None:
         height, width = images.shape[2:]

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.recording.tracking import track_conv
-from manyheads.nn.shapes import Grid, Tokens
+from manyheads.nn.shapes import Grid, Tokens, check_axes
 
 
 class PatchMerging(nn.Module):
@@ -23,6 +23,7 @@ class PatchMerging(nn.Module):
 
     def forward(self, x: Tokens, grid: Grid) -> tuple[Float[Tensor, "batch merged wider"], Grid]:
         """Halve rows and columns, rounded up."""
+        check_axes(x, "batch token dim")
         rows, columns = grid
         x = F.pad(x.unflatten(1, grid), (0, 0, 0, columns % 2, 0, rows % 2))
         # In the order of the paper's code: down first, then to the right.

@@ -4,7 +4,7 @@ from torch import nn
 
 from manyheads.nn.layers.grid import to_tokens
 from manyheads.nn.recording.tracking import track_modules
-from manyheads.nn.shapes import Grid, Images, Tokens
+from manyheads.nn.shapes import Grid, Images, Tokens, check_axes
 
 
 class OverlappingPatches(nn.Module):
@@ -19,6 +19,7 @@ class OverlappingPatches(nn.Module):
 
     def forward(self, x: Images) -> tuple[Tokens, Grid]:
         """Give the tokens, and the grid they stand on."""
+        check_axes(x, "batch channel height width")
         track_modules([self.project])
         tokens, grid = to_tokens(self.project(x))
         return self.norm(tokens), grid

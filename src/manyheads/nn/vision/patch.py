@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.recording.tracking import track_conv
-from manyheads.nn.shapes import Grid, Images
+from manyheads.nn.shapes import Grid, Images, check_axes
 
 
 def patchify(images: Images, size: int) -> Float[Tensor, "batch patch pixel"]:
@@ -60,6 +60,7 @@ def pad_to_patches(
 
 def _grid(images: Images, size: int) -> Grid:
     """Count the rows and columns of patches."""
+    check_axes(images, "batch channel height width")
     height, width = images.shape[2:]
     if height % size or width % size:  # a strided convolution would drop the rest silently
         raise UsageError(

@@ -7,7 +7,7 @@ from torch import nn
 
 from manyheads.nn.recording.features import record_features
 from manyheads.nn.recording.tracking import track_modules
-from manyheads.nn.shapes import FeatureMap, Images
+from manyheads.nn.shapes import FeatureMap, Images, check_axes
 
 
 class ConvStem(nn.Module):
@@ -31,6 +31,7 @@ class ConvStem(nn.Module):
 
         Computed with the channel last, which convolutions in bf16 prefer and tokens are anyway.
         """
+        check_axes(images, "batch channel height width")
         track_modules(self.layers)
         x = self.layers(images.contiguous(memory_format=torch.channels_last))
         record_features(x)

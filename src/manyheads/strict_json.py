@@ -1,0 +1,40 @@
+"""Write JSON that every program reads: Python writes NaN and Infinity, which JSON lacks."""
+
+import json
+import math
+from typing import Any
+
+
+def dumps(
+    value: Any,
+    *,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    ensure_ascii: bool = False,
+) -> str:
+    """Write a value as JSON, like `json.dumps`; numbers that are not finite become null."""
+
+    def write(each: Any) -> str:
+        return json.dumps(
+            each,
+            indent=indent,
+            separators=separators,
+            ensure_ascii=ensure_ascii,
+            allow_nan=False,
+        )
+
+    try:
+        return write(value)
+    except ValueError:  # rare, so that the usual value is not copied
+        return write(_finite(value))
+
+
+def _finite(value: Any) -> Any:
+    """Copy a value with None in place of numbers that are not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {_finite(key): _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return value
