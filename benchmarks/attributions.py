@@ -48,9 +48,9 @@ class Laid(nn.Module):
         self.map = nn.Identity()
         self.grid, self.extra = grid, extra
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
         tokens, _ = to_tokens(self.map(to_map(x[:, self.extra :], self.grid)))
-        answer: Tensor = self.block(torch.cat((x[:, : self.extra], tokens), dim=1), mask)
+        answer: Tensor = self.block(torch.cat((x[:, : self.extra], tokens), dim=1), mask, bias)
         return answer
 
 

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from benchmarks.peers import transformers_library
+from benchmarks.peers import import_peer, transformers_library
 from benchmarks.references import SEED, randomise
 from manyheads.app.convert.marian import from_marian, to_marian
 from manyheads.app.load import load
@@ -23,6 +23,7 @@ from manyheads.app.predictors.translator import Translator
 from manyheads.data.tokenizers.marian import read_marian
 from manyheads.models.convert import marian
 from manyheads.models.transformer import Transformer
+from manyheads.tasks.decoding import DecodeConfig, translate
 from manyheads.train.checkpoint import restore
 from tests import made
 from tests.marian_search import LIMIT, SETTINGS, Setting, search
@@ -266,6 +267,13 @@ def _generate(model: Any, source: Tensor, present: Tensor, setting: Setting) -> 
 
 # --- From text to text --------------------------------------------------------------------------
 
+LINES = 50
+SCENES = [
+    f"{who} {does} {where}."
+    for who in ("A man", "Two children", "A brown dog", "A woman in a red hat", "Three people")
+    for does in ("is sitting", "walk", "plays with a ball", "are looking at a bird", "runs")
+    for where in ("on the street", "in front of a white house")
+]
 TEXTS = [
     *ENGLISH,
     *KOREAN[:4],
@@ -361,6 +369,39 @@ def text_differences() -> Iterator[tuple[str, float]]:
         ended = [(theirs, ours.text) for theirs, ours in pairs if ours.finished]
         share = _share(*zip(*ended, strict=True))
         yield f"manyheads published as Marian, from text to text, {len(ended)} texts", share
+        numbers, _ = made.numbers(LINES, seed=8)
+        yield from _greedy_differences(str(published), numbers, base / "greedy")
+        yield from _greedy_differences("multi30k-en-de", SCENES, base / "shipped")
+
+
+def _greedy_differences(
+    model: str, texts: Sequence[str], folder: Path
+) -> Iterator[tuple[str, float]]:
+    """Publish one of our models; compare greedy translations with both libraries that read it."""
+    to_marian(model, folder / "hf")
+    library, transformers = import_peer("ctranslate2"), transformers_library()
+    converter = import_peer("ctranslate2.converters").TransformersConverter(str(folder / "hf"))
+    converter.convert(str(folder / "ct2"))
+    tokenizer = transformers.MarianTokenizer.from_pretrained(folder / "hf")
+    theirs = transformers.MarianMTModel.from_pretrained(folder / "hf").eval()
+    ours = load(model)
+    assert isinstance(ours, Translator)
+    expected = [
+        best for best, *_ in translate(ours.model, ours.tokenizers, texts, DecodeConfig(beams=1))
+    ]
+    batch = tokenizer(list(texts), return_tensors="pt", padding=True)
+    ids = theirs.generate(**batch, num_beams=1).tolist()
+    engine = library.Translator(
+        str(folder / "ct2"), compute_type="float32", intra_threads=1, inter_threads=1
+    )
+    pieces = [tokenizer.convert_ids_to_tokens(row) for row in tokenizer(list(texts)).input_ids]
+    found = engine.translate_batch(pieces, beam_size=1)
+    best = [tokenizer.convert_tokens_to_ids(each.hypotheses[0]) for each in found]
+    ended = [n for n, each in enumerate(expected) if each.finished]
+    for name, rows in (("Hugging Face", ids), ("CTranslate2", best)):
+        answers = tokenizer.batch_decode(rows, skip_special_tokens=True)
+        share = _share([answers[n] for n in ended], [expected[n].text for n in ended])
+        yield f"{Path(model).name} published, greedy in {name}, {len(ended)} texts", share
 
 
 # --- To be tested without them ------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from benchmarks import attributions, image_models, marian
+from benchmarks import attributions, image_models, marian, preprocessing
 from benchmarks.references import randomise, references
 from manyheads.errors import ManyheadsError
 from tests.torch_reference import decoder_of, encoder_of
@@ -42,6 +42,7 @@ def differences() -> Iterator[tuple[str, float]]:
         yield f"{name}, there and back", float(reference.changed())
     for name, build_explained in attributions.references().items():
         yield name, build_explained().difference()
+    yield from preprocessing.differences()
     # Of searches and texts, the share that differs: none may.
     yield from marian.searched().differences()
     yield from marian.text_differences()

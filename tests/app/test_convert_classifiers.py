@@ -2,7 +2,9 @@
 
 import json
 import pickle
+import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from manyheads.app.convert.classifiers import Library, from_images
@@ -120,8 +122,8 @@ def test_labels_and_preprocessing_of_a_hugging_face_folder(tmp_path: Path) -> No
     names = {str(number): name for number, name in enumerate(["a", "b", "c", "d", "e"])}
     source = write_hf(golden("hf-vit-resized"), tmp_path / "theirs", id2label=names)
     processor = {
-        "size": {"shortest_edge": 256},
-        "crop_size": {"height": 224, "width": 224},
+        "size": {"shortest_edge": 10},
+        "crop_size": {"height": 8, "width": 8},
         "do_center_crop": True,
         "resample": 3,
         "image_mean": [0.1, 0.2, 0.3],
@@ -135,7 +137,7 @@ def test_labels_and_preprocessing_of_a_hugging_face_folder(tmp_path: Path) -> No
     assert ours.labels == ["a", "b", "c", "d", "e"]
     image = ours.preprocessing
     assert (image.mean, image.std) == ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
-    assert (image.interpolation, image.resize_mode, image.crop) == ("bicubic", "crop", 0.875)
+    assert (image.interpolation, image.resize_mode, image.crop) == ("bicubic", "crop", 0.8)
     assert (image.height, image.width) == (8, 8)
     card = (tmp_path / "out" / "README.md").read_text()
     assert "| converted from | theirs (hf) |" in card
@@ -188,7 +190,10 @@ def test_a_timm_folder_tells_its_architecture(tmp_path: Path) -> None:
         ({"global_pool": "map"}, "global_pool 'map'"),
         ({"architecture": "vit_large_patch14_clip_224"}, "word 'clip'"),
         ({"architecture": 3}, "does not tell its architecture"),
-        ({"pretrained_cfg": {"crop_pct": -1}}, r"Images cannot be prepared.*crop = -1"),
+        ({"pretrained_cfg": {"crop_pct": -1}}, r"Images cannot be prepared.*crop_pct = -1"),
+        ({"pretrained_cfg": {"crop_mode": "border"}}, r"crop_mode = 'border'"),
+        ({"pretrained_cfg": {"interpolation": "random"}}, r"interpolation = 'random'"),
+        ({"pretrained_cfg": {"mean": [0.5, float("nan"), 0.5]}}, r"mean = .*finite"),
     ],
 )
 def test_a_timm_folder_that_ours_cannot_be(
@@ -329,7 +334,7 @@ def test_tensors_that_do_not_go_together(tmp_path: Path) -> None:
     tensors = vit_tiny() | {"blocks.0.mlp.fc2.weight": torch.ones(192, 7)}
     path = write(tensors, tmp_path / "w.safetensors")
     with pytest.raises(
-        FolderError, match=r"do not go together:\n- encoder\.blocks\.0\.feedforward"
+        FolderError, match=r"do not go together.*:\n- encoder\.blocks\.0\.feedforward"
     ):
         convert(path, "vit_tiny_patch16_224")
 
@@ -421,3 +426,234 @@ def test_hugging_faces_answer_at_another_size(tmp_path: Path) -> None:
     with torch.inference_mode():
         logits = ours.model(reference.images)
     assert (logits - reference.logits).abs().max() <= 1e-4 * reference.logits.abs().max()
+
+
+# --- What a folder says of images ---------------------------------------------------------------
+
+
+def write_processor(folder: Path, **processor: Any) -> Path:
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor))
+    return folder
+
+
+def test_the_size_is_the_processors(tmp_path: Path) -> None:
+    """A ResNet's tensors and config.json do not tell a size; 448 once became 224."""
+    source = write_hf(golden("hf-resnet-basic"), tmp_path / "theirs")
+    made = from_images("hf", str(write_processor(source, size=448)), tmp_path / "out")
+    assert made.size == (448, 448)
+    image = classifier(tmp_path / "out").preprocessing
+    assert (image.height, image.crop, image.resize_mode) == (448, 1.0, "stretch")
+
+
+def test_a_processor_of_another_size_than_the_model(tmp_path: Path) -> None:
+    """Their ViT refuses such images, so it is asked which size is meant."""
+    source = write_hf(golden("hf-vit-resized"), tmp_path / "theirs")
+    write_processor(source, size=16)
+    with pytest.raises(UsageError, match=r"16 x 16 pixels .*for 8 x 8 .*choose one"):
+        from_images("hf", str(source), tmp_path / "out")
+    made = from_images("hf", str(source), tmp_path / "out", image_size=(16, 16))
+    assert made.size == (16, 16)
+
+
+def test_a_processor_inside_another_file(tmp_path: Path) -> None:
+    """As Hugging Face looks for it: in processor_config.json first."""
+    source = write_hf(golden("hf-vit-resized"), tmp_path / "theirs")
+    write_processor(source, size=8, resample=2)
+    nested = {"image_processor": {"size": 8, "resample": 0}}
+    (source / "processor_config.json").write_text(json.dumps(nested))
+    from_images("hf", str(source), tmp_path / "out")
+    assert classifier(tmp_path / "out").preprocessing.interpolation == "nearest"
+
+
+def test_several_classes_an_image(tmp_path: Path) -> None:
+    """With problem_type multi_label_classification their pipeline takes a sigmoid; so does ours."""
+    problem = "multi_label_classification"
+    source = write_hf(golden("hf-vit-resized"), tmp_path / "theirs", problem_type=problem)
+    from_images("hf", str(source), tmp_path / "out")
+    assert classifier(tmp_path / "out").multi_label
+    source = write_hf(golden("hf-vit-resized"), tmp_path / "other", problem_type="regression")
+    with pytest.raises(UsageError, match="regression"):
+        from_images("hf", str(source), tmp_path / "no")
+
+
+def test_the_first_form_of_timms_config(tmp_path: Path) -> None:
+    """Without pretrained_cfg, what belongs in it is the whole file."""
+    (tmp_path / "theirs").mkdir()
+    write(vit_tiny(), tmp_path / "theirs" / "model.safetensors")
+    about = {"architecture": "vit_tiny_patch16_224", "input_size": [3, 32, 32], "crop_pct": 0.8}
+    about |= {"interpolation": "bilinear", "mean": [0.1] * 3, "labels": ["a", "b", "c", "d", "e"]}
+    (tmp_path / "theirs" / "config.json").write_text(json.dumps(about))
+    assert from_images("timm", str(tmp_path / "theirs"), tmp_path / "out").remarks == []
+    ours = classifier(tmp_path / "out")
+    assert (ours.preprocessing.mean, ours.preprocessing.crop) == ((0.1, 0.1, 0.1), 0.8)
+    assert ours.labels[0] == "a"
+
+
+@pytest.mark.parametrize(("library", "key"), [("timm", "architecture"), ("hf", "model_type")])
+def test_another_architecture_than_the_folder_says(
+    library: Library, key: str, tmp_path: Path
+) -> None:
+    """Weights of resnetaa50 fit resnet50, and every answer would be wrong."""
+    (tmp_path / "theirs").mkdir()
+    write(golden("timm-resnet-basic").tensors, tmp_path / "theirs" / "model.safetensors")
+    (tmp_path / "theirs" / "config.json").write_text(json.dumps({key: "resnetaa50.d_in12k"}))
+    with pytest.raises(UsageError, match=r"'resnetaa50\.d_in12k', but .*'resnet50'"):
+        from_images(library, str(tmp_path / "theirs"), tmp_path / "out", architecture="resnet50")
+    with pytest.raises(UsageError, match="converted") as raised:
+        from_images(library, str(tmp_path / "theirs"), tmp_path / "out")
+    assert "did you mean" not in str(raised.value)
+
+
+# --- Malformed files, and tensors that hold no weights ------------------------------------------
+
+MALFORMED = {
+    "empty": b"",
+    "list": b"[]",
+    "cut": b'{"a',
+    "utf-16": b"\xff\xfe{",
+    "deep": b"[" * 5000,
+    "tables": b'{"a":' * 500 + b"1" + b"}" * 500,
+    "half a pair": b'{"id2label": {"0": "\\ud800"}}',
+    "long number": b'{"image_size": ' + b"9" * 5000 + b"}",
+}
+
+
+@pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.parametrize("name", ["config.json", "preprocessor_config.json"])
+def test_malformed_files_are_named(name: str, content: bytes, tmp_path: Path) -> None:
+    source = write_hf(golden("hf-vit-resized"), tmp_path / "theirs")
+    (source / name).write_bytes(content)
+    with pytest.raises(FolderError, match=name.replace(".", r"\.")):
+        from_images("hf", str(source), tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
+
+
+STRANGE: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    10**30,
+    float("nan"),
+    "x",
+    [],
+    [None],
+    {"a": 1},
+    [[1, 2]],
+)
+
+
+READ = {
+    "hf-vit-resized": (
+        *("hidden_act", "image_size", "layer_norm_eps", "num_attention_heads"),
+        *("model_type", "id2label", "problem_type"),
+    ),
+    "hf-bit": ("num_groups", "layer_type"),
+}
+
+
+@pytest.mark.parametrize(("name", "key"), [(name, key) for name in READ for key in READ[name]])
+def test_no_value_of_a_configuration_ends_in_a_traceback(
+    name: str, key: str, tmp_path: Path
+) -> None:
+    """Every kind of value: converted, or refused with nothing left behind."""
+    reference = golden(name)
+    source = write_hf(reference, tmp_path / "theirs")
+    for value in STRANGE:
+        (source / "config.json").write_text(json.dumps(reference.settings | {key: value}))
+        with suppress(ManyheadsError):
+            from_images("hf", str(source), tmp_path / "out")
+            assert ModelFolder(tmp_path / "out").labels()
+            shutil.rmtree(tmp_path / "out")
+        assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
+
+
+@pytest.mark.parametrize("key", ["pretrained_cfg", "model_args"])
+@pytest.mark.parametrize("value", [[1], "x", 3, {"img_size": "x"}, {"input_size": [3, -1, 5]}])
+def test_tables_of_timm_that_are_none(key: str, value: Any, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    write(vit_tiny(), tmp_path / "theirs" / "model.safetensors")
+    about = {"architecture": "vit_tiny_patch16_224", "pretrained_cfg": {"input_size": [3, 32, 32]}}
+    (tmp_path / "theirs" / "config.json").write_text(json.dumps(about | {key: value}))
+    if (key, value) == ("pretrained_cfg", {"img_size": "x"}):
+        return  # which timm does not read either
+    with pytest.raises(ManyheadsError):
+        from_images("timm", str(tmp_path / "theirs"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+HEAD = torch.randn(5, 192)
+NO_WEIGHTS = {
+    "int8": (HEAD.to(torch.int8), "holds int8; weights are float32"),
+    "complex": (HEAD.to(torch.complex64), "holds complex64"),
+    "bool": (HEAD > 0, "holds bool"),
+    "float8": (HEAD.to(torch.float8_e4m3fn), "holds float8_e4m3fn"),
+    "sparse": (HEAD.to_sparse(), "holds sparse_coo float32"),
+    "empty": (HEAD[:0], "it is empty"),
+    "nan": (torch.where(HEAD[0, 0] == HEAD, torch.nan, HEAD), "1 of 960 numbers are not finite"),
+    "inf": (torch.full_like(HEAD, torch.inf), "960 of 960 numbers are not finite"),
+    "scalar": (torch.ones(()), "do not go together"),
+    "flat": (HEAD.flatten(), "do not go together"),
+}
+
+
+@pytest.mark.parametrize(("tensor", "message"), NO_WEIGHTS.values(), ids=NO_WEIGHTS)
+def test_tensors_that_hold_no_weights(tensor: Tensor, message: str, tmp_path: Path) -> None:
+    """Read as weights, they would answer something else."""
+    path = write(vit_tiny() | {"head.weight": tensor}, tmp_path / "w.pth")
+    with pytest.raises(ManyheadsError, match=message):
+        convert(path, "vit_tiny_patch16_224")
+    assert [path.name for path in tmp_path.iterdir()] == ["w.pth"]
+
+
+def test_no_shape_ends_in_a_traceback(tmp_path: Path) -> None:
+    """Each tensor in turn without axes, with one more, or with one row less."""
+    whole = vit_tiny()
+    for name, tensor in whole.items():
+        for other in (torch.ones(()), tensor[None], tensor[:-1]):
+            path = write(whole | {name: other}, tmp_path / "w.pth")
+            try:
+                convert(path, "vit_tiny_patch16_224")
+            except ManyheadsError:
+                assert not (tmp_path / "out").exists()
+            else:  # a class less
+                shutil.rmtree(tmp_path / "out")
+
+
+def test_tensors_that_share_memory(tmp_path: Path) -> None:
+    """Views of one storage, overlapping or expanded, are written each for itself."""
+    whole = vit_tiny()
+    memory = torch.randn(192 * 400)
+    whole["blocks.0.attn.proj.weight"] = memory[: 192 * 192].view(192, 192)
+    whole["blocks.0.mlp.fc1.weight"] = memory[100 : 100 + 384 * 192].view(384, 192)
+    whole["norm.weight"] = torch.ones(1).expand(192)
+    whole["norm.bias"] = whole["blocks.0.norm1.bias"]
+    convert(write(whole, tmp_path / "w.pth"), "vit_tiny_patch16_224")
+    state = classifier(tmp_path / "out").model.state_dict()
+    assert torch.equal(state["encoder.norm.bias"], whole["blocks.0.norm1.bias"])
+    theirs = whole["blocks.0.mlp.fc1.weight"]
+    assert torch.equal(state["encoder.blocks.0.feedforward.expand.weight"], theirs)
+
+
+def test_double_precision_becomes_single(tmp_path: Path) -> None:
+    doubled = {name: tensor.double() for name, tensor in vit_tiny().items()}
+    convert(write(doubled, tmp_path / "w.pth"), "vit_tiny_patch16_224")
+    stored = load_file(tmp_path / "out" / "model.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {torch.float32}
+
+
+def test_a_state_dict_that_contains_itself(tmp_path: Path) -> None:
+    """It once was searched without end."""
+    state: dict[str, Any] = {"epoch": 3}
+    state["model"] = state
+    torch.save(state, tmp_path / "w.pth")
+    with pytest.raises(FolderError, match="no named tensors"):
+        convert(tmp_path / "w.pth")
+
+
+@pytest.mark.parametrize("size", [(1 << 15, 32), (10**9, 10**9)])
+def test_a_size_that_no_image_has(size: tuple[int, int], tmp_path: Path) -> None:
+    source = write(golden("timm-resnet-basic").tensors, tmp_path / "w.safetensors")
+    with pytest.raises(UsageError, match=r"up to 16,384 a side"):
+        from_images("timm", str(source), tmp_path / "out", architecture="resnet18", image_size=size)

@@ -1,6 +1,8 @@
 """Whole folders of Marian's format become ours, translate the same, and come back as they were."""
 
 import json
+import math
+import re
 import shutil
 import sys
 import tomllib
@@ -25,7 +27,7 @@ from manyheads.app.project.info import describe
 from manyheads.app.project.recipe import read_recipe
 from manyheads.errors import FolderError, MissingExtraError, NotFoundError, UsageError
 from tests import opus
-from tests.made import numbers, trained
+from tests.made import TRANSLATE, numbers, run, trained, write_numbers, write_recipe
 from tests.models.test_marian import TRAINED
 from tests.models.test_marian import load as load_golden
 
@@ -135,8 +137,35 @@ def test_a_published_folder(tmp_path: Path) -> None:
     card = (tmp_path / "published" / "README.md").read_text(encoding="utf-8")
     assert card.startswith("---\nlanguage:\n- en\n- de\npipeline_tag: translation\n")
     search = json.loads((tmp_path / "published" / "generation_config.json").read_text())
-    assert (search["num_beams"], search["pad_token_id"], search["eos_token_id"]) == (4, 0, 2)
-    assert search["decoder_start_token_id"] == 1
+    vocabulary = json.loads((tmp_path / "published" / "vocab.json").read_text())
+    last = len(vocabulary) - 1
+    assert (search["num_beams"], search["pad_token_id"], search["eos_token_id"]) == (4, last, 1)
+    assert search["decoder_start_token_id"] == vocabulary["<pad>"] == last
+
+
+def test_ctranslate2_can_read_a_published_folder(tmp_path: Path) -> None:
+    """Its converter pops the last token and row if that is the padding, and starts from zeros."""
+    to_marian(str(trained("translator")), tmp_path / "published")
+    vocabulary = json.loads((tmp_path / "published" / "vocab.json").read_text(encoding="utf-8"))
+    assert sorted(vocabulary.values()) == list(range(len(vocabulary)))
+    assert max(vocabulary, key=vocabulary.__getitem__) == "<pad>"
+    assert vocabulary.keys() >= {"</s>", "<unk>", "<s>"}
+    config = json.loads((tmp_path / "published" / "config.json").read_text(encoding="utf-8"))
+    last = len(vocabulary) - 1
+    assert config["pad_token_id"] == config["decoder_start_token_id"] == last
+    weights = load_file(tmp_path / "published" / "model.safetensors")
+    assert not weights["model.shared.weight"][last].any()
+    assert weights["final_logits_bias"][0, last] < -1000
+
+
+def test_two_vocabularies_are_for_hugging_face_only(tmp_path: Path) -> None:
+    """CTranslate2's converter registers one vocabulary for both sides: the remark says so."""
+    write_numbers(tmp_path, train=40)
+    recipe = write_recipe(tmp_path / "separate.toml", TRANSLATE, tmp_path)
+    run(recipe, tmp_path / "run", "tokenizer.shared=false", "train.steps=1")
+    made = to_marian(str(tmp_path / "run"), tmp_path / "published")
+    assert any("CTranslate2's converter does not" in remark for remark in made.remarks)
+    assert (tmp_path / "published" / "target_vocab.json").exists()
 
 
 def test_only_transformers_that_translate_are_published(tmp_path: Path) -> None:
@@ -167,6 +196,12 @@ def test_the_search_is_theirs(folders: Path) -> None:
         ({"max_new_tokens": 7}, {"max_length": 7}),
         ({"forced_eos_token_id": None}, {"forced_end": False}),
         ({"bad_words_ids": [[0]]}, {"banned": (), "renormalise": False}),  # the end is exempt
+        ({"min_length": 3, "min_new_tokens": 5}, {"min_length": 5}),
+        ({"bad_words_ids": [[5]], "suppress_tokens": [7, 5]}, {"banned": (5, 7)}),
+        (
+            {"do_sample": True, "num_beams": 1, "top_p": 0.9, "temperature": 0.7},
+            {"sample": True, "top_k": 50, "top_p": 0.9, "temperature": 0.7},
+        ),
         ({"no_repeat_ngram_size": 3, "min_length": 4}, {"no_repeat_ngram": 3, "min_length": 3}),
     ],
 )
@@ -198,6 +233,47 @@ def test_what_their_search_has_more_is_said(folders: Path, tmp_path: Path) -> No
     made, _ = _converted(folders, tmp_path, "generation_config.json", lambda c: c | change)
     assert "repetition_penalty = 1.2" in made.remarks[0]
     assert "'never'" in made.remarks[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"forced_bos_token_id": 5}, "forced_bos_token_id = 5"),
+        ({"bad_words_ids": [[4, 5]]}, "sequences of tokens"),
+        ({"begin_suppress_tokens": [4]}, r"begin_suppress_tokens = \[4\]"),
+        ({"sequence_bias": [[[3], 1.0]]}, "sequence_bias"),
+        ({"stop_strings": "."}, r"stop_strings = '\.'"),
+        ({"guidance_scale": 2}, "guidance_scale = 2"),
+        ({"something_new": 1}, "something_new = 1"),
+        ({"do_sample": True, "num_beams": 2}, "samples with beams"),
+        ({"do_sample": True, "num_beams": 1, "min_p": 0.1}, r"min_p = 0\.1"),
+        ({"max_length": None}, "no max_length"),
+    ],
+)
+def test_every_entry_that_changes_the_answer_is_said(
+    folders: Path, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    """What is neither taken nor without effect; new entries, which nobody knows yet, too."""
+    made, _ = _converted(folders, tmp_path, "generation_config.json", lambda c: c | change)
+    assert len(made.remarks) == 1
+    assert re.search(message, made.remarks[0])
+
+
+def test_entries_without_an_effect_are_not_said(folders: Path, tmp_path: Path) -> None:
+    change: dict[str, Any] = {"use_cache": False, "num_return_sequences": 3, "min_p": 0.1}
+    change |= {"stop_strings": None, "num_beam_groups": 1, "suppress_tokens": []}
+    change |= {"transformers_version": "9"}
+    made, _ = _converted(folders, tmp_path, "generation_config.json", lambda c: c | change)
+    assert made.remarks == []
+
+
+def test_the_token_that_starts_an_output_is_that_of_the_search(
+    folders: Path, tmp_path: Path
+) -> None:
+    """Theirs takes it from the generation configuration first."""
+    change = {"decoder_start_token_id": 3}
+    _, recipe = _converted(folders, tmp_path, "generation_config.json", lambda c: c | change)
+    assert recipe.model["start"] == 3
 
 
 def _converted(
@@ -310,7 +386,7 @@ def _other_weights(folder: Path) -> None:
         (_damage("source.spm", None), r"source\.spm cannot be read"),
         (_other_vocabulary, r"numbers up to 13, the model has 13 tokens"),
         (_other_end, r"vocabulary has </s> as 1, the model as 0"),
-        (_other_weights, r"do not fit its config\.json:\n- encoder.blocks.0.feedforward.expand"),
+        (_other_weights, r"not with its config\.json:\n- encoder.blocks.0.feedforward.expand"),
     ],
 )
 def test_damaged_folders_are_named(
@@ -320,6 +396,76 @@ def test_damaged_folders_are_named(
     shutil.copytree(folders / "letters", tmp_path / "theirs")
     damage(tmp_path / "theirs")
     with pytest.raises(FolderError, match=message):
+        from_marian(str(tmp_path / "theirs"), tmp_path / "ours")
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
+
+
+MALFORMED = {
+    "empty": b"",
+    "list": b"[]",
+    "cut": b"{",
+    "utf-16": b"\xff\xfe",
+    "deep": b"[" * 5000,
+    "tables": b'{"a":' * 500 + b"1" + b"}" * 500,
+}
+
+
+@pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.parametrize(
+    "name",
+    ["config.json", "generation_config.json", "tokenizer_config.json", "vocab.json"],
+)
+def test_malformed_files_are_named(
+    folders: Path, tmp_path: Path, name: str, content: bytes
+) -> None:
+    """And nothing is left behind."""
+    shutil.copytree(folders / "letters", tmp_path / "theirs")
+    (tmp_path / "theirs" / name).write_bytes(content)
+    with pytest.raises(FolderError, match=name.replace(".", r"\.")):
+        from_marian(str(tmp_path / "theirs"), tmp_path / "ours")
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("config.json", {"d_model": "wide"}, "d_model = 'wide'; it should be like 1024"),
+        ("config.json", {"d_model": 1 << 20}, "the model has"),
+        ("config.json", {"d_model": 10**30}, "d_model = 1000"),
+        ("config.json", {"encoder_layers": 10**9}, "encoder_layers = 1000000000"),
+        ("config.json", {"dropout": math.nan}, "dropout = nan"),
+        ("config.json", {"dropout": 2.0}, "less than or equal to 1|dropout"),
+        (
+            "config.json",
+            {"encoder_attention_heads": 0, "decoder_attention_heads": 0},
+            "go together",
+        ),
+        ("config.json", {"encoder_attention_heads": 7, "decoder_attention_heads": 7}, "heads"),
+        ("config.json", {"max_position_embeddings": 1 << 23}, "max_position_embeddings 8388608"),
+        ("config.json", {"scale_embedding": [1]}, r"scale_embedding = \[1\]"),
+        ("config.json", {"model_type": ["marian"]}, "model_type"),
+        ("generation_config.json", {"num_beams": "many"}, "num_beams = 'many'"),
+        ("generation_config.json", {"num_beams": 10**9}, "num_beams = 1000000000"),
+        ("generation_config.json", {"length_penalty": math.nan}, "length_penalty = nan"),
+        ("generation_config.json", {"bad_words_ids": [5]}, r"bad_words_ids = \[5\]"),
+        ("generation_config.json", {"bad_words_ids": [[500]]}, "token 500, the model has 13"),
+        ("generation_config.json", {"max_length": 3, "min_length": 9}, "do not go together"),
+        ("generation_config.json", {"eos_token_id": [0, 5]}, "only that can end"),
+        ("tokenizer_config.json", {"source_lang": 5}, "source_lang = 5"),
+        ("tokenizer_config.json", {"unk_token": "<what>"}, "unk_token = '<what>'"),
+        ("vocab.json", {"</s>": True}, "does not map pieces to ids"),
+        ("vocab.json", {"\ud800": 3}, "not UTF-8"),
+        ("vocab.json", {"more": 10**12}, "numbers up to 1000000000000"),
+    ],
+)
+def test_wrong_values_are_named(
+    folders: Path, tmp_path: Path, name: str, change: dict[str, Any], message: str
+) -> None:
+    """Of the wrong type, or of no size that could be; nothing is left behind."""
+    shutil.copytree(folders / "letters", tmp_path / "theirs")
+    path = tmp_path / "theirs" / name
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | change))
+    with pytest.raises((FolderError, UsageError), match=message):
         from_marian(str(tmp_path / "theirs"), tmp_path / "ours")
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 

@@ -129,12 +129,12 @@ def test_a_bias_of_zeros_is_none() -> None:
     ("change", "message"),
     [
         ({"model_type": "bart"}, "model_type 'bart', not 'marian'"),
-        ({"activation_function": "swich"}, "'swich': did you mean 'swish'.*swish, silu, relu"),
+        ({"activation_function": "swich"}, "'swich'; supported: swish, silu, relu"),
         ({"normalize_before": True}, "sets normalize_before"),
         ({"static_position_embeddings": False}, "sets static_position_embeddings"),
         ({"decoder_attention_heads": 4}, "encoder_attention_heads 2 .* decoder_attention_heads 4"),
         ({"encoder_ffn_dim": 8}, "encoder_ffn_dim 8 and decoder_ffn_dim 16"),
-        ({"pad_token_id": None}, "pad_token_id None"),
+        ({"pad_token_id": None}, "pad_token_id = None; it should be like 58100"),
         ({"pad_token_id": 24}, "pad_token_id 24, but only 24 tokens"),
         ({"tie_word_embeddings": False}, "shares its embeddings"),
         ({"encoder_layers": 3}, r"no tensor 'model\.encoder\.layers\.2\."),
@@ -246,3 +246,43 @@ def test_their_outputs_could_tell_a_difference() -> None:
         pairs = [(setting, replace(setting, **change)) for setting in found]
         assert any(found[a] != found[b] for a, b in pairs if b in found), change
     assert any(len(row) == LIMIT for rows in found.values() for row in rows)
+
+
+# --- The layout that CTranslate2 reads, too ------------------------------------------------------
+
+
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+@pytest.mark.parametrize("scaled", [True, False], ids=["scaled", "unscaled"])
+def test_the_padding_comes_last_and_the_answers_stay(tied: bool, scaled: bool) -> None:
+    """CTranslate2 cuts off the last row and starts from zeros; probabilities are as before."""
+    config = TransformerConfig(
+        vocabulary=11, dim=8, heads=2, ffn_dim=12, encoder_layers=2, decoder_layers=2,
+        tied=tied, scale_embedding=scaled,
+    )  # fmt: skip
+    ours = randomise(Transformer(config)).eval()
+    theirs_config, state, order = marian.pad_last(config, tensors(ours))
+    theirs = build(theirs_config, state)
+    last = config.vocabulary - 1
+    assert (theirs_config.pad, theirs_config.start, theirs_config.end) == (last, last, 1)
+    assert order == [*range(1, 11), 0]
+    assert not theirs.target_embedding.weight[last].any()
+    new = torch.tensor([order.index(token) for token in range(11)])
+    source = torch.tensor([[5, 6, 7, 2], [8, 2, 0, 0]])
+    target = torch.tensor([[1, 4, 5], [1, 9, 10]])
+    shifted = new[target]
+    shifted[:, 0] = last
+    with torch.inference_mode():
+        # Without our padding, which is never generated.
+        expected = ours(source, target)[..., order[:-1]].log_softmax(-1)
+        found = theirs(new[source], shifted).log_softmax(-1)
+    torch.testing.assert_close(found[..., :-1], expected, rtol=1e-4, atol=1e-4)
+    assert (found[..., -1] < -1000).all()
+
+
+def test_a_model_of_that_layout_is_left_as_it_is() -> None:
+    golden = load("hf-marian")
+    golden.config["pad_token_id"] = golden.config["decoder_start_token_id"] = 23
+    config, state = marian.read(golden.config, golden.weights)
+    same, kept, order = marian.pad_last(config, state)
+    assert (same, order) == (config, list(range(24)))
+    assert all(kept[name] is state[name] for name in state)

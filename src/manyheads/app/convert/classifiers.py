@@ -4,21 +4,30 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from safetensors.torch import save_file
 from torch import Tensor
 
 from manyheads.app.convert.foreign_files import (
     SUFFIXES,
+    check_fit,
     fetch_model,
     looks_like_hub_name,
+    misfits,
     read_license,
     read_table,
     read_tensors,
+)
+from manyheads.app.convert.preprocessing import (
+    Prepared,
+    from_default,
+    from_timm,
+    from_transformers,
+    preprocessing,
 )
 from manyheads.app.data.tables import LabelledImageData
 from manyheads.app.pipelines.classify import ClassifyRecipe
@@ -32,21 +41,23 @@ from manyheads.app.project.folder import (
 )
 from manyheads.app.project.info import count_parameters
 from manyheads.app.project.recipe import CONVERTED, Converted, write_recipe
-from manyheads.data.images.image_set import Preprocessing
-from manyheads.errors import FolderError, NotFoundError, UsageError, nearest
+from manyheads.data.images.image_set import Mode
+from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.models.config import ModelConfig
 from manyheads.models.convert import families, timm
-from manyheads.models.convert.names import Converter, Family, Image, understand
-from manyheads.models.presets import PRESETS, build
+from manyheads.models.convert.names import Converter, Family, Image, base_name, understand
+from manyheads.models.presets import PRESETS
 from manyheads.models.resize import resize
 from manyheads.models.sized_tables import Size
-from manyheads.train.checkpoint import restore
 
 Library = Literal["timm", "hf", "torchvision", "google"]
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 SMALL = ("*.json", "README.md")
 HALF = Image(mean=families.HALF, std=families.HALF, crop=1.0, resize_mode="stretch")
-MODES = {1: "L", 3: "RGB"}
+# Of Hugging Face: kinds whose config.json tells an image size; the first two allow no other.
+SIZED = ("vit", "deit", "swin")
+MODES: dict[int, Mode] = {1: "L", 3: "RGB"}
+LARGEST = 1 << 14  # side of an image
 # Arguments of timm's constructors that tensors show, that converters read, or that matter to
 # training only.
 KNOWN = {
@@ -54,8 +65,6 @@ KNOWN = {
     *("depth", "embed_dim", "in_chans", "mlp_ratio", "num_classes", "patch_size", "qkv_bias"),
     *("attn_drop_rate", "drop_path_rate", "drop_rate", "dynamic_img_size", "proj_drop_rate"),
 }
-# Pillow's numbers for its ways to resize, which Hugging Face's files use.
-RESAMPLE = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
 
 
 class ConvertedImages(NamedTuple):
@@ -75,7 +84,7 @@ class _Source(NamedTuple):
     where: Path  # for messages
     origin: str
     about: dict[str, Any]  # config.json
-    processor: dict[str, Any]  # preprocessor_config.json
+    processor: dict[str, Any] | None  # preprocessor_config.json
     license: str | None
 
 
@@ -84,7 +93,7 @@ class _Plan(NamedTuple):
 
     convert: Converter
     settings: dict[str, Any]
-    image: dict[str, Any]  # of Preprocessing, but for the size
+    prepared: Prepared
     architecture: str | None
     remarks: list[str]
 
@@ -117,19 +126,22 @@ def from_images(
     given = _read_source(source)
     plan = PLANS[library](given, architecture)
     # A size that the user names may also be the one that the weights were made for.
-    config, state = plan.convert(plan.settings | {"wanted_size": image_size}, given.tensors)
-    named = config.height, config.width
-    if image_size is not None and image_size != named:
-        config, state = resize(config, state, image_size, library)
-    config = TypeAdapter(type(config)).validate_python(asdict(config))
-    state = {name: tensor.contiguous().clone() for name, tensor in state.items()}
-    try:
-        restore(build(config), state, given.where)
-    except FolderError as error:
-        differences = str(error).partition("\n")[2].rpartition("\n")[0]
-        raise FolderError(
-            f"The tensors of {given.where} do not go together:\n{differences}\nGet the file again."
-        ) from error
+    with misfits(given.where):
+        config, state = plan.convert(plan.settings | {"wanted_size": image_size}, given.tensors)
+        named = config.height, config.width
+        if image_size is None and plan.prepared.size not in (None, named):
+            _check_size(plan, named, given.where)
+        size = image_size or plan.prepared.size or named
+        if max(size) > LARGEST:
+            raise UsageError(
+                f"Images of {size[0]} x {size[1]} pixels are asked for; supported are up to "
+                f"{LARGEST:,} a side."
+            )
+        if size != named:
+            config, state = resize(config, state, size, library)
+        config = TypeAdapter(type(config)).validate_python(asdict(config))
+        state = {name: tensor.contiguous().clone() for name, tensor in state.items()}
+    check_fit(config, state, given.where)
     recipe = _recipe(config, plan, given, library)
     labels, remarks = _labels(given.about, config.classes)
     with new_folder(out) as folder:
@@ -137,6 +149,7 @@ def from_images(
         (folder / "recipe.toml").write_text(write_recipe(recipe, config), encoding="utf-8")
         write_labels(folder, recipe.image, labels)
         write_manifest(folder, recipe)
+        ModelFolder(folder).recipe.config()  # while nothing is left behind
     write_card(ModelFolder(out))
     return ConvertedImages(
         out,
@@ -151,13 +164,13 @@ def from_images(
 
 
 def _plan_timm(given: _Source, architecture: str | None) -> _Plan:
-    name = architecture or given.about.get("architecture")
-    if not isinstance(name, str):
+    told_name = given.about.get("architecture")
+    name = _agreed(told_name if isinstance(told_name, str) else None, architecture, given.where)
+    if name is None:
         raise UsageError(_without_name("timm", given.where, families.TIMM))
     family, settings = understand(name, families.TIMM)
     convert = family.convert
-    told = given.about.get("pretrained_cfg") or {}
-    arguments = dict(given.about.get("model_args") or {})
+    told, arguments = _pretrained(given), _table(given, "model_args")
     strange = arguments.keys() - KNOWN
     if strange:
         raise UsageError(
@@ -166,52 +179,48 @@ def _plan_timm(given: _Source, architecture: str | None) -> _Plan:
         )
     if isinstance(given.about.get("global_pool"), str):
         arguments.setdefault("global_pool", given.about["global_pool"])
-    if isinstance(told.get("input_size"), Sequence) and len(told["input_size"]) == 3:
-        settings["img_size"] = tuple(told["input_size"][1:])
-    image = asdict(family.image) | {
-        key: value
-        for key, value in {
-            "mean": told.get("mean"),
-            "std": told.get("std"),
-            "interpolation": told.get("interpolation"),
-            "crop": told.get("crop_pct"),
-            "resize_mode": {"squash": "stretch", "center": "crop"}.get(told.get("crop_mode", "")),
-        }.items()
-        if value is not None
-    }
-    size = settings.get("img_size", 224)
-    if not told and convert is timm.vit and isinstance(size, int) and size > 256:
-        image["crop"] = 1.0  # as all of this kind that were tuned at larger sizes
-    return _Plan(convert, settings | arguments, image, name, [] if told else [_assumed(name)])
+    if told:
+        prepared = from_timm(told, given.where)
+        settings["img_size"] = prepared.size
+        return _Plan(convert, settings | arguments, prepared._replace(size=None), name, [])
+    image, size = family.image, settings.get("img_size", 224)
+    if convert is timm.vit and size > 256:  # as all of this kind that were tuned at larger sizes
+        image = replace(image, crop=1.0)
+    return _Plan(convert, settings | arguments, from_default(image), name, [_assumed(name)])
 
 
 def _plan_torchvision(given: _Source, architecture: str | None) -> _Plan:
     if architecture is None:
         raise UsageError(_without_name("torchvision", given.where, families.TORCHVISION))
     family, settings = understand(architecture, families.TORCHVISION)
-    image = asdict(family.image)
-    return _Plan(family.convert, settings, image, architecture, [_assumed(architecture)])
+    prepared = from_default(family.images.get(base_name(architecture), family.image))
+    return _Plan(family.convert, settings, prepared, architecture, [_assumed(architecture)])
 
 
 def _plan_hf(given: _Source, architecture: str | None) -> _Plan:
-    kind = architecture or given.about.get("model_type")
-    if not isinstance(kind, str):
+    told = given.about.get("model_type")
+    if not isinstance(told, str):
         raise UsageError(
             f"{given.where} comes without a config.json that tells its model_type: give the whole "
             "folder of a Hugging Face model."
         )
+    kind = _agreed(told, architecture, given.where)
     if kind not in families.HF:
         raise UsageError(
-            f"The model_type {kind!r} is none that can be converted{nearest(kind, families.HF)}"
-            f"Understood are {', '.join(families.HF)}."
+            f"The model_type {kind!r} is none that can be converted. Understood are "
+            f"{', '.join(families.HF)}."
         )
-    remarks = [] if given.processor else [_assumed(kind)]
-    return _Plan(families.HF[kind], given.about, _processor(given.processor), kind, remarks)
+    prepared = from_transformers(given.processor, kind, given.where)
+    if given.processor is None and kind in SIZED:
+        prepared = prepared._replace(size=None)
+    remarks = [_assumed(kind)] if given.processor is None else []
+    return _Plan(families.HF[kind], given.about, prepared, kind, remarks)
 
 
 def _plan_google(given: _Source, architecture: str | None) -> _Plan:
     # Their code squeezes images, and has no file that says otherwise; the origin is its name.
-    return _Plan(families.GOOGLE, {}, asdict(HALF), architecture or given.where.stem, [])
+    prepared = Prepared(asdict(HALF))
+    return _Plan(families.GOOGLE, {}, prepared, architecture or given.where.stem, [])
 
 
 PLANS = {
@@ -220,6 +229,48 @@ PLANS = {
     "torchvision": _plan_torchvision,
     "google": _plan_google,
 }
+
+
+def _agreed(told: str | None, given: str | None, where: Path) -> str | None:
+    """Return the architecture that a folder tells, or the user; both must say the same.
+
+    Weights of one architecture often fit another, which answers something else.
+    """
+    if told is not None and given is not None and base_name(told) != base_name(given):
+        raise UsageError(
+            f"{where} says that its architecture is {told!r}, but `architecture` is {given!r}: "
+            "leave `architecture` out."
+        )
+    return told if given is None else given
+
+
+def _pretrained(given: _Source) -> Mapping[str, Any]:
+    """Return timm's pretrained_cfg, which is the whole file in its first form."""
+    about = given.about
+    is_first = "pretrained_cfg" not in about and {"input_size", "mean"} & about.keys()
+    return about if is_first else _table(given, "pretrained_cfg")
+
+
+def _table(given: _Source, key: str) -> dict[str, Any]:
+    """Return a table in config.json; an empty one if it is not there."""
+    value = given.about.get(key)
+    if not isinstance(value, dict | None):
+        raise FolderError(
+            f"config.json of {given.where} has {key} = {value!r:.80}, which must be a table of "
+            "keys and values. Get the folder again."
+        )
+    return value or {}
+
+
+def _check_size(plan: _Plan, model: Size, where: Path) -> None:
+    """Refuse images of another size than the model's, where theirs does."""
+    if plan.architecture in SIZED[:2]:
+        wanted = plan.prepared.size or model
+        raise UsageError(
+            f"{where} prepares images of {wanted[0]} x {wanted[1]} pixels "
+            f"(preprocessor_config.json), but its model is for {model[0]} x {model[1]} "
+            "(config.json): choose one with `image_size`."
+        )
 
 
 def _without_name(library: str, where: Path, known: Sequence[Family]) -> str:
@@ -237,32 +288,10 @@ def _assumed(name: str) -> str:
     )
 
 
-def _processor(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Read preprocessor_config.json as keys of Preprocessing; without it, what ViT's class does."""
-    image = asdict(HALF)
-    if not told:
-        return image
-    if told.get("do_normalize", True):
-        image["mean"] = tuple(told.get("image_mean") or image["mean"])
-        image["std"] = tuple(told.get("image_std") or image["std"])
-    else:
-        image |= {"mean": (0.0,), "std": (1.0,)}
-    number = told.get("resample")
-    if isinstance(number, int) and 0 <= number < len(RESAMPLE):
-        image["interpolation"] = RESAMPLE[number]
-    size, crop = told.get("size"), told.get("crop_size")
-    edge = size.get("shortest_edge") if isinstance(size, Mapping) else None
-    if edge and told.get("do_center_crop", False) and isinstance(crop, Mapping):
-        image |= {"resize_mode": "crop", "crop": min(crop.get("height", edge) / edge, 1.0)}
-    elif edge and edge < 384:  # ConvNeXt's class, which ResNets have too: larger ones are squeezed
-        image |= {"resize_mode": "crop", "crop": told.get("crop_pct") or 224 / 256}
-    return image
-
-
 def _read_source(source: str) -> _Source:
     path = Path(source).expanduser()
     if path.is_file():
-        return _Source(read_tensors(path), path, path.name, {}, {}, None)
+        return _Source(read_tensors(path), path, path.name, {}, None, None)
     if not path.is_dir():
         if not looks_like_hub_name(source):
             raise NotFoundError(
@@ -284,9 +313,18 @@ def _read_source(source: str) -> _Source:
         path,
         origin,
         read_table(path / "config.json"),
-        read_table(path / "preprocessor_config.json", needed=False),
+        _read_processor(path),
         read_license(path),
     )
+
+
+def _read_processor(folder: Path) -> dict[str, Any] | None:
+    """Read how images are prepared, as Hugging Face looks for it; None if nothing says it."""
+    both = read_table(folder / "processor_config.json", needed=False)
+    nested = (both or {}).get("image_processor")
+    if isinstance(nested, dict):
+        return nested
+    return read_table(folder / "preprocessor_config.json", needed=False)
 
 
 # --- What becomes of it -------------------------------------------------------------------------
@@ -298,30 +336,17 @@ def _recipe(config: Any, plan: _Plan, given: _Source, library: Library) -> Class
             f"This model looks at images of {config.channels} channels; folders are written for "
             "those of 1 (grey) or 3 (colour)."
         )
-    values = dict(plan.image)
-    for key in ("mean", "std"):  # of three colours, but the model sees grey
-        if len(values[key]) not in (1, config.channels):
-            values[key] = (sum(values[key]) / len(values[key]),)
-    values["crop"] = min(values["crop"], 1.0)
-    try:
-        image = TypeAdapter(Preprocessing).validate_python(
-            {
-                "height": config.height,
-                "width": config.width,
-                "mode": MODES[config.channels],
-                **values,
-            }
-        )
-    except ValidationError as error:
-        detail = error.errors()[0]
-        raise UsageError(
-            f"Images cannot be prepared as {given.where} asks: "
-            f"{'.'.join(map(str, detail['loc']))} = {detail['input']!r}: {detail['msg']}."
-        ) from None
+    size = (config.height, config.width)
+    image = preprocessing(plan.prepared, size, MODES[config.channels], given.where)
+    problem = given.about.get("problem_type")
+    if problem == "regression":
+        raise UsageError(f"{given.where} is a regression (problem_type), not a classifier.")
     return ClassifyRecipe(
         task="classify",
         data=LabelledImageData(
-            train=f"{CONVERTED}{given.origin}", valid=f"{CONVERTED}{given.origin}"
+            train=f"{CONVERTED}{given.origin}",
+            valid=f"{CONVERTED}{given.origin}",
+            multi_label=problem == "multi_label_classification",
         ),
         image=image,
         converted=Converted(
@@ -347,7 +372,10 @@ def _preset(config: ModelConfig) -> str:
 
 def _labels(about: Mapping[str, Any], classes: int) -> tuple[list[str], list[str]]:
     """Return the names of the classes, or their numbers where nobody tells; and what to say."""
-    told = about.get("label_names") or (about.get("pretrained_cfg") or {}).get("label_names")
+    inner = about.get("pretrained_cfg")
+    told = about.get("label_names") or about.get("labels")
+    if told is None and isinstance(inner, Mapping):
+        told = inner.get("label_names")
     if told is None and isinstance(about.get("id2label"), Mapping):
         numbered = about["id2label"]
         told = [numbered.get(str(number)) for number in range(classes)]

@@ -3,19 +3,26 @@
 import json
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
+from pydantic import ValidationError
 from safetensors.torch import load_file
 from torch import Tensor
 
 from manyheads.errors import FolderError, MissingExtraError, NotFoundError, UsageError
+from manyheads.models.config import ModelConfig
+from manyheads.models.presets import build
+from manyheads.train.checkpoint import restore
 
 PICKLED = {".pth", ".pt", ".bin"}
 SUFFIXES = (".safetensors", ".npz", *sorted(PICKLED))
+DEEPEST = 32  # tables in tables, of JSON and of state dicts
 WRAPPERS = ("state_dict", "model", "model_state_dict")  # under which training scripts keep weights
 
 
@@ -63,8 +70,12 @@ def _read_arrays(path: Path) -> dict[str, Tensor]:
 
 def _unwrapped(loaded: Any) -> dict[str, Tensor]:
     """Find the weights in what a training script stored."""
-    while isinstance(loaded, Mapping):
-        inner = [loaded[key] for key in WRAPPERS if isinstance(loaded.get(key), Mapping)]
+    for _ in range(DEEPEST):  # it may contain itself
+        inner = [
+            loaded[key]
+            for key in WRAPPERS
+            if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping)
+        ]
         if not inner:
             break
         loaded = inner[0]
@@ -85,20 +96,73 @@ def _first_line(error: Exception) -> str:
     return f"{text}."
 
 
-def read_table(path: Path, *, needed: bool = True) -> dict[str, Any]:
-    """Read a JSON file that holds one table; nothing, if it may be missing and is.
+@contextmanager
+def misfits(where: Path) -> Iterator[None]:
+    """Convert the errors of computing with tensors whose shapes a file says.
+
+    Raises:
+        FolderError: the tensors do not fit together, or not the configuration.
+    """
+    try:
+        yield
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        reason = (
+            f"{error.errors()[0]['msg']}."
+            if isinstance(error, ValidationError)
+            else _first_line(error)
+        )
+        raise FolderError(
+            f"The tensors of {where} do not go together, or not with its config.json: {reason} "
+            "Get the files again."
+        ) from error
+
+
+def check_fit(config: ModelConfig, state: Mapping[str, Tensor], where: Path) -> None:
+    """Make sure that converted weights fit the model of their Config.
+
+    Raises:
+        FolderError: names or shapes differ.
+    """
+    with misfits(where), torch.device("meta"):  # a Config may ask for more than there is memory
+        model = build(config)
+    try:
+        restore(model, state, where)
+    except FolderError as error:
+        differences = str(error).partition("\n")[2].rpartition("\n")[0]
+        raise FolderError(
+            f"The tensors of {where} do not go together, or not with its config.json:\n"
+            f"{differences}\nGet the files again."
+        ) from error
+
+
+@overload
+def read_table(path: Path, *, needed: Literal[True] = True) -> dict[str, Any]: ...
+@overload
+def read_table(path: Path, *, needed: bool) -> dict[str, Any] | None: ...
+def read_table(path: Path, *, needed: bool = True) -> dict[str, Any] | None:
+    """Read a JSON file that holds one table; None, if it may be missing and is.
 
     Raises:
         FolderError: it is missing, damaged, or something else.
     """
     if not needed and not path.exists():
-        return {}
+        return None
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FolderError(f"{path} cannot be read: {error}. Get the folder again.") from error
     if not isinstance(value, dict):
         raise FolderError(f"{path} is not a table of keys and values. Get the folder again.")
+    level: list[Any] = [value]
+    for _ in range(DEEPEST):
+        nested = [each for each in level if isinstance(each, dict | list)]
+        level = list(chain(*(e.values() if isinstance(e, dict) else e for e in nested)))
+    if level:
+        raise FolderError(f"{path} has tables in tables, over {DEEPEST} deep. Get it again.")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise FolderError(f"{path} has text that is not UTF-8. Get it again.") from error
     return value
 
 
@@ -136,8 +200,10 @@ def fetch_model(name: str, small: Sequence[str], weights: Sequence[str]) -> Path
 def read_license(folder: Path) -> str | None:
     """Read the licence from the head of the model's card."""
     path = folder / "README.md"
-    if not path.exists():
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
         return None
-    head = re.match(r"---\n(.*?)\n---", path.read_text(encoding="utf-8", errors="replace"), re.S)
+    head = re.match(r"---\n(.*?)\n---", text, re.S)
     found = re.search(r"^license:\s*(\S+)", head[1], re.M) if head else None
     return found[1].strip("\"'") if found else None

@@ -4,17 +4,21 @@
 """
 
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
+from annotated_types import Ge, Gt, Le
+from pydantic import BaseModel, ConfigDict, FiniteFloat, TypeAdapter, ValidationError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from manyheads.app.convert.foreign_files import (
+    check_fit,
     fetch_model,
     looks_like_hub_name,
+    misfits,
     read_license,
     read_table,
     read_tensors,
@@ -38,24 +42,88 @@ from manyheads.data.tokenizers.marian import END, PAD, UNKNOWN, MarianTokenizer,
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.models.convert import marian
-from manyheads.models.presets import build
 from manyheads.models.transformer import TransformerConfig
 from manyheads.tasks.decoding import DecodeConfig
-from manyheads.train.checkpoint import restore
 
 FOLDER = "marian"  # of a converted model: the files as they came, the weights left out
 KEPT = {".json", ".md", ".spm", ".txt", ".yml"}
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 # What their search can do and ours cannot, and the value that switches it off.
-SEARCH = {
-    "do_sample": False,
+SEARCH: dict[str, Any] = {
+    "assistant_ensemble_weight": None,
+    "begin_suppress_tokens": None,
+    "constraints": None,
+    "diversity_penalty": 0.0,
+    "dola_layers": None,
     "encoder_no_repeat_ngram_size": 0,
+    "encoder_repetition_penalty": 1.0,
     "exponential_decay_length_penalty": None,
+    "force_words_ids": None,
     "forced_bos_token_id": None,
+    "forced_decoder_ids": None,
+    "guidance_scale": 1.0,
+    "max_time": None,
     "num_beam_groups": 1,
+    "penalty_alpha": 0.0,
     "repetition_penalty": 1.0,
-    "suppress_tokens": None,
+    "sequence_bias": None,
+    "stop_strings": None,
+    "token_healing": False,
+    "watermarking_config": None,
 }
+# The same of sampling.
+SAMPLING: dict[str, Any] = {
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
+    "min_p": 0.0,
+    "top_h": None,
+    "typical_p": 1.0,
+}
+# What does not change the best translation.
+HARMLESS = (
+    *("_from_model_config", "transformers_version", "remove_invalid_values"),
+    *("num_return_sequences", "max_matching_ngram_size"),
+    *("bos_token_id", "pad_token_id", "return_dict_in_generate", "low_memory", "use_cache"),
+    *("cache_implementation", "cache_config", "max_cache_len", "compile_config", "disable_compile"),
+    *("output_attentions", "output_hidden_states", "output_logits", "output_scores"),
+    *("is_assistant", "num_assistant_tokens", "num_assistant_tokens_schedule", "use_mtp"),
+    *("assistant_confidence_threshold", "assistant_early_exit", "assistant_lookbehind"),
+    *("target_lookbehind", "prompt_lookup_num_tokens"),
+)
+Token = Annotated[int, Ge(0)]
+Length = Annotated[int, Ge(0)]
+
+
+class _Search(BaseModel):
+    """What is taken of a generation configuration, with its defaults."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    num_beams: Annotated[int, Ge(1), Le(1024)] = 1
+    length_penalty: FiniteFloat = 1.0
+    early_stopping: bool | str = False
+    no_repeat_ngram_size: Length = 0
+    min_length: Length = 0  # with the start token
+    min_new_tokens: Length = 0  # without
+    max_length: Length = 0  # likewise; 0: not told
+    max_new_tokens: Length = 0
+    forced_eos_token_id: Token | list[Token] | None = None
+    eos_token_id: Token | list[Token] | None = None
+    decoder_start_token_id: Token | None = None
+    bad_words_ids: list[list[Token]] = []
+    suppress_tokens: list[Token] = []
+    renormalize_logits: bool = False
+    do_sample: bool = False
+    temperature: Annotated[FiniteFloat, Gt(0)] = 1.0
+    top_k: Length = 50
+    top_p: Annotated[FiniteFloat, Gt(0), Le(1)] = 1.0
+
+
+class _Found(NamedTuple):
+    """Of a generation configuration: the [decode] table, and the token that starts an output."""
+
+    decode: DecodeConfig
+    start: int
 
 
 class Conversion(NamedTuple):
@@ -94,26 +162,23 @@ def from_marian(
     refuse_used(out)
     files = _find(source)
     about = read_table(files / "config.json")
-    config, state = marian.read(about, _read_weights(files))
-    try:
-        restore(build(config), state, files)
-    except FolderError as error:
-        differences = str(error).partition("\n")[2].rpartition("\n")[0]
-        raise FolderError(
-            f"The weights in {files} do not fit its config.json:\n{differences}\n"
-            "Get the whole folder again."
-        ) from error
+    with misfits(files):
+        config, state = marian.read(about, _read_weights(files))
+        config = TypeAdapter(TransformerConfig).validate_python(asdict(config))
+    check_fit(config, state, files)
+    told = read_table(files / "tokenizer_config.json", needed=False) or {}
     tokenizers = read_marian(files, prefix=prefix)
     _check_tokens(tokenizers, config, files)
-    decode, remarks = _read_search(files, about, config)
-    told = read_table(files / "tokenizer_config.json", needed=False)
+    search, remarks = _read_search(files, about, config)
+    config = replace(config, start=search.start)
+    remarks += _check_tokenizer_config(told, files)
     # A path means nothing on other machines.
     origin = files.resolve().name if Path(source).expanduser().is_dir() else source
     data = PairData(
         train=f"{CONVERTED}{origin}",
         valid=f"{CONVERTED}{origin}",
-        source=source_language or told.get("source_lang") or "source",
-        target=target_language or told.get("target_lang") or "target",
+        source=source_language or _language(told, "source_lang", files) or "source",
+        target=target_language or _language(told, "target_lang", files) or "target",
     )
     recipe = TranslateRecipe(
         task="translate",
@@ -122,7 +187,7 @@ def from_marian(
             format="marian", origin=origin, license=read_license(files), prefix=prefix
         ),
         model={"preset": "transformer-base"},
-        decode=decode,
+        decode=search.decode,
     )
     assert isinstance(tokenizers.source, MarianTokenizer)
     codes = tokenizers.source.codes
@@ -139,6 +204,7 @@ def from_marian(
         save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
         (folder / "recipe.toml").write_text(write_recipe(recipe, config), encoding="utf-8")
         write_manifest(folder, recipe)
+        ModelFolder(folder).recipe.config()  # while nothing is left behind
     write_card(ModelFolder(out))
     return Conversion(out, count_parameters(config), data.source, data.target, remarks)
 
@@ -146,6 +212,7 @@ def from_marian(
 def to_marian(model: str, out: Path) -> Conversion:
     """Write a translator as a folder that Hugging Face's MarianMTModel and MarianTokenizer load.
 
+    So does CTranslate2's converter, unless each language has a vocabulary of its own.
     What was converted from that format gets its own files back, with the weights of today.
 
     Raises:
@@ -161,7 +228,11 @@ def to_marian(model: str, out: Path) -> Conversion:
         raise UsageError(
             f"{model} is not a translating Transformer: Marian's format has no place for others."
         )
-    about, tensors = marian.write(config, load_file(ours.path / "model.safetensors"))
+    state = load_file(ours.path / "model.safetensors")
+    start, order = config.start, list(range(config.vocabulary))
+    if not recipe.converted:
+        config, state, order = marian.pad_last(config, state)
+    about, tensors = marian.write(config, state)
     remarks: list[str] = []
     with new_folder(out) as folder:
         save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
@@ -169,10 +240,10 @@ def to_marian(model: str, out: Path) -> Conversion:
             for path in (ours.path / FOLDER).iterdir():
                 shutil.copyfile(path, folder / path.name)
         else:
-            generation, remarks = _write_search(recipe.decode, config)
+            generation, remarks = _write_search(recipe.decode, config, order)
             write_json(folder / "config.json", about)
             write_json(folder / "generation_config.json", generation)
-            _write_tokenizers(ours.path, folder, recipe.data, config)
+            _write_tokenizers(ours.path, folder, recipe.data, config, order, start)
             (folder / "README.md").write_text(_published_card(ours, recipe), encoding="utf-8")
     return Conversion(
         out, count_parameters(config), recipe.data.source, recipe.data.target, remarks
@@ -234,41 +305,122 @@ def _check_tokens(tokenizers: Tokenizers, config: TransformerConfig, folder: Pat
 
 def _read_search(
     folder: Path, about: Mapping[str, Any], config: TransformerConfig
-) -> tuple[DecodeConfig, list[str]]:
+) -> tuple[_Found, list[str]]:
     """Make a [decode] table of their generation configuration; say what it leaves out."""
     # Without a file of its own, search is configured in config.json, where 0 is the forced end.
     path = folder / "generation_config.json"
-    told = read_table(path) if path.exists() else {"forced_eos_token_id": 0} | dict(about)
+    told = read_table(path, needed=False)
+    where, strange = (path, told or {}) if told is not None else (folder / "config.json", {})
+    told = {"forced_eos_token_id": 0} | dict(about) if told is None else told
+    read = _checked_search(told, where)
+    known = {*_Search.model_fields, *SEARCH, *SAMPLING, *HARMLESS}
+    off = SEARCH | (SAMPLING if read.do_sample else {}) | dict.fromkeys(strange.keys() - known)
     remarks = [
-        f"Their search has {key} = {told[key]!r}, which ours has not: outputs may differ."
-        for key, off in SEARCH.items()
-        if told.get(key, off) not in (off, None)
+        f"Their search has {key} = {told[key]!r:.80}, which ours has not: outputs may differ."
+        for key in sorted(off)
+        if told.get(key) not in (None, off[key], [], {})
     ]
-    if told.get("early_stopping") == "never":
-        remarks.append("Their search has early_stopping = 'never'; ours stops a little earlier.")
-    banned = [words for words in told.get("bad_words_ids") or [] if words != [config.end]]
+    if isinstance(read.early_stopping, str):
+        remarks.append(
+            f"Their search has early_stopping = {read.early_stopping!r}; ours stops a little "
+            "earlier."
+        )
+    for key in ("eos_token_id", "forced_eos_token_id"):
+        ends = getattr(read, key)
+        if ends not in (None, config.end, [config.end]):
+            raise UsageError(
+                f"{where} has {key} = {ends}, but the model's end is {config.end}: only that can "
+                "end an output here."
+            )
+    banned = [words for words in read.bad_words_ids if words not in ([], [config.end])]
     if any(len(words) > 1 for words in banned):
         remarks.append("Their search bans sequences of tokens (bad_words_ids); ours, single ones.")
-    ids = tuple(words[0] for words in banned if len(words) == 1)
-    length = told.get("max_new_tokens") or (told.get("max_length") or 0) - 1  # with a start token
-    if told.get("forced_eos_token_id") not in (None, config.end):
-        raise UsageError(
-            f"{path} forces the token {told['forced_eos_token_id']} at the end, but the model's "
-            f"end is {config.end}."
+    ids = [words[0] for words in banned if len(words) == 1] + read.suppress_tokens
+    size = config.target_vocabulary or config.vocabulary
+    for token in (*ids, read.decoder_start_token_id or 0):
+        if token >= size:
+            raise FolderError(
+                f"{where} has the token {token}, the model has {size}: they do not belong "
+                "together. Get the whole folder again."
+            )
+    length = read.max_new_tokens or read.max_length - 1  # with a start token
+    if length <= 0:
+        remarks.append(
+            "Their search has no max_length, and would stop after about 20 tokens; ours ends an "
+            "output at 2 * source + 16."
         )
-    penalty = told.get("length_penalty")
-    decode = DecodeConfig(
-        beams=told.get("num_beams") or 1,
-        length_penalty=1.0 if penalty is None else penalty,
-        early_stopping=told.get("early_stopping") is True,
-        no_repeat_ngram=told.get("no_repeat_ngram_size") or 0,
-        min_length=max((told.get("min_length") or 0) - 1, 0),
-        max_length=length if length > 0 else None,
-        forced_end=told.get("forced_eos_token_id") is not None,
-        banned=ids,
-        renormalise=bool(ids and told.get("renormalize_logits")),
-    )
-    return decode, remarks
+    values: dict[str, Any] = {
+        "beams": read.num_beams,
+        "length_penalty": read.length_penalty,
+        "early_stopping": read.early_stopping is True,
+        "no_repeat_ngram": read.no_repeat_ngram_size,
+        "min_length": max(read.min_length - 1, read.min_new_tokens, 0),
+        "max_length": length if length > 0 else None,
+        "forced_end": read.forced_eos_token_id is not None,
+        "banned": tuple(dict.fromkeys(ids)),
+        "renormalise": bool(ids and read.renormalize_logits),
+    }
+    if read.do_sample and read.num_beams == 1:
+        values |= {"sample": True, "early_stopping": False, "temperature": read.temperature}
+        values |= {"top_k": read.top_k or None, "top_p": read.top_p}
+    elif read.do_sample:
+        remarks.append("Their search samples with beams (do_sample); ours takes the best.")
+    try:
+        decode = TypeAdapter(DecodeConfig).validate_python(values)
+    except ValidationError as error:
+        raise FolderError(
+            f"{where} has settings that do not go together: {error.errors()[0]['msg']}. Correct "
+            "them."
+        ) from None
+    start = read.decoder_start_token_id
+    return _Found(decode, config.start if start is None else start), remarks
+
+
+def _checked_search(told: Mapping[str, Any], where: Path) -> _Search:
+    given = {key: value for key, value in told.items() if value is not None}
+    try:
+        return _Search.model_validate(given)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        key = str(detail["loc"][0])
+        raise FolderError(
+            f"{where} has {key} = {given[key]!r:.80}: {detail['msg']}. Correct it, or get the "
+            "folder again."
+        ) from None
+
+
+def _language(told: Mapping[str, Any], key: str, folder: Path) -> str | None:
+    value = told.get(key)
+    if not isinstance(value, str | None):
+        raise FolderError(
+            f"{folder / 'tokenizer_config.json'} has {key} = {value!r:.80}, which must be the name "
+            "of a language. Correct it, or get the folder again."
+        )
+    return value
+
+
+def _check_tokenizer_config(told: Mapping[str, Any], folder: Path) -> list[str]:
+    """Refuse special tokens of other names; say what is read otherwise."""
+    special = {"eos_token": END, "pad_token": PAD, "unk_token": UNKNOWN}
+    for key, usual in special.items():
+        value = told.get(key) or usual
+        if (value.get("content") if isinstance(value, dict) else value) != usual:
+            raise UsageError(
+                f"{folder / 'tokenizer_config.json'} has {key} = {value!r:.80}; only {usual!r} "
+                "can be converted."
+            )
+    remarks = [
+        f"Their tokenizer has {key} = {told[key]!r:.80}, which ours has not: outputs may differ."
+        for key in ("sp_model_kwargs", "additional_special_tokens", "extra_special_tokens")
+        if told.get(key)
+    ]
+    added = read_table(folder / "added_tokens.json", needed=False) or {}
+    more = [token for token in added if token not in special.values()]
+    if more:
+        remarks.append(
+            f"Their tokenizer has added tokens ({', '.join(more)[:80]}), which are plain text here."
+        )
+    return remarks
 
 
 def _kept(folder: Path) -> Iterator[Path]:
@@ -283,7 +435,7 @@ def _kept(folder: Path) -> Iterator[Path]:
 
 
 def _write_search(
-    decode: DecodeConfig, config: TransformerConfig
+    decode: DecodeConfig, config: TransformerConfig, order: Sequence[int]
 ) -> tuple[dict[str, Any], list[str]]:
     """Make a generation configuration of a [decode] table; say what it leaves out."""
     settings = {
@@ -297,7 +449,7 @@ def _write_search(
         "min_length": decode.min_length + 1 if decode.min_length else 0,  # with the start token
         "max_length": min((decode.max_length or config.max_length) + 1, config.max_length),
         "forced_eos_token_id": config.end if decode.forced_end else None,
-        "bad_words_ids": [[token] for token in decode.banned] or None,
+        "bad_words_ids": [[order.index(token)] for token in decode.banned] or None,
         "renormalize_logits": decode.renormalise,
         "do_sample": decode.sample,
     }
@@ -313,6 +465,11 @@ def _write_search(
         if field.name in ("coverage_penalty", "groups", "diversity")
         and getattr(decode, field.name) != field.default
     ]
+    if config.target_vocabulary is not None:
+        left.append(
+            "Each language has a vocabulary of its own: Hugging Face reads that, CTranslate2's "
+            "converter does not."
+        )
     if decode.max_length is None:
         left.append(
             "Ours ends an output at 2 * source + 16 tokens at the latest; theirs at "
@@ -321,8 +478,18 @@ def _write_search(
     return settings, left
 
 
-def _write_tokenizers(ours: Path, folder: Path, data: PairData, config: TransformerConfig) -> None:
-    """Write sentencepiece models, and vocabularies that give each piece the number it has there."""
+def _write_tokenizers(
+    ours: Path,
+    folder: Path,
+    data: PairData,
+    config: TransformerConfig,
+    order: Sequence[int],
+    start: int,
+) -> None:
+    """Write sentencepiece models, and vocabularies that give each piece the number it has there.
+
+    `order` has our number of each of theirs, `start` is our start token.
+    """
     found = load_vocabularies(ours)
     names = [*found] if len(found) == 2 else [*found, *found]
     vocabularies = ("vocab.json", "target_vocab.json")
@@ -330,7 +497,8 @@ def _write_tokenizers(ours: Path, folder: Path, data: PairData, config: Transfor
         tokenizer = found[name]
         write_atomically(folder / f"{side}.spm", tokenizer.model)
         if side == "source" or len(found) == 2:
-            pieces = {tokenizer.piece(number): number for number in range(len(tokenizer))}
+            numbers = order if len(found) == 1 else range(len(tokenizer))
+            pieces = {tokenizer.piece(ours): theirs for theirs, ours in enumerate(numbers)}
             write_json(folder / vocabulary, pieces)
     write_json(
         folder / "tokenizer_config.json",
@@ -339,7 +507,7 @@ def _write_tokenizers(ours: Path, folder: Path, data: PairData, config: Transfor
             "source_lang": data.source,
             "target_lang": data.target,
             "separate_vocabs": len(found) == 2,
-            "bos_token": found[names[0]].piece(config.start),
+            "bos_token": found[names[0]].piece(start),
             "eos_token": END,
             "pad_token": PAD,
             "unk_token": UNKNOWN,
@@ -360,6 +528,7 @@ def _published_card(folder: ModelFolder, recipe: TranslateRecipe) -> str:
         'tokenizer = MarianTokenizer.from_pretrained("...")\n'
         'model = MarianMTModel.from_pretrained("...")\n'
         'batch = tokenizer(["..."], return_tensors="pt", padding=True)\n'
-        "print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))\n"
-        f"```\n{rest}"
+        "print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))\n```\n\n"
+        "For CTranslate2: `ct2-transformers-converter --model FOLDER --output_dir OUT`.\n"
+        f"{rest}"
     )

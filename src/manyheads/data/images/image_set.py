@@ -4,6 +4,7 @@ Training and prediction preprocess images by the same code with the same stored 
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,7 @@ from manyheads.errors import DataError, MissingExtraError, UnreadableError
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 Mode = Literal["RGB", "L", "RGBA", "CMYK", "bands"]
 MOST_PIXELS = 1 << 14  # of a side of an image that a model reads
+LARGEST = 1 << 26  # pixels of a resized image; of a strip, the part is resized that is seen
 BLOCK = 1024  # images submitted to the threads at a time, so that they can be interrupted
 
 T = TypeVar("T")
@@ -53,6 +55,10 @@ class Preprocessing:
     crop: Annotated[float, Gt(0), Le(1)] = 1.0
     # How an image of another aspect ratio is fitted: cropped or stretched.
     resize_mode: Literal["crop", "stretch"] = "crop"
+    # "none": the crop is cut at fractions of a pixel, in one step with the resize. Else the whole
+    # image is resized to whole pixels first, then cropped; an odd margin is rounded "down", as in
+    # transformers, or to "even" halves, as in torchvision and timm.
+    crop_rounding: Literal["none", "down", "even"] = "none"
     interpolation: Interpolation = "bicubic"
     mean: tuple[float, ...] = (0.5,)  # per channel, of values scaled to 0..1; or one for all
     std: tuple[Annotated[float, Gt(0)], ...] = (0.5,)
@@ -78,6 +84,12 @@ class Preprocessing:
 
     def box(self, width: int, height: int) -> tuple[float, float, float, float]:
         """Return the crop of a width x height image: left, top, right, bottom."""
+        if self.crop_rounding != "none":
+            (across, down), (x, y) = self._resized(width, height)
+            scales = (width / across, height / down) * 2
+            edges = (x, y, x + self.width, y + self.height)
+            left, top, right, bottom = (e * scale for e, scale in zip(edges, scales, strict=True))
+            return left, top, right, bottom
         if self.resize_mode == "stretch":
             seen_width, seen_height = width * self.crop, height * self.crop
         else:
@@ -85,6 +97,32 @@ class Preprocessing:
             seen_width, seen_height = self.width * scale, self.height * scale
         left, top = (width - seen_width) / 2, (height - seen_height) / 2
         return left, top, left + seen_width, top + seen_height
+
+    def _resized(self, width: int, height: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return the size of the whole image before a rounded crop, and the crop's corner."""
+        # Both libraries round down; a little is added for shares that are such a fraction.
+        across = math.floor(self.width / self.crop + 1e-9)
+        down = math.floor(self.height / self.crop + 1e-9)
+        if self.resize_mode == "crop" and across == down:  # the shorter side of the image
+            short = min(width, height)
+            across, down = int(across * width / short), int(down * height / short)
+        elif self.resize_mode == "crop":
+            ratio = min(width / across, height / down)
+            across, down = round(width / ratio), round(height / ratio)
+        margins = across - self.width, down - self.height
+        if self.crop_rounding == "down":
+            return (across, down), (margins[0] // 2, margins[1] // 2)
+        return (across, down), (round(margins[0] / 2), round(margins[1] / 2))
+
+    def _fit(self, image: Image.Image) -> Image.Image:
+        """Crop and resize an image to the shape of the model's input."""
+        size, curve = (self.width, self.height), Image.Resampling[self.interpolation.upper()]
+        if self.crop_rounding != "none":
+            whole, (x, y) = self._resized(*image.size)
+            if whole[0] * whole[1] <= LARGEST:
+                return image.resize(whole, curve).crop((x, y, x + size[0], y + size[1]))
+        box = self.box(*image.size)
+        return image if box == (0, 0, *size) else image.resize(size, curve, box=box)
 
     def upright(self, image: Image.Image) -> Image.Image:
         """Apply the EXIF orientation, put transparent images on white, and convert the mode."""
@@ -94,7 +132,7 @@ class Preprocessing:
         return (image if self.mode == "RGBA" else _on_white(image)).convert(self.mode)
 
     def pixels(self, image: ImageContent) -> np.ndarray:
-        """Crop to the shape of the model's input, then resize: (channel, height, width), 0..255.
+        """Crop and resize to the shape of the model's input: (channel, height, width), 0..255.
 
         Raises:
             ValueError: the image has another number of channels than the recipe declares, or its
@@ -109,12 +147,7 @@ class Preprocessing:
         if self.mode == "bands":
             values = np.asarray(image, dtype=np.uint8)
             return self._bands(values[:, :, None] if values.ndim == 2 else values)
-        box = self.box(*image.size)
-        size = (self.width, self.height)
-        if box != (0, 0, *size):
-            curve = Image.Resampling[self.interpolation.upper()]
-            image = image.resize(size, curve, box=box)
-        values = np.asarray(image, dtype=np.uint8)
+        values = np.asarray(self._fit(image), dtype=np.uint8)
         return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
 
     def _bands(self, array: np.ndarray) -> np.ndarray:
@@ -124,13 +157,10 @@ class Preprocessing:
                 f"it has {array.shape[2]} channels, the recipe declares {self.channels} "
                 "(image.mode, image.num_channels)"
             )
-        box, size = self.box(array.shape[1], array.shape[0]), (self.width, self.height)
         channels = [
-            Image.fromarray(np.ascontiguousarray(each)) for each in np.moveaxis(array, 2, 0)
+            self._fit(Image.fromarray(np.ascontiguousarray(each)))
+            for each in np.moveaxis(array, 2, 0)
         ]
-        if box != (0, 0, *size):
-            curve = Image.Resampling[self.interpolation.upper()]
-            channels = [each.resize(size, curve, box=box) for each in channels]
         return np.stack([np.asarray(each, dtype=np.uint8) for each in channels])
 
     def normalise(self, pixels: Tensor) -> Tensor:

@@ -129,8 +129,10 @@ def read_marian(folder: Path, *, prefix: str = "") -> Tokenizers:
 def _vocabulary(path: Path) -> dict[str, int]:
     vocabulary = _read_json(path)
     numbers = vocabulary.values()
-    if not all(isinstance(number, int) and number >= 0 for number in numbers) or not vocabulary:
+    if not all(type(number) is int and number >= 0 for number in numbers) or not vocabulary:
         raise FolderError(f"{path} does not map pieces to ids. Download it again.")
+    if any("\ud800" <= character <= "\udfff" for character in "".join(vocabulary)):
+        raise FolderError(f"{path} has pieces that are not UTF-8. Download it again.")
     return vocabulary
 
 
@@ -147,7 +149,7 @@ def _read(path: Path) -> bytes:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(_read(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FolderError(f"{path} is not JSON: {error}. Download it again.") from error
     if not isinstance(value, dict):
         raise FolderError(f"{path} is not a JSON object. Download it again.")

@@ -5,7 +5,13 @@ from typing import Any
 from manyheads.errors import UsageError
 from manyheads.models.coatnet import CoatnetConfig, Down
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import check_parts, height_and_width, learned, pointwise
+from manyheads.models.convert.layers import (
+    check_parts,
+    completed,
+    height_and_width,
+    learned,
+    pointwise,
+)
 
 # Arguments of MaxxVit that are read here, and what they are where they are not given.
 DEFAULTS: dict[str, Any] = {
@@ -77,7 +83,7 @@ def from_timm(settings: Settings, tensors: Tensors) -> tuple[CoatnetConfig, Stat
 
     For the settings of timm's list see `ARCHITECTURES`.
     """
-    settings = DEFAULTS | dict(settings)
+    settings = completed(settings, DEFAULTS)
     convolutions = _check(settings)
     given = ForeignTensors(learned(tensors), "timm CoAtNet")
     state = {

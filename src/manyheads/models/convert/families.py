@@ -173,6 +173,10 @@ TORCHVISION: tuple[Family, ...] = (
         },
         examples=("vit_b_16", "vit_l_32", "vit_h_14"),
         convert=CONVERTERS["torchvision vit"],
+        images={
+            "vit_l_16": Image(crop=224 / 242),
+            "vit_h_14": Image(interpolation="bicubic", crop=1.0),
+        },
     ),
     Family(
         name="Swin",
@@ -185,12 +189,16 @@ TORCHVISION: tuple[Family, ...] = (
         },
         examples=("swin_t", "swin_b"),
         convert=CONVERTERS["torchvision swin"],
-        image=Image(interpolation="bicubic", crop=224 / 232),
+        images={
+            name: Image(interpolation="bicubic", crop=224 / resized)
+            for name, resized in (("swin_t", 232), ("swin_s", 246), ("swin_b", 238))
+        },
     ),
     replace(
         RESNET,
         examples=("resnet18", "resnet50", "wide_resnet50_2", "resnext50_32x4d"),
         convert=CONVERTERS["torchvision resnet"],
+        images={"resnext101_64x4d": Image(crop=224 / 232)},
     ),
     replace(VGG, convert=CONVERTERS["torchvision vgg"]),
 )

@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manyheads.errors import UsageError
+from manyheads.errors import FolderError, UsageError
 
 Settings = Mapping[str, Any]
 Tensors = Mapping[str, Tensor]
 State = dict[str, Tensor]
+WEIGHTS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 class ForeignTensors:
@@ -30,10 +31,11 @@ class ForeignTensors:
         return name in self._left
 
     def take(self, name: str) -> Tensor:
-        """Take one tensor.
+        """Take one tensor; those of 64 bits become 32.
 
         Raises:
-            UsageError: it is not there.
+            UsageError: it is not there, or holds no weights that can be converted.
+            FolderError: it is empty, or a number in it is not finite.
         """
         if name not in self._left:
             raise UsageError(
@@ -41,7 +43,21 @@ class ForeignTensors:
                 f"{_shown(self._names) or 'none'}). Only plain models of this kind can be "
                 "converted; check that the file is complete and of this kind."
             )
-        return self._left.pop(name)
+        tensor = self._left.pop(name)
+        if tensor.layout != torch.strided or tensor.is_meta or tensor.dtype not in WEIGHTS:
+            raise UsageError(
+                f"The tensor {name!r} of this {self._library} model holds {_kind(tensor)}; weights "
+                f"are {', '.join(map(_plain, WEIGHTS))}. Quantised or sparse models cannot be "
+                "converted: get the weights that they were made of."
+            )
+        finite = torch.isfinite(tensor)
+        if not tensor.numel() or not finite.all():
+            found = f"{(~finite).sum()} of {tensor.numel()} numbers are not finite"
+            raise FolderError(
+                f"The tensor {name!r} of this {self._library} model is damaged: "
+                f"{found if tensor.numel() else 'it is empty'}. Get the file again."
+            )
+        return tensor.float() if tensor.dtype == torch.float64 else tensor
 
     def module(self, theirs: str, ours: str) -> State:
         """Take the weight and bias of a module, under our name."""
@@ -65,9 +81,8 @@ class ForeignTensors:
         for part in ("running_mean", "running_var"):
             state[f"{ours}.{part}"] = self.take(f"{theirs}.{part}")
         # How many batches they saw: old files do not say, and nothing depends on it.
-        name = f"{theirs}.num_batches_tracked"
-        seen = self.take(name) if name in self else torch.zeros((), dtype=torch.long)
-        return state | {f"{ours}.num_batches_tracked": seen}
+        self._left.pop(f"{theirs}.num_batches_tracked", None)
+        return state | {f"{ours}.num_batches_tracked": torch.zeros((), dtype=torch.long)}
 
     def count(self, prefix: str) -> int:
         """Count the numbered modules under a prefix that ends with a dot.
@@ -100,6 +115,18 @@ class ForeignTensors:
                 f"for: {_shown(sorted(self._left))}. Only plain models of this kind can be "
                 "converted."
             )
+
+
+def _plain(kind: torch.dtype | torch.layout) -> str:
+    return str(kind).removeprefix("torch.")
+
+
+def _kind(tensor: Tensor) -> str:
+    """Say what a tensor holds in place of weights."""
+    if tensor.is_meta:
+        return "no values"
+    layout = _plain(tensor.layout) + " " if tensor.layout != torch.strided else ""
+    return layout + _plain(tensor.dtype)
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from manyheads.errors import UsageError
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.nn.shapes import Grid
 
+LARGEST = 1 << 24  # number in a configuration; vocabularies are the largest
 # Buffers that are formulas, stored by some versions.
 FORMULAS = ("relative_position_index", "attn_mask")
 
@@ -21,8 +22,35 @@ def learned(tensors: Tensors) -> State:
 
 
 def completed(settings: Settings | object, defaults: Settings) -> dict[str, Any]:
-    """Put settings over the defaults; they may be an object with the same attributes."""
-    return {**defaults, **(settings if isinstance(settings, Mapping) else vars(settings))}
+    """Put settings over the defaults; they may be an object with the same attributes.
+
+    Raises:
+        UsageError: one is of another type than its default, or a number out of all bounds.
+    """
+    given = settings if isinstance(settings, Mapping) else vars(settings)
+    for key, usual in defaults.items():
+        if key in given and not _is_like(given[key], usual):
+            raise UsageError(
+                f"The model's configuration has {key} = {given[key]!r:.80}; it should be like "
+                f"{usual!r}. Correct it, or get the folder again."
+            )
+    return {**defaults, **given}
+
+
+def _is_like(value: object, usual: object) -> bool:
+    """Say whether a value is of its default's type; of numbers there may be several."""
+    if usual is None or value == usual:
+        return True
+    if isinstance(usual, tuple | list):
+        several = value if isinstance(value, tuple | list) else [value]
+        return len(several) > 0 and all(_is_like(each, usual[0]) for each in several)
+    if isinstance(usual, bool) or isinstance(value, bool | str):
+        return isinstance(value, type(usual))
+    if isinstance(value, tuple | list):
+        return len(value) > 0 and all(_is_like(each, usual) for each in value)
+    if not isinstance(value, int | float) or isinstance(usual, str):
+        return False
+    return 0 <= value <= LARGEST and (isinstance(usual, float) or isinstance(value, int))
 
 
 def check_parts(settings: Settings, supported: Mapping[str, Sequence[object]], kind: str) -> None:

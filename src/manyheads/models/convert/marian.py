@@ -6,15 +6,16 @@ halves, the feed-forward activation is swish (SiLU), and the logits get a bias.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from manyheads.errors import UsageError, nearest
+from manyheads.errors import UsageError
 from manyheads.models.components import Activation
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.layers import completed
 from manyheads.models.transformer import TransformerConfig
 from manyheads.nn.layers.positions import sinusoid_halves
 
@@ -88,6 +89,8 @@ KEYS = {
 FREE = {*KEYS.values(), "vocabulary", "target_vocabulary", "output_bias"}
 IDS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
 NORM_EPS = 1e-5  # fixed in their model
+NEVER = -1e4  # logit of a token that is never generated; as -inf in a softmax, also in 16 bits
+LONGEST = 1 << 16  # positions: a table of them is made
 
 
 def read(config: Settings, tensors: Tensors) -> tuple[TransformerConfig, State]:
@@ -99,7 +102,7 @@ def read(config: Settings, tensors: Tensors) -> tuple[TransformerConfig, State]:
     Raises:
         UsageError: not a Marian model; a part has no equivalent here, or one is missing.
     """
-    about = DEFAULTS | dict(config)
+    about = completed(config, DEFAULTS)
     _check(about)
     given = ForeignTensors(tensors, "Hugging Face Marian")
     state: State = {}
@@ -180,6 +183,46 @@ def write(config: TransformerConfig, state: Tensors) -> tuple[dict[str, Any], St
     return about, {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
+def pad_last(
+    config: TransformerConfig, state: Tensors
+) -> tuple[TransformerConfig, State, list[int]]:
+    """Let the padding be the last token and, with an embedding of zeros, the start of a target.
+
+    So it is in Marian's own models, and CTranslate2's converter relies on it: it cuts off the last
+    row and starts from zeros. The answers stay the same: the embedding of our start token is
+    subtracted from all rows of its table, which adds one number to all logits, and added again
+    behind it, by the biases of the first attention and of its output. The padding, whose row a
+    decoder never reads, gets a logit that is never chosen.
+
+    Returned are the new Config and state, and the old id of each new one. With a vocabulary for
+    each language nothing changes.
+    """
+    size = config.vocabulary
+    if config.target_vocabulary is not None or config.pad == config.start == size - 1:
+        return config, dict(state), list(range(size))
+    order = [token for token in range(size) if token != config.pad] + [config.pad]
+    shifted = "embedding" if config.tied else "target_embedding"
+    tables = [shifted] if config.tied else ["embedding", shifted, "output"]
+    changed = {f"{name}.weight": state[f"{name}.weight"][order].float() for name in tables}
+    start = state[f"{shifted}.weight"][config.start].double()
+    table = (changed[f"{shifted}.weight"].double() - start).float()
+    table[-1] = 0.0
+    changed[f"{shifted}.weight"] = table
+    start = start * (config.dim**0.5 if config.scale_embedding else 1.0)
+    for side in ("encoder", "decoder") if config.tied else ("decoder",):
+        attention = f"{side}.blocks.0.attention"
+        weight = state[f"{attention}.qkv.weight"].double()
+        for name, added in (("qkv", weight @ start), ("out", start)):
+            bias = f"{attention}.{name}.bias"
+            changed[bias] = (state[bias].double() + added).float()
+    zeros = torch.zeros(size)
+    changed["output.bias"] = state.get("output.bias", zeros)[order].float()
+    changed["output.bias"][-1] = NEVER
+    new = {old: token for token, old in enumerate(order)}
+    config = replace(config, pad=size - 1, start=size - 1, end=new[config.end], output_bias=True)
+    return config, dict(state) | changed, order
+
+
 def settings(config: TransformerConfig) -> dict[str, Any]:
     """Write our Config as the content of config.json.
 
@@ -222,8 +265,8 @@ def _check(about: Settings) -> None:
     activation = about["activation_function"]
     if activation not in ACTIVATIONS:
         raise UsageError(
-            f"This Hugging Face Marian model has activation_function {activation!r}"
-            f"{nearest(activation, ACTIVATIONS)}Supported: {', '.join(ACTIVATIONS)}."
+            f"This Hugging Face Marian model has activation_function {activation!r}; "
+            f"supported: {', '.join(ACTIVATIONS)}."
         )
     strange = [key for key, value in FIXED.items() if about.get(key, value) != value]
     if strange:
@@ -238,6 +281,13 @@ def _check(about: Settings) -> None:
                 f"This Hugging Face Marian model has encoder_{key} {encoder} and decoder_{key} "
                 f"{decoder}; Transformer has the same in both."
             )
+    if not isinstance(about["max_position_embeddings"], int) or (
+        about["max_position_embeddings"] > LONGEST
+    ):
+        raise UsageError(
+            "This Hugging Face Marian model has max_position_embeddings "
+            f"{about['max_position_embeddings']!r}; at most {LONGEST:,} are supported."
+        )
     for key in IDS:
         if not isinstance(about[key], int):
             raise UsageError(

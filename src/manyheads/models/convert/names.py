@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from manyheads.errors import UsageError, nearest
+from manyheads.errors import UsageError
 from manyheads.models.convert.foreign import Settings, State, Tensors
 
 Said = dict[str, Any]
@@ -50,6 +50,7 @@ class Family:
     says: Callable[[str], Said] | None = None  # settings from that beginning alone
     words: Words = field(default_factory=dict)  # of what follows, in any order
     image: Image = Image()
+    images: Mapping[str, Image] = field(default_factory=dict)  # of names with another default
 
 
 def understand(name: str, families: Iterable[Family]) -> tuple[Family, Said]:
@@ -59,7 +60,7 @@ def understand(name: str, families: Iterable[Family]) -> tuple[Family, Said]:
         UsageError: it belongs to no family here, or has a word that its family's rule has not.
     """
     families = tuple(families)
-    base = name.rpartition("/")[2].partition(".")[0]
+    base = base_name(name)
     for family in families:
         start = re.match(rf"(?:{family.head})(?=_|$)", base)
         if start is None:
@@ -74,11 +75,15 @@ def understand(name: str, families: Iterable[Family]) -> tuple[Family, Said]:
                 )
             settings = settings | said
         return family, settings
-    examples = [example for family in families for example in family.examples]
+    # A similar name is not suggested: its weights may fit, and the answers be wrong.
     raise UsageError(
-        f"The architecture {name!r} is of no family that can be converted"
-        f"{nearest(base, examples)}{_forms(families)}"
+        f"The architecture {name!r} is of no family that can be converted. {_forms(families)}"
     )
+
+
+def base_name(name: str) -> str:
+    """Return an architecture's name without its owner and what tells the weights apart."""
+    return name.rpartition("/")[2].partition(".")[0]
 
 
 def _meaning(word: str, words: Words) -> Said | None:

@@ -1,7 +1,7 @@
 """BiT's ResNetV2 in timm and Hugging Face -> ours."""
 
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import check_parts, height_and_width
+from manyheads.models.convert.layers import check_parts, completed, height_and_width
 from manyheads.models.convert.resnet import TIMM_PARTS
 from manyheads.models.resnet_v2 import ResNetV2Config
 
@@ -51,7 +51,8 @@ def _read(
     state |= weights | {"head.weight": weights["head.weight"].flatten(1)}  # a 1 x 1 convolution
     given.finish()
     firsts = [f"stages.{stage}.0" for stage in range(len(depths))]
-    height, width = height_and_width(settings.get("img_size") or 224)
+    settings = completed(settings, {"img_size": 224, "num_groups": 32})
+    height, width = height_and_width(settings["img_size"])
     config = ResNetV2Config(
         height=height,
         width=width,
@@ -60,7 +61,7 @@ def _read(
         depths=tuple(depths),
         widths=tuple(len(state[f"{each}.mix.weight"]) for each in firsts),
         outputs=tuple(len(state[f"{each}.expand.weight"]) for each in firsts),
-        norm_groups=settings.get("num_groups", 32),
+        norm_groups=settings["num_groups"],
         classes=len(state["head.bias"]),
     )
     return config, state

@@ -99,7 +99,8 @@ def from_timm(settings: Settings, tensors: Tensors) -> Result:
     own = ("always_partition", "embed_layer", "head_dim", "norm_layer")
     refuse_strange(settings, own, "timm")
     check_parts(settings, {"global_pool": ("avg",)}, "timm Swin")
-    return _read(tensors, TIMM, settings, settings.get("img_size", 224))
+    told = completed(settings, DEFAULTS | {"img_size": 224})
+    return _read(tensors, TIMM, told, told["img_size"])
 
 
 def from_torchvision(settings: Settings, tensors: Tensors) -> Result:
@@ -110,7 +111,7 @@ def from_torchvision(settings: Settings, tensors: Tensors) -> Result:
 
 def from_hf(settings: Settings | object, tensors: Tensors) -> Result:
     """Map a SwinForImageClassification of Hugging Face."""
-    told = completed(settings, {"image_size": 224})
+    told = completed(settings, DEFAULTS | {"image_size": 224})
     refuse_strange(told, ("use_absolute_embeddings",), "Hugging Face")
     supported = {"hidden_act": ("gelu",), "layer_norm_eps": (1e-5,)}
     check_parts(told, supported, "Hugging Face Swin")

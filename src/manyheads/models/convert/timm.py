@@ -8,6 +8,7 @@ from manyheads.errors import UsageError
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.convert.layers import (
     check_settings,
+    completed,
     grid_positions,
     image_size,
     packed,
@@ -46,7 +47,7 @@ BACKBONE = "patch_embed.backbone"
 
 def deit(settings: Settings, tensors: Tensors) -> tuple[DeitConfig, State]:
     """Map a VisionTransformerDistilled; without the distillation token it is a plain ViT."""
-    settings = DEFAULTS | dict(settings)
+    settings = completed(settings, DEFAULTS)
     refuse_strange(settings, PARTS, "timm")
     given = ForeignTensors(tensors, "timm DeiT")
     kernel, state = patches(given, "patch_embed.proj")
@@ -73,7 +74,7 @@ def vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
     Hybrid. What the tensors say is checked against the settings; `num_groups` in them is of a
     hybrid's norms, and `wanted_size`, the user's image size, may explain a grid that is not square.
     """
-    settings = DEFAULTS | dict(settings)
+    settings = completed(settings, DEFAULTS)
     refuse_strange(settings, PARTS, "timm")
     given = ForeignTensors(tensors, "timm ViT")
     hybrid, state = _backbone(given)
