@@ -19,6 +19,7 @@ from manyheads.decode.constraints import (
     Renormalise,
     Rule,
     SuppressTokens,
+    apply_rules,
 )
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.sampling import sample
@@ -51,6 +52,16 @@ def allowed(rule: Rule, prefix: list[int], sentence: int = 0) -> set[int]:
 
 
 # --- By hand ------------------------------------------------------------------------------------
+
+
+def test_without_any_allowed_token_an_output_ends() -> None:
+    """At no cost, and only there: another beam keeps what its rules leave it."""
+    scores = even(1, 2)
+    scores[0, 1, C] = -1.0
+    scores[0, 0, C] = -INF
+    banned = SuppressTokens([START, END, A, B])
+    found = apply_rules([banned], scores.clone(), nothing(1, 2), [0], end=END)
+    assert found.tolist() == [[[-INF, 0.0, -INF, -INF, -INF], [-INF, -INF, -INF, -INF, -1.0]]]
 
 
 def test_banned() -> None:

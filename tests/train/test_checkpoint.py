@@ -73,6 +73,19 @@ def test_progress_is_read_without_the_weights(tmp_path: Path) -> None:
     assert checkpoint.newest(tmp_path) is None
 
 
+def test_moments_keep_their_own_precision(tmp_path: Path) -> None:
+    """An optimizer may count more exactly than the weights it moves."""
+    model, other = network(), network()
+    optimizer, again = trained(model, config()), build(other, config())
+    for state in optimizer.state.values():
+        state["exp_avg"] = state["exp_avg"].double() / 3
+    checkpoint.save(tmp_path, model, optimizer, Average(), Progress(step=1))
+    checkpoint.load(tmp_path, other, again, Average())
+    for one, two in zip(model.parameters(), other.parameters(), strict=True):
+        assert again.state[two]["exp_avg"].dtype == torch.float64
+        assert torch.equal(again.state[two]["exp_avg"], optimizer.state[one]["exp_avg"])
+
+
 def test_tied_weights_are_stored_once() -> None:
     """By their first name, and they are still tied when they come back."""
     model = Transformer(TRANSFORMERS["transformer-tiny"])
