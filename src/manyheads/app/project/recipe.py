@@ -145,7 +145,7 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or nested too deeply
         raise RecipeError(f"{path} is not valid TOML: {error}.") from None
     # Paths last: whether one exists in the current folder depends on data.source and data.target.
     for override in sorted(overrides, key=lambda each: each.startswith(PATHS)):
@@ -211,7 +211,7 @@ def _apply(table: dict[str, Any], override: str) -> None:
         )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = text  # a word needs no quotes on the command line
     *tables, last = key.split(".")
     for name in tables:

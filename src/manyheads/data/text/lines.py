@@ -2,17 +2,25 @@ r"""Strict reader of text lines: an unreadable line is reported with its number,
 
 Lines end at \n and nowhere else: texts contain other separators (U+2028, form feeds). Only a byte
 order mark at the start and the \r of a Windows line end are removed. Files whose name ends in .gz
-are decompressed while reading.
+are decompressed while reading. A line has at most LONGEST bytes, so that a file without line ends
+does not fill the memory.
 """
 
+import codecs
 import gzip
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
+from manyheads.data.regular_files import require_regular
 from manyheads.errors import DataError, NotFoundError
+
+LONGEST = 1 << 20  # bytes of a line
+SAMPLE = 1 << 10  # bytes from which the encoding is recognised
 
 
 class Problem(NamedTuple):
@@ -56,11 +64,38 @@ def open_content(path: Path) -> IO[bytes]:
         DataError: the file cannot be opened.
     """
     try:
+        require_regular(path)
         return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
     except FileNotFoundError:
         raise NotFoundError(f"There is no file {path}.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def wide_encoding(head: bytes) -> str | None:
+    """Recognise UTF-32 and UTF-16 by the first bytes of a file: a mark, or null bytes in a pattern.
+
+    Args:
+        head: the first bytes, up to SAMPLE of them.
+    """
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "UTF-32"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16"
+    # Without a mark: null bytes where there are none in UTF-8, and text if it is read so.
+    zeros = head.count(0)
+    if len(head) < 8 or not zeros or (zeros < len(head) * 0.4 and _is_text(head, "utf-8")):
+        return None
+    wide = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
+    found = next((encoding for encoding in wide if _is_text(head, encoding)), None)
+    return found and found[:6].upper()
+
+
+def _is_text(head: bytes, encoding: str) -> bool:
+    """Tell whether bytes are characters in this encoding, hardly any of them unprintable."""
+    text = codecs.getincrementaldecoder(encoding)("replace").decode(head)
+    odd = sum(c == "\ufffd" or not (c.isprintable() or c in "\t\n\r\0") for c in text)
+    return odd <= len(text) // 20
 
 
 def content_hash(path: Path) -> str:
@@ -88,7 +123,21 @@ def raw_lines(
     number = 0
     with open_content(path) as file:
         try:
-            for number, content in enumerate(file, 1):
+            encoding = wide_encoding(cast(BufferedReader, file).peek(SAMPLE)[:SAMPLE])
+            if encoding is not None:
+                message = (
+                    f"it is {encoding}, not UTF-8. Convert it: iconv -f {encoding} -t UTF-8, or "
+                    "save it as UTF-8."
+                )
+                report(Problem("wide-encoding", 1, str(path), message, side=side))
+                return
+            for number, content in enumerate(iter(partial(file.readline, LONGEST + 1), b""), 1):
+                if len(content) > LONGEST:
+                    report(_endless(path, number, side))
+                    while content and not content.endswith(b"\n"):
+                        content = file.readline(LONGEST)
+                    yield number, None
+                    continue
                 if number == 1 and content.startswith(b"\xef\xbb\xbf"):
                     message = "the file begins with a byte order mark."
                     report(_harmless("leading-byte-order-mark", path, 1, message, side))
@@ -132,6 +181,14 @@ def _decode(path: Path, number: int, content: bytes, report: Report, side: str) 
             )
         )
         return None
+
+
+def _endless(path: Path, number: int, side: str) -> Problem:
+    message = (
+        f"it has more than {LONGEST:,} bytes. One sentence a line is expected: has the file no "
+        "line ends, or is it no text?"
+    )
+    return Problem("endless-line", number, f"{path}, line {number}", message, side=side)
 
 
 def _harmless(kind: str, path: Path, number: int, message: str, side: str) -> Problem:
