@@ -441,9 +441,18 @@ def example(name: str, seed: int, number: int) -> bool:
     sample, other = draw.choice(samples), draw.choice(samples)
     chosen = draw.choice(sorted(sample))
     mutated = mutate(sample[chosen], draw, draw.choice(sorted(other.values())))
+    return is_answered(name, sample | {chosen: mutated})
+
+
+def is_answered(name: str, files: Sample) -> bool:
+    """Read files; tell whether they were answered rather than refused.
+
+    Raises:
+        Exception: the reader failed.
+    """
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for each, content in (sample | {chosen: mutated}).items():
+        for each, content in files.items():
             (Path(folder) / each).write_bytes(content)
         try:
             TARGETS[name].read(Path(folder))
@@ -461,7 +470,8 @@ def peak() -> int:
 
 def work(name: str, seed: int, number: int, seconds: float) -> None:
     """Run examples in this process: a line before each, a line for each failure."""
-    samples_of(name)
+    for sample in samples_of(name):
+        is_answered(name, sample)  # imports what it needs, and that takes time and memory
     base, end = peak(), time.monotonic() + seconds
     resource.setrlimit(resource.RLIMIT_AS, (base + (16 << 30), resource.RLIM_INFINITY))
     answered = 0
