@@ -401,7 +401,7 @@ def read_folder(folder: Path) -> object:
 
     manifest = folder / "manyheads.json"
     # Hashes that fit, so that damage is not found by them alone.
-    with contextlib.suppress(ValueError, KeyError, TypeError, OSError, AttributeError):
+    with contextlib.suppress(ValueError, LookupError, TypeError, OSError, RecursionError):
         table = json.loads(manifest.read_bytes())
         for name in table["sha256"]:
             table["sha256"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
