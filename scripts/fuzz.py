@@ -405,7 +405,7 @@ def read_folder(folder: Path) -> object:
         table = json.loads(manifest.read_bytes())
         for name in table["sha256"]:
             table["sha256"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        manifest.write_text(json.dumps(table))
+        manifest.write_text(json.dumps(table), encoding="utf-8")
     predictor: Any = load(folder, threads=1)
     return predictor(np.zeros((8, 8), np.uint8) if (folder / "labels.json").exists() else "May 1")
 
@@ -501,8 +501,10 @@ def supervise(name: str, seed: int, seconds: float) -> Iterator[tuple[int, str]]
             f"--left={left}",
         ]
         with (
-            tempfile.TemporaryFile("w+") as errors,
-            subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+            tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
+            subprocess.Popen(
+                words, stdout=subprocess.PIPE, stderr=errors, encoding="utf-8"
+            ) as process,
         ):
             assert process.stdout is not None
             count = 0

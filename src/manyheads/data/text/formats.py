@@ -16,6 +16,7 @@ from statistics import mode
 from typing import IO, Any, NamedTuple
 from xml.parsers import expat
 
+from manyheads.data.text.encoding import unicode_encoding
 from manyheads.data.text.lines import (
     LONGEST,
     Problem,
@@ -25,7 +26,6 @@ from manyheads.data.text.lines import (
     lines,
     open_content,
     refuse,
-    wide_encoding,
 )
 from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.data.text.tables import csv_rows, json_rows, tsv_rows
@@ -400,7 +400,7 @@ _CODES = {"bpt", "ept", "it", "ph", "ut"}
 
 # Encodings of several bytes a character that the parser does not know.
 _MULTIBYTE = {"big5", "cp932", "cp949", "euc_jp", "euc_kr", "gb18030", "gb2312", "gbk", "johab"}
-_MULTIBYTE |= {"iso2022_jp", "shift_jis", "utf-32"}
+_MULTIBYTE |= {"iso2022_jp", "shift_jis", "utf-32-be", "utf-32-le"}
 
 
 class _Units:
@@ -533,9 +533,10 @@ def _tmx(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
 def _decoder(head: bytes) -> codecs.IncrementalDecoder | None:
     """Return a decoder for an encoding that the parser does not know: of several bytes each."""
     named = re.match(rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.:-]+)""", head)
-    name = "utf-32" if wide_encoding(head[:1024]) == "UTF-32" else ""
+    name = unicode_encoding(head)
     try:
-        name = codecs.lookup(name or (named[1].decode("ascii") if named else "utf-8")).name
+        if named and name == "utf-8":
+            name = codecs.lookup(named[1].decode("ascii")).name
     except (LookupError, UnicodeError):
         return None
     return codecs.getincrementaldecoder(name)() if name in _MULTIBYTE else None

@@ -6,7 +6,6 @@ are decompressed while reading. A line has at most LONGEST bytes, so that a file
 does not fill the memory.
 """
 
-import codecs
 import gzip
 import hashlib
 import zlib
@@ -17,10 +16,10 @@ from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from manyheads.data.regular_files import require_regular
+from manyheads.data.text.encoding import SAMPLE, unicode_encoding
 from manyheads.errors import DataError, NotFoundError
 
 LONGEST = 1 << 20  # bytes of a line
-SAMPLE = 1 << 10  # bytes from which the encoding is recognised
 
 
 class Problem(NamedTuple):
@@ -72,32 +71,6 @@ def open_content(path: Path) -> IO[bytes]:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def wide_encoding(head: bytes) -> str | None:
-    """Recognise UTF-32 and UTF-16 by the first bytes of a file: a mark, or null bytes in a pattern.
-
-    Args:
-        head: the first bytes, up to SAMPLE of them.
-    """
-    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        return "UTF-32"
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "UTF-16"
-    # Without a mark: null bytes where there are none in UTF-8, and text if it is read so.
-    zeros = head.count(0)
-    if len(head) < 8 or not zeros or (zeros < len(head) * 0.4 and _is_text(head, "utf-8")):
-        return None
-    wide = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
-    found = next((encoding for encoding in wide if _is_text(head, encoding)), None)
-    return found and found[:6].upper()
-
-
-def _is_text(head: bytes, encoding: str) -> bool:
-    """Tell whether bytes are characters in this encoding, hardly any of them unprintable."""
-    text = codecs.getincrementaldecoder(encoding)("replace").decode(head)
-    odd = sum(c == "\ufffd" or not (c.isprintable() or c in "\t\n\r\0") for c in text)
-    return odd <= len(text) // 20
-
-
 def content_hash(path: Path) -> str:
     """Return the sha256 of a file's decompressed content."""
     digest = hashlib.sha256()
@@ -123,11 +96,12 @@ def raw_lines(
     number = 0
     with open_content(path) as file:
         try:
-            encoding = wide_encoding(cast(BufferedReader, file).peek(SAMPLE)[:SAMPLE])
-            if encoding is not None:
+            encoding = unicode_encoding(cast(BufferedReader, file).peek(SAMPLE))
+            if encoding != "utf-8":
+                wide = encoding[:6].upper()
                 message = (
-                    f"it is {encoding}, not UTF-8. Convert it: iconv -f {encoding} -t UTF-8, or "
-                    "save it as UTF-8."
+                    f"it is {wide}, not UTF-8. Convert it: iconv -f {wide} -t UTF-8, or save it "
+                    "as UTF-8."
                 )
                 report(Problem("wide-encoding", 1, str(path), message, side=side))
                 return
