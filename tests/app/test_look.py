@@ -60,6 +60,27 @@ def test_a_classifier(classifier: Path, image: Path) -> None:
     assert errors(json.loads(json.dumps(found.to_json()))) == []
 
 
+def test_a_large_image_is_shown_smaller(classifier: Path, tmp_path: Path) -> None:
+    """In its own pixels are the boxes; what is drawn of it has at most 1,024 a side."""
+    Image.new("RGB", (3000, 20)).save(tmp_path / "long.png")
+    found = look(classifier, tmp_path / "long.png")
+    assert isinstance(found.view, ImageView)
+    assert (found.view.width, found.view.height) == (3000, 20)
+    assert found.pixels is not None
+    assert tuple(found.pixels.shape) == (7, 1024)  # the model is grey
+
+
+@pytest.mark.parametrize("size", [(1, 1), (30_000, 1), (1, 30_000)])
+def test_a_dot_and_a_line_are_looked_at(
+    classifier: Path, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    """In every form."""
+    Image.new("L", size, 99).save(tmp_path / "line.png")
+    found = look(classifier, tmp_path / "line.png")
+    for suffix in FORMS:
+        found.save(tmp_path / f"out{suffix}")
+
+
 def test_an_unlikely_class_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     """It is added to the likeliest five and marked: in the numbers, the title and the terminal."""
     found = look("digits", SEVEN, target="1")

@@ -18,7 +18,7 @@ def data(root: Path, **keys: str | int) -> PairData:
 def test_columns_reach_the_reader(tmp_path: Path) -> None:
     """One .tsv serves both directions."""
     (tmp_path / "a.tsv").write_text("one\teins\tremark\n")
-    forth = read_corpus("a.tsv", data(tmp_path))
+    forth = read_corpus("a.tsv", data(tmp_path, source_column=1, target_column=2))
     back = read_corpus("a.tsv", data(tmp_path, source_column=2, target_column=1))
     assert (forth.source, forth.target) == (["one"], ["eins"])
     assert (back.source, back.target) == (["eins"], ["one"])

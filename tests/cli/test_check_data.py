@@ -219,6 +219,26 @@ def test_what_cannot_be_mended_is_not_written(
     assert set(tmp_path.iterdir()) == before
 
 
+def test_fix_does_not_shift_pairs(call: Call, tmp_path: Path) -> None:
+    """A text with a tab in it is dropped, not cut; unnamed columns are asked for."""
+    Path("a.tsv").write_bytes(tsv(pairs(20)).replace(b" ", b"\t", 1))
+    answer = call("check-data", "a.tsv", *ENDE, "--fix", "b.tsv")
+    assert answer.code == 1
+    assert "[extra-column]" in answer.out
+    assert Path("b.tsv").read_bytes() == tsv(pairs(20)[1:])
+    Path("c.tsv").write_bytes(b"".join(b"7\t" + line for line in tsv(pairs(20)).splitlines(True)))
+    answer = call("check-data", "c.tsv", *ENDE, "--fix", "d.tsv")
+    refused(answer, 1, "no pair can be read, so nothing is written")
+    assert not Path("d.tsv").exists()
+
+
+@pytest.mark.parametrize("content", [b"en,de\n", b"en,de\n\n\n"])
+def test_a_corpus_without_a_pair(call: Call, content: bytes) -> None:
+    """Nothing to complain of is not what is said of nothing."""
+    Path("a.csv").write_bytes(content)
+    assert call("check-data", "a.csv", *ENDE).code == 1
+
+
 # --- Calls that are wrong ------------------------------------------------------------------------
 
 

@@ -39,11 +39,13 @@ def number(texts: Sequence[tuple[str, str]]) -> list[Pair]:
     return [Pair(line, source, target) for line, (source, target) in enumerate(texts, 1)]
 
 
-def two_files(folder: Path, texts: Texts, *, end: str = "\n", start: str = "") -> Path:
+def two_files(
+    folder: Path, texts: Texts, *, end: str = "\n", start: str = "", encoding: str = "utf-8"
+) -> Path:
     """Write a.en and a.de; return their stem."""
     for side, language in enumerate(("en", "de")):
         content = start + "".join(f"{pair[side]}{end}" for pair in texts)
-        (folder / f"a.{language}").write_bytes(content.encode())
+        (folder / f"a.{language}").write_bytes(content.encode(encoding))
     return folder / "a"
 
 

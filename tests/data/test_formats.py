@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -16,8 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manyheads.data.text import formats
 from manyheads.data.text.formats import Pair, corpus_files, read_pairs
-from manyheads.data.text.lines import Problem, content_hash
+from manyheads.data.text.lines import LONGEST, Problem, content_hash
 from manyheads.errors import DataError, MissingExtraError, NotFoundError, UsageError
 
 PAIRS = [('He said: "go", and went.', "Er sagte: „geh“ und ging."), ("null", "1e5"), ("나", "ich")]
@@ -47,6 +49,12 @@ def as_csv(pairs: list[tuple[str, str]]) -> bytes:
 def as_parquet(rows: list[dict[str, object]]) -> bytes:
     file = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows), file)
+    return file.getvalue()
+
+
+def as_parquet_table(**columns: object) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file)
     return file.getvalue()
 
 
@@ -229,12 +237,131 @@ def test_entities_are_refused(tmp_path: Path, declaration: str) -> None:
         list(read_pairs(path, "en", "de"))
 
 
+def test_an_entity_of_a_dtd_is_named(tmp_path: Path) -> None:
+    """The DTD is not read: its entity would vanish from the text. The next unit is read."""
+    head = '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
+    content = tmx(unit(en="Caf&eacute;", de="Kaffee") + unit(en="two", de="zwei"), head=head)
+    path = write(tmp_path, "a.tmx", content)
+    with pytest.raises(DataError, match=r"a\.tmx, line 4: the unit has the entity &eacute;"):
+        list(read_pairs(path, "en", "de"))
+    found: list[Problem] = []
+    assert list(read_pairs(path, "en", "de", report=found.append)) == [Pair(5, "two", "zwei")]
+    assert [(each.kind, each.line) for each in found] == [("invalid-record", 4)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "cp949", "euc-kr", "cp1252"])
+def test_translation_memories_in_other_encodings(tmp_path: Path, encoding: str) -> None:
+    """As their first line names them."""
+    text = "é" if encoding == "cp1252" else "나"
+    content = tmx(unit(en="one", de=text)).decode().replace("UTF-8", encoding).encode(encoding)
+    path = write(tmp_path, "a.tmx", content)
+    assert texts(read_pairs(path, "en", "de")) == [("one", text)]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [("foo", "unknown encoding: foo"), ("utf-16", "encoding"), ("cp949", "'cp949' codec")],
+)
+def test_a_translation_memory_in_another_encoding_than_it_says(
+    tmp_path: Path, encoding: str, words: str
+) -> None:
+    """A line is named, no exception of a decoder is raised."""
+    content = tmx(unit(en="one", de="\u00ff")).decode().replace("UTF-8", encoding)
+    path = write(tmp_path, "a.tmx", content.encode("latin-1"))
+    with pytest.raises(DataError, match=rf"a\.tmx, line \d: not valid XML \(.*{words}"):
+        list(read_pairs(path, "en", "de"))
+
+
+@pytest.mark.parametrize("text", ["<!-- ", "<tu><tuv><seg>", "<tu a='"])
+def test_a_translation_memory_without_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """A text, a comment or a tag that never ends does not fill the memory."""
+    monkeypatch.setattr(formats, "LONGEST", 10_000)
+    path = write(tmp_path, "a.tmx", b"<tmx><body>\n" + text.encode() + b"x" * 20_000)
+    with pytest.raises(DataError, match=r"a\.tmx, line 2: .* more than 10,000 characters"):
+        list(read_pairs(path, "en", "de"))
+
+
+# --- Tables without a header ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("odd", [0, 1, 2])
+def test_most_rows_say_how_many_columns_there_are(tmp_path: Path, odd: int) -> None:
+    """A tab inside a text is found in any line, the first as well, and the others are read."""
+    rows = ["7\tone\teins", "8\ttwo\tzwei", "9\tthree\tdrei"]
+    rows[odd] += "\tand more"
+    path = write(tmp_path, "a.tsv", "".join(f"{row}\n" for row in rows).encode())
+    found: list[Problem] = []
+    pairs = list(read_pairs(path, "en", "de", columns=(2, 3), report=found.append))
+    assert [pair.line for pair in pairs] == [line for line in (1, 2, 3) if line != odd + 1]
+    assert [(each.kind, each.line) for each in found] == [("extra-column", odd + 1)]
+
+
+def test_a_record_with_a_line_that_cannot_be_decoded(tmp_path: Path) -> None:
+    """It is reported, and the rest of the record is not taken for the whole."""
+    path = write(tmp_path, "a.csv", b'en,de\n"one\n\xfc\nmore",eins\ntwo,zwei\n')
+    found: list[Problem] = []
+    pairs = list(read_pairs(path, "en", "de", report=found.append))
+    assert pairs == [Pair(5, "two", "zwei")]
+    assert [(each.kind, each.line) for each in found] == [("invalid-utf8", 3)]
+
+
 # --- What cannot be read ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mark", [True, False])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("text", ["one\teins\n", "나는 학교에 간다.\t저는 학생입니다.\n"])
+def test_utf_16_is_named(tmp_path: Path, encoding: str, mark: bool, text: str) -> None:
+    """As Excel and Notepad save it: not taken for a damaged line in another encoding."""
+    content = ("\ufeff" * mark + text * 20).encode(encoding)
+    path = write(tmp_path, "a.tsv", content)
+    name = encoding[:6].upper()
+    with pytest.raises(DataError, match=rf"a\.tsv: it is {name}, not UTF-8\. .* iconv -f {name}"):
+        list(read_pairs(path, "en", "de"))
+    found: list[Problem] = []
+    assert list(read_pairs(path, "en", "de", report=found.append)) == []
+    assert [each.kind for each in found] == ["wide-encoding"]
+
+
+@pytest.mark.parametrize("text", ["a\0b\tc\n", "one\0\teins\0\n" * 200, "\ufeffone\teins\n"])
+def test_null_characters_are_not_utf_16(tmp_path: Path, text: str) -> None:
+    """They are control characters of a text in UTF-8."""
+    assert list(read_pairs(write(tmp_path, "a.tsv", text.encode()), "en", "de"))
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_a_line_without_an_end(tmp_path: Path, packed: str) -> None:
+    """It is not read into memory; the next line is read."""
+    content = b"one\teins\n" + b"x" * (3 * LONGEST) + b"\ttwo\nthree\tdrei\n"
+    path = write(tmp_path, f"a.tsv{packed}", content)
+    with pytest.raises(DataError, match=r"line 2: it has more than 1,048,576 bytes"):
+        list(read_pairs(path, "en", "de"))
+    found: list[Problem] = []
+    pairs = list(read_pairs(path, "en", "de", report=found.append))
+    assert pairs == [Pair(1, "one", "eins"), Pair(3, "three", "drei")]
+    assert [(each.kind, each.line) for each in found] == [("endless-line", 2)]
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.jsonl", "a.parquet", "a.tmx"])
+def test_what_is_no_file_is_not_opened(tmp_path: Path, name: str) -> None:
+    """Opening a named pipe would wait for ever, a device would never end."""
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(DataError, match=f"{name} cannot be read: it is a named pipe, not a file"):
+        list(read_pairs(tmp_path / name, "en", "de"))
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to("/dev/zero")
+    with pytest.raises(DataError, match=f"{name} cannot be read: it is a device, not a file"):
+        content_hash(tmp_path / name)
 
 
 ONE = as_parquet([{"en": "one", "fr": "un"}])
 FIVE = as_parquet([{"en": "one", "de": 5}])
 NONE = as_parquet([{"en": "one", "de": None}])
+LIST = as_parquet([{"en": "one", "de": ["eins"]}])
+LATE = as_parquet_table(en=["one"], de=pa.array([10**15], pa.timestamp("ms")))  # the year 33658
+EMPTY = as_parquet_table(en=pa.array([], pa.string()), de=pa.array([], pa.string()))
 EINS = b'{"en": "one", "de": "eins"}\n'
 
 
@@ -245,20 +372,28 @@ EINS = b'{"en": "one", "de": "eins"}\n'
         ("a.tsv", b"one\teins\n\tzwei\n", "empty-side", 2, "the source is empty"),
         ("a.tsv", b"one\teins\nt\xfcwo\tzwei\n", "invalid-utf8", 2, "byte 2 of the line, 0xfc"),
         ("a.tsv", b"", "empty-file", 1, "is empty"),
-        ("a.csv", b"en,de\none,eins,1\ntwo,zwei\n", "missing-column", 2, "3 fields where 2"),
+        ("a.csv", b"en,de\none,eins,1\ntwo,zwei\n", "extra-column", 2, "3 fields where 2"),
         ("a.csv", b"English,de\none,eins\n", "missing-column", 1, "'English', 'de'"),
         ("a.csv", b"en,de,de\none,eins,1\n", "missing-column", 1, "two columns are called 'de'"),
+        ("a.tsv", b"one\teins\ntwo, o\tr three\tzwei\n", "extra-column", 2, "3 fields where 2"),
+        ("a.tsv", b"1\tone\teins\n", "extra-column", 1, "data.source_column"),
+        ("a.csv", b"en,de\n", "no-pairs", 1, "it has no pair"),
+        ("a.jsonl", b"\n \n", "no-pairs", 1, "it has no pair"),
+        ("a.parquet", EMPTY, "no-pairs", 1, "no pair"),
         ("a.csv", b'en,de\none,eins\n"two" 2,zwei\n', "invalid-record", 3, "is not valid CSV"),
         ("a.csv", b'en,de\none,eins\n"two,zwei\n', "invalid-record", 3, "unexpected end"),
         ("a.jsonl", EINS + b'{"en": "two",}\n', "invalid-record", 2, "JSON"),
         ("a.jsonl", EINS + b'{"en": 2, "de": "b"}\n', "missing-column", 2, "'en'"),
+        ("a.jsonl", b'{"en": "b", "de": true}\n', "missing-column", 1, "'de'; found: True"),
         ("a.jsonl", b'["one", "eins"]\n', "missing-column", 1, "found: list"),
         ("a.jsonl", b'{"en": "one", "de": null}\n', "missing-column", 1, "no text under 'de'"),
         ("a.jsonl", b'{"en": "one", "de": "\\ud83d"}\n', "invalid-utf8", 1, "a lone surrogate"),
         ("a.jsonl", b"[" * 100_000 + b"\n", "invalid-record", 1, "not valid JSON"),
         ("a.parquet", ONE, "missing-column", 1, "there are en, fr"),
         ("a.parquet", NONE, "empty-side", 1, "target is empty"),
-        ("a.parquet", FIVE, "missing-column", 1, "no text under 'de'"),
+        ("a.parquet", FIVE, "missing-column", 1, "no text under 'de', but int64"),
+        ("a.parquet", LIST, "missing-column", 1, "no text under 'de', but list<"),
+        ("a.parquet", LATE, "missing-column", 1, "no text under 'de', but timestamp[ms]"),
         ("a.tmx", tmx("<tu><tuv>\n</tu>"), "invalid-record", 4, "mismatched tag"),
         ("a.tmx", tmx("<tu>")[:-8], "invalid-record", 3, "not valid XML"),
     ],

@@ -1,7 +1,9 @@
 """One image: what its numbers mean does not depend on what else it shows."""
 
 import io
+import os
 import struct
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,14 @@ import pytest
 from PIL import Image
 
 from manyheads.data.checks.image_fingerprints import perceptual
-from manyheads.data.images.image_file import eight_bit_array, naming, open_content, open_image
+from manyheads.data.images.image_file import (
+    LARGEST,
+    eight_bit_array,
+    load,
+    naming,
+    open_content,
+    open_image,
+)
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.errors import DataError, UnreadableError
 
@@ -81,7 +90,7 @@ def test_an_array_that_claims_to_be_huge(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:PIL")
-@pytest.mark.parametrize("format", ["png", "jpeg", "gif", "bmp", "tiff", "webp"])
+@pytest.mark.parametrize("format", ["png", "jpeg", "gif", "bmp", "tiff", "webp", "avif", "ppm"])
 def test_damage_anywhere(format: str, tmp_path: Path) -> None:
     """Whatever bytes are changed, there is an image or an UnreadableError, and nothing else."""
     file = io.BytesIO()
@@ -104,6 +113,86 @@ def test_damage_anywhere(format: str, tmp_path: Path) -> None:
         except UnreadableError:
             lost += 1
     assert lost > 0
+
+
+@pytest.mark.parametrize("change", [0x01, 0xFF])
+def test_an_avif_with_one_damaged_byte(change: int) -> None:
+    """An image, or an UnreadableError: its decoder raises other errors than Pillow's own."""
+    file = io.BytesIO()
+    values = np.random.default_rng(0).integers(0, 256, (9, 11, 3)).astype(np.uint8)
+    Image.fromarray(values).save(file, "avif")
+    whole, lost = file.getvalue(), 0
+    for place in range(0, len(whole), 3):
+        content = bytearray(whole)
+        content[place] ^= change
+        try:
+            with naming("a.avif"):
+                load(partial(open_content, bytes(content)))
+        except UnreadableError:
+            lost += 1
+    assert lost > 10
+
+
+POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage\n"
+HEIC = b"\0\0\0\x18ftypheic" + bytes(100)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (POSTSCRIPT, "not an image"),  # Pillow would start Ghostscript
+        (HEIC, "it is HEIC, which is not read: convert it to JPEG"),
+        (b"\0\0\0\x0cJXL \r\n\x87\n" + bytes(100), "it is JPEG XL"),
+    ],
+)
+def test_only_formats_of_images_are_opened(tmp_path: Path, content: bytes, words: str) -> None:
+    """Whatever a file is called: those of the list, and none that starts another program."""
+    (tmp_path / "a.png").write_bytes(content)
+    with pytest.raises(UnreadableError, match=f"a.png cannot be read as an image: {words}"):
+        open_image(tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("ending", ["avif", "ppm", "pgm", "tif", "webp"])
+def test_formats_of_the_list(tmp_path: Path, ending: str) -> None:
+    """All of them are read."""
+    Image.new("L" if ending == "pgm" else "RGB", (3, 2), 255).save(tmp_path / f"a.{ending}")
+    assert GREY.pixels(open_image(tmp_path / f"a.{ending}")).shape == (1, 1, 2)
+
+
+def test_an_image_bomb_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
+    """A header of 60,000 x 60,000 pixels with nothing behind it."""
+    (tmp_path / "a.pgm").write_bytes(b"P5 60000 60000 255\n")
+    with pytest.raises(UnreadableError, match="more than 178,956,970 pixels"):
+        open_image(tmp_path / "a.pgm")
+
+
+@pytest.mark.parametrize(
+    ("target", "words"), [("/dev/zero", "a device"), ("pipe", "a named pipe"), (".", "a folder")]
+)
+def test_what_is_no_file_is_not_opened(tmp_path: Path, target: str, words: str) -> None:
+    """Opening a named pipe would wait for ever, a device would never end."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "a.png").symlink_to(tmp_path / target)
+    with pytest.raises(UnreadableError, match=f"image: it is {words}, not a file"):
+        open_image(tmp_path / "a.png")
+
+
+def test_a_file_that_is_too_large(tmp_path: Path) -> None:
+    """It is not read at all."""
+    with (tmp_path / "a.png").open("wb") as file:
+        file.truncate(LARGEST + 1)  # takes no space
+    with pytest.raises(UnreadableError, match=r"it has 2,147,483,649 bytes, and at most"):
+        open_image(tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("size", [(1, 1), (30_000, 1), (1, 30_000), (3, 2)])
+@pytest.mark.parametrize("mode", ["1", "L", "RGBA", "I;16"])
+def test_lines_and_dots(size: tuple[int, int], mode: str) -> None:
+    """An image of one pixel or 30,000 in a row is cropped, resized and fingerprinted."""
+    image = Image.new(mode, size)
+    for form in (Preprocessing(), Preprocessing(height=3, width=1, resize_mode="stretch")):
+        assert form.pixels(image).shape == (3, form.height, form.width)
+    assert len(perceptual(image)) == 16
 
 
 def test_nothing() -> None:

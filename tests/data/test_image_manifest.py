@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 import tarfile
 from pathlib import Path
@@ -101,6 +102,7 @@ def test_several_labels(originals: Path) -> None:
         ("a.csv", "image,Label\nx.png,cat\n", r"no label: did you mean 'Label'\?"),
         ("a.csv", "image,label\nx.png\n", "line 2 has 1 cells, the header has 2"),
         ("a.csv", "image,label\n", "no rows"),
+        ("a.csv", "image,label,label\na.png,b,c\n", "line 1: two columns have the same name"),
         ("a.csv", "image,label\n,cat\n", "line 2: image is '', not a path"),
         ("a.csv", "image,label\nx.png,\n", r"x\.png has no label"),
         ("a.jsonl", "{}\n[1]\n", "line 1 has no image or label"),
@@ -245,6 +247,104 @@ def test_not_an_archive(tmp_path: Path) -> None:
     path.write_bytes(b"\x1f\x8bsomething")
     with pytest.raises(DataError, match=r"cannot be read as a tar archive.*gunzip"):
         read_shards([path], "label")
+
+
+def whole_shard(tmp_path: Path) -> bytes:
+    made = [png(half(n % 2, n)) for n in range(3)]
+    members = {"_0__png": made[0], "_0__cls": b"left", "_1__png": made[1], "_1__cls": b"right"}
+    return shard(tmp_path / "whole.tar", **members, _2__png=made[2], _2__cls=b"left").read_bytes()
+
+
+def test_a_shard_that_is_cut_off(tmp_path: Path) -> None:
+    """Anywhere, also where a member ends: tarfile would tell of the members before it only."""
+    whole = whole_shard(tmp_path)
+    end = len(whole.rstrip(b"\0")) // tarfile.BLOCKSIZE * tarfile.BLOCKSIZE + tarfile.BLOCKSIZE
+    path = tmp_path / "cut.tar"
+    for size in (*range(0, end, tarfile.BLOCKSIZE), 700, 1030, end - 100, end + 100):
+        path.write_bytes(whole[:size])
+        with pytest.raises(DataError, match=r"cut\.tar cannot be read as a tar archive: .* again"):
+            read_shards([path], "label")
+    path.write_bytes(whole[: end + tarfile.BLOCKSIZE])  # padding need not be there
+    assert len(read_shards([path], "label")) == 3
+
+
+def test_a_shard_with_a_damaged_or_a_second_part(tmp_path: Path) -> None:
+    """Where tarfile stops without a word."""
+    whole = whole_shard(tmp_path)
+    damaged = bytearray(whole)
+    damaged[damaged.index(b"data/1.cls")] ^= 1  # the checksum of its header is wrong
+    for content in (bytes(damaged), whole * 2):
+        path = tmp_path / "a.tar"
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"a\.tar .*: it is damaged .* or two archives"):
+            read_shards([path], "label")
+
+
+def link(archive: tarfile.TarFile, name: str, target: str, kind: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.linkname = kind, target
+    archive.addfile(entry)
+
+
+def test_links_in_a_shard(tmp_path: Path) -> None:
+    """tar packs a file that has two names once; both are images."""
+    path = tmp_path / "a.tar"
+    path.write_bytes(whole_shard(tmp_path))
+    with tarfile.open(path, "a") as archive:
+        link(archive, "data/3.png", "data/0.png", tarfile.LNKTYPE)
+        link(archive, "data/3.cls", "1.cls", tarfile.SYMTYPE)
+        link(archive, "data/4.png", "../data/3.png", tarfile.SYMTYPE)
+        link(archive, "data/4.cls", "data/3.cls", tarfile.LNKTYPE)
+        link(archive, "data/notes.md", "nowhere", tarfile.SYMTYPE)
+    images = read_shards([path], "label")
+    assert images.labels.tolist() == [0, 1, 0, 1, 1]
+    assert (np.asarray(images.open(4)) == np.asarray(half(0, 0))).all()
+    for target in ("nowhere.png", "5.png", "/etc/hostname"):
+        with tarfile.open(path, "a") as archive:
+            link(archive, "data/5.png", target, tarfile.SYMTYPE)
+        with pytest.raises(
+            DataError, match=r"data/5\.png is a link to .*not a file of the archive"
+        ):
+            read_shards([path], "label")
+
+
+def test_images_of_a_shard_that_would_be_passed_over(tmp_path: Path) -> None:
+    """Without an ending, in a format that is not read, or beside another of the same name."""
+    image = png(half(0, 0))
+    path = shard(tmp_path / "a.tar", a=image, a__cls=b"left", b__heic=b"x", b__cls=b"left")
+    images = read_shards([path], "label")
+    assert len(images) == 2
+    assert images.open(0).size == (6, 4)
+    path = shard(tmp_path / "a.tar", a__png=image, a__webp=image, a__cls=b"left")
+    with pytest.raises(DataError, match=r"data/a\.png and data/a\.webp have the same name"):
+        read_shards([path], "label")
+
+
+@pytest.mark.parametrize(
+    "text", [b"[" * 100_000, b"\xff", b"x" * (1 << 20) + b"x", b'{"label": {}}']
+)
+def test_labels_of_a_shard_that_are_none(tmp_path: Path, text: bytes) -> None:
+    """Nested too deeply, not UTF-8, too long, or not a text."""
+    path = shard(tmp_path / "a.tar", a__png=b"", a__json=text)
+    with pytest.raises(DataError, match=r"a\.tar: data/a\."):
+        read_shards([path], "label")
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    """A pipe as a shard, as a table, or named by one, is not opened."""
+    os.mkfifo(tmp_path / "a.tar")
+    with pytest.raises(DataError, match=r"a\.tar cannot be read as .*: it is a named pipe"):
+        read_shards([tmp_path / "a.tar"], "label")
+    rows = "image,label\na.tar,cat\n/dev/zero,cat\nhalf.png,dog\n" + "x" * 300 + ".png,dog\n"
+    path = listing(tmp_path / "l.csv", rows)
+    half(0, 0).save(tmp_path / "half.png")
+    images = read_listing(path, "image", "label").readable(Preprocessing())
+    assert len(images) == 1
+    assert [each.partition(" (")[2] for each in images.left_out] == [
+        "it is a named pipe, not a file)",
+        "it is a device, not a file)",
+        "File name too long)",
+    ]
 
 
 # --- The hub ------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 import contextlib
 import io
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,9 +28,10 @@ from manyheads.data.images.image_set import (
     number_labels,
     read_folder,
     read_parquet,
+    read_unlabelled,
     spread,
 )
-from manyheads.errors import DataError, NotFoundError
+from manyheads.errors import DataError, NotFoundError, UnreadableError
 from tests.made import half, png, write_halves
 
 GREY = Preprocessing(height=2, width=2, mode="L")
@@ -202,6 +205,105 @@ def test_a_folder_a_class(tmp_path: Path) -> None:
     assert (np.asarray(images.open(0)) == np.asarray(half(0, 0))).all()
 
 
+def test_what_is_no_image_by_its_ending(tmp_path: Path) -> None:
+    """Without one the content counts; photos that are not read are named; the others are listed."""
+    write_halves(tmp_path, count=4)
+    left = tmp_path / "halves" / "left"
+    (left / "000.png").rename(left / "000")
+    (left / "about").write_text("not an image")
+    (left / "phone.HEIC").write_bytes(b"\0\0\0\x18ftypheic" + bytes(50))
+    (left / ".DS_Store").write_bytes(b"Bud1")
+    (tmp_path / "halves" / "lost.png").write_bytes(png(half(0, 0)))  # in no class folder
+    images = read_folder(tmp_path / "halves")
+    assert [Path(name).name for name in images.names[:3]] == ["000", "002.png", "phone.HEIC"]
+    assert [Path(name).name for name in images.other_files] == ["about", "lost.png"]
+    with pytest.raises(UnreadableError, match=r"phone\.HEIC cannot .*: it is HEIC, which is not"):
+        images.open(2)
+    assert len(images.readable(GREY)) == 4
+    assert read_unlabelled(left).other_files == (str(left / "about"),)
+
+
+def test_links_pipes_and_circles(tmp_path: Path) -> None:
+    """Broken links and pipes are unreadable images; links to folders are followed, once."""
+    write_halves(tmp_path, count=4)
+    left, right = (tmp_path / "halves" / name for name in ("left", "right"))
+    (left / "broken.png").symlink_to("nowhere.png")
+    (left / "itself.png").symlink_to("itself.png")
+    os.mkfifo(left / "pipe.png")
+    (left / "more").mkdir()
+    (left / "more" / "up").symlink_to(tmp_path / "halves" / "left")
+    (left / "more" / "again").symlink_to(".")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    half(1, 3).save(elsewhere / "z.png")
+    (right / "linked").symlink_to(elsewhere)
+    images = read_folder(tmp_path / "halves")
+    names = [Path(name).name for name in images.names]
+    assert names[:5] == ["000.png", "002.png", "broken.png", "itself.png", "pipe.png"]
+    assert names[5:] == ["001.png", "003.png", "z.png"]
+    found = images.readable(GREY)
+    assert len(found) == 5
+    reasons = " ".join(found.left_out)
+    assert "broken.png (No such file" in reasons
+    assert "itself.png (Too many levels" in reasons
+    assert "pipe.png (it is a named pipe, not a file)" in reasons
+
+
+def test_a_class_folder_that_cannot_be_read() -> None:
+    """Its images would be missing."""
+    with tempfile.TemporaryDirectory() as folder, unprivileged(Path(folder)):
+        for name in ("cat", "dog"):
+            (Path(folder) / name).mkdir()
+            half(0, 1).save(Path(folder) / name / "1.png")
+        (Path(folder) / "dog").chmod(0)
+        with pytest.raises(DataError, match=r"The folder .*dog cannot be read: Permission denied"):
+            read_folder(Path(folder))
+        (Path(folder) / "dog").chmod(0o700)
+
+
+@contextlib.contextmanager
+def unprivileged(folder: Path) -> Iterator[None]:
+    """Be a user who owns the folder and nothing else: root may read everything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.chown(folder, 65534, 65534)
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_names_that_are_not_utf8(tmp_path: Path) -> None:
+    """Of a file they are; of a class they would be stored with the model."""
+    write_halves(tmp_path, count=4)
+    left = tmp_path / "halves" / "left"
+    (left / "000.png").rename(left / "00\udcff.png")
+    assert len(read_folder(tmp_path / "halves").readable(GREY)) == 4
+    left.rename(tmp_path / "halves" / "l\udcff")
+    with pytest.raises(DataError, match=r"the name of the class 'l\\udcff' is not UTF-8"):
+        read_folder(tmp_path / "halves")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (float("nan"), "has no label"),
+        ({"a": 1}, r"has the label {'a': 1}: a label is a text or a number"),
+        (b"cat", r"has the label b'cat'"),
+        ("c\udcff", r"has the label 'c\\udcff'"),
+    ],
+)
+def test_labels_that_are_none(value: object, words: str) -> None:
+    """Not the name of a class, one or several."""
+    with pytest.raises(DataError, match=rf"b\.png {words}"):
+        number_labels(["cat", value], ["a.png", "b.png"], None)
+    if value == value:
+        with pytest.raises(DataError, match=rf"b\.png {words}"):
+            number_labels(["cat", [value]], ["a.png", "b.png"], ";")
+
+
 def test_a_folder_without_images(tmp_path: Path) -> None:
     """Says what was expected, by example."""
     (tmp_path / "cat").mkdir()
@@ -290,6 +392,17 @@ def test_not_parquet(tmp_path: Path) -> None:
         read_parquet([path], "image", "label")
 
 
+def test_parquet_with_dates_for_labels(tmp_path: Path) -> None:
+    """Also such as Python has no number for."""
+    for kind, value in ((pa.timestamp("s"), 10**12), (pa.date32(), 0)):
+        label = pa.array([value], pa.int64()).cast(
+            (kind.bit_width == 32 and pa.int32()) or pa.int64()
+        )
+        path = write_parquet(tmp_path / "p.parquet", image=[b""], label=label.view(kind))
+        with pytest.raises(DataError, match=r"p\.parquet.*(out of range|a text or a number)"):
+            read_parquet([path], "image", "label")
+
+
 def test_parquet_without_rows(tmp_path: Path) -> None:
     """An empty file is not a set of nothing."""
     path = write_parquet(tmp_path / "none.parquet", image=pa.array([], pa.binary()), label=[])
@@ -314,7 +427,7 @@ def test_an_unreadable_image_is_named(
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:PIL")
-@pytest.mark.parametrize("format", ["png", "jpeg", "gif", "bmp", "tiff", "webp"])
+@pytest.mark.parametrize("format", ["png", "jpeg", "gif", "bmp", "tiff", "webp", "avif", "ppm"])
 def test_a_file_cut_off_anywhere(format: str) -> None:
     """Whatever is missing, there is an image or a DataError, and nothing else."""
     file = io.BytesIO()

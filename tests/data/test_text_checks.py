@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manyheads.data.checks.issue_detectors import fix_mojibake
+from manyheads.data.checks.issue_detectors import fix_mojibake, numbers
 from manyheads.data.checks.issue_types import ISSUE_TYPES, SEVERITIES
 from manyheads.data.checks.sentence_alignment import Shift, find_shifts, unlike_lengths
 from manyheads.data.checks.text_checks import Checker, HeldOut
@@ -139,6 +139,16 @@ IN_A_FILE: dict[str, list[tuple[Callable[[Path], Path], int]]] = {
         (lambda folder: raw(folder, "a.tmx", tmx(GOOD).replace(b"</tu>\n</body>", b"</body>")), 62),
     ],
     "missing-column": [(lambda folder: raw(folder, "a.tsv", _with_line(b"one two\n")), LINE)],
+    "extra-column": [(lambda folder: raw(folder, "a.tsv", _with_line(b"a, b\tor c\td\n")), LINE)],
+    "no-pairs": [
+        (lambda folder: raw(folder, "a.csv", b"en,de\n"), 1),
+        (lambda folder: raw(folder, "a.jsonl", b"\n\n"), 1),
+    ],
+    "wide-encoding": [
+        (lambda folder: raw(folder, "a.tsv", tsv(GOOD).decode().encode("utf-16")), 1),
+        (lambda folder: two_files(folder, GOOD, start="\ufeff", encoding="utf-32-le"), 1),
+    ],
+    "endless-line": [(lambda folder: raw(folder, "a.tsv", _with_line(b"x" * 2**21 + b"\n")), LINE)],
     "data-as-header": [
         (lambda folder: raw(folder, "a.csv", tsv(GOOD).replace(b"\t", b",")), 1),
     ],
@@ -283,6 +293,13 @@ def test_lengths_are_compared_with_those_of_the_corpus() -> None:
     target[7] = 300
     assert unlike_lengths(source, target).tolist() == [7]
     assert unlike_lengths(np.full(50, 2), np.arange(50) % 10).tolist() == []  # short texts vary
+
+
+@pytest.mark.parametrize("end", ["", "만"])
+@pytest.mark.parametrize("text", ["1" * 50_000, "1," * 50_000, "1.000 " * 50_000])
+def test_numbers_of_any_length(text: str, end: str) -> None:
+    """In time that grows with the text, and without Python's limit of digits."""
+    assert (numbers(text + end) == []) == (end != "" and " " not in text)
 
 
 # --- What is not damage --------------------------------------------------------------------------

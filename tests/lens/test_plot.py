@@ -138,6 +138,20 @@ def test_tiny_images_are_enlarged_without_blur(tmp_path: Path) -> None:
     assert green.any(axis=0).sum() == pytest.approx(green.any(axis=1).sum(), abs=12)
 
 
+@pytest.mark.parametrize("shape", [(3000, 4000), (3000, 4000, 1), (3000, 2000, 3)])
+def test_a_large_image_is_drawn_from_a_small_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]
+) -> None:
+    """matplotlib makes sixteen numbers of every pixel."""
+    draw = Mock(wraps=Canvas.draw_image)
+    monkeypatch.setattr(Canvas, "draw_image", lambda *args: draw(*args))
+    view = examples.small_image_view("class")
+    plot_image(view, np.zeros(shape, dtype=np.uint8), tmp_path / "image.png")
+    drawn = [call.args[1].shape for call in draw.call_args_list]
+    assert len(drawn) > 1
+    assert all(max(each) == 1024 for each in drawn)
+
+
 def test_an_image_must_be_an_image(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"uint8 of shape \(3, 4, 6\)"):
         plot_image(

@@ -93,13 +93,13 @@ def _print_row(cells: list[str]) -> None:
 def _images(paths: list[Path]) -> Iterator[Path]:
     """Name the images of folders; a folder without any stands for itself."""
     from manyheads.cli.texts import texts
-    from manyheads.data.images.image_file import SUFFIXES
+    from manyheads.data.images.image_file import is_image
+    from manyheads.data.regular_files import files_below
 
     for path in paths:
         if str(path) == "-":
             yield from (Path(line) for line in texts(None) if line)
         elif path.is_dir():
-            inside = sorted(each for each in path.rglob("*") if each.suffix.lower() in SUFFIXES)
-            yield from inside or [path]
+            yield from list(filter(is_image, files_below(path))) or [path]
         else:
             yield path

@@ -23,6 +23,7 @@ from manyheads.app.project.paths import endings, here, make_room
 from manyheads.app.requests import EvaluateRequest
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.text.formats import read_pairs
+from manyheads.data.text.lines import ending
 from manyheads.errors import UsageError
 from manyheads.tasks.bootstrap import bootstrap
 from manyheads.tasks.length_bins import length_bins
@@ -41,6 +42,9 @@ def corpus_to_measure(
         UsageError: a test split, of the recipe or one of the others, without final.
     """
     languages = ("", f".{data.source}", f".{data.target}")
+    name = request.data or data.split_name(request.split) or ""
+    if data.columns == (None, None) and ending(name) == ".tsv":  # may have more, such as a group
+        data = data.model_copy(update={"source_column": 1, "target_column": 2})
     if request.data is None:
         corpus = corpus_split(request.split, data)
     else:

@@ -22,6 +22,7 @@ from manyheads.errors import UsageError, nearest
 from manyheads.lens.labels import labels
 from manyheads.lens.measures.alignment_head import alignment_view
 from manyheads.lens.measures.token_losses import loss_table
+from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.trace.decoding import decoded
 from manyheads.lens.trace.grids import Crop
 from manyheads.lens.trace.shapes import ShapeLine, walk
@@ -140,7 +141,8 @@ def explain_image(
     """Classify an image with a recorder open, and explain one class: by default the most likely.
 
     The view has the `top` classes and the explained one; of `baseline` see `explain_class`.
-    Returns the view and the image: (height, width) or (height, width, 3), 0..255.
+    Returns the view and the image, a large one smaller: (height, width) or (height, width, 3),
+    0..255.
     """
     image = opened(given)
     with watched(classifier.model) as seen:
@@ -179,13 +181,13 @@ def explain_image(
         attributions=attributions,
         notes=notes,
     )
-    return replace(view, figures=figures_of_image(seen)), torch.from_numpy(shown)
+    return replace(view, figures=figures_of_image(seen)), thumbnail(torch.from_numpy(shown))
 
 
 def _shown(preprocessing: Preprocessing, image: ImageContent) -> np.ndarray:
     """Turn an image as the model saw it, uncropped, in colours that a screen has."""
     if isinstance(image, np.ndarray):  # of more bands than eyes have: their mean
-        values = image.reshape(*image.shape[:2], -1).astype(np.float64).mean(axis=2)
+        values = image.reshape(*image.shape[:2], -1).mean(axis=2, dtype=np.float32)
         return np.rint(255 * values / max(values.max(), 1e-9)).clip(0, 255).astype(np.uint8)
     shown = preprocessing.upright(image)
     if shown.mode == "RGBA":

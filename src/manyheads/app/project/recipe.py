@@ -150,7 +150,7 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # not TOML, UTF-8, or numbers with any digits
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, too deep or too long
         raise RecipeError(f"{path} is not valid TOML: {error}.") from None
     # Paths last: whether one exists in the current folder depends on data.source and data.target.
     for override in sorted(overrides, key=lambda each: each.startswith(PATHS)):

@@ -120,6 +120,7 @@ def findings(seen: Seen, held_out: Mapping[str, Seen] | None = None) -> list[Ima
     `held_out` are the "test" and "valid" sets, which it must not overlap with.
     """
     found = dict(seen.issues) | _duplicates(seen) | _classes(seen.images)
+    found["other-files"] = [*seen.images.other_files]
     for split, other in (held_out or {}).items():
         found |= _overlaps(seen, split, other)
         unknown = sorted(set(other.images.classes) - set(seen.images.classes))

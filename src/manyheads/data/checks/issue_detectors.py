@@ -18,8 +18,9 @@ Detector = Callable[[str], object]  # returns a true value if a text has the iss
 
 _ANY = re.compile(r"[^\W\d_]+")
 _LATIN = letters("Latin")
-# A number before a word for thousands or more is only part of one: 38만 is 380,000.
-_NUMBER = re.compile(r"\d{1,15}(?:[.,]\d{1,15})*(?![\d.,]*\s?[천만억조千万萬亿億兆])")
+# Digits, and the word behind them. Before thousands or more they are part of one: 38만 is 380,000.
+_DIGITS = re.compile(r"(\d[\d.,]*+)(\s?[천만억조千万萬亿億兆])?")
+_NUMBER = re.compile(r"\d{1,15}(?:[.,]\d{1,15}){0,15}")
 _TAGS = (
     "a|b|i|u|p|br|hr|em|strong|span|div|font|table|tr|td|th|ul|ol|li|img|h[1-6]|sup|sub|code|pre|tt"
 )
@@ -228,7 +229,12 @@ def _is_foreign(text: str, expected: Expected) -> bool:
 
 def numbers(text: str) -> list[int]:
     """Return the numbers of a text, without thousands and decimal separators."""
-    return [int(re.sub("[.,]", "", number)) for number in _NUMBER.findall(text)]
+    return [
+        int(re.sub("[.,]", "", number))
+        for digits, thousands in _DIGITS.findall(text)
+        if not thousands
+        for number in _NUMBER.findall(digits)
+    ]
 
 
 def _numbers_differ(source: list[int], target: list[int]) -> bool:

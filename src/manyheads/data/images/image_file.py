@@ -5,6 +5,8 @@ are used, also if the file stores them in 32 bits; fractions from 0 to 1 are mul
 black and white are 0 and 255; palette indices become colours. No rule depends on other pixels.
 """
 
+import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,9 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
-from manyheads.errors import NotFoundError, UnreadableError
+from manyheads.data.regular_files import open_regular
+from manyheads.errors import ManyheadsError, NotFoundError, UnreadableError
 
 ANIMATED = "animated"  # key in the info of the first frame of an animation
 # Modes whose `np.asarray` values are not colours, and the modes to convert them to.
@@ -37,12 +40,36 @@ def _read_npy(content: bytes) -> np.ndarray:
     return array
 
 
-# By ending; of those that Pillow knows there is no more to say.
+# What Pillow may open: its other formats are rarely photos, and some start other programs.
+PILLOW = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
+# By ending; of those that Pillow reads there is no more to say.
 FORMATS: dict[str, ImageFormat | None] = {
     **dict.fromkeys((".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")),
+    **dict.fromkeys((".avif", ".pbm", ".pgm", ".ppm", ".pnm")),
     ".npy": ImageFormat(b"\x93NUMPY", _read_npy),
 }
 SUFFIXES = FORMATS.keys()  # a view: it has what is added later, too
+# Photos in formats that are not read; in a folder of images they are not passed over.
+FOREIGN = {
+    ".heic": "HEIC",
+    ".heif": "HEIC",
+    ".hif": "HEIC",
+    ".jp2": "JPEG 2000",
+    ".jxl": "JPEG XL",
+}
+_FOREIGN_BEGIN = {
+    "HEIC": rb"....ftyp(?:he[iv][cmsx]|mif1|msf1)",
+    "JPEG 2000": rb"\0\0\0\x0cjP  |\xff\x4f\xff\x51",
+    "JPEG XL": rb"\0\0\0\x0cJXL |\xff\x0a",
+}
+# How files of all these formats begin.
+_IMAGE_BEGIN = re.compile(
+    rb"\x89PNG|\xff\xd8\xff|RIFF....WEBP|GIF8|BM....\0\0\0\0|II\*\0|MM\0\*|P[1-7]\s|....ftypavi[fs]|"
+    + b"|".join(_FOREIGN_BEGIN.values()),
+    re.DOTALL,
+)
+BEGIN = 16  # bytes that it looks at
+LARGEST = 1 << 31  # bytes of the file of one image
 
 NO_COLOURS = "it is an array of numbers, not colours"
 # Errors of Pillow and numpy for files that are damaged or not images.
@@ -66,9 +93,8 @@ def naming(name: str | Path) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        reason = str(error).rstrip(".") or type(error).__name__
-        if "cannot identify" in reason:
-            reason = "not an image, or damaged"
+        told = error.strerror if isinstance(error, OSError) else None
+        reason = (told or str(error)).rstrip(".") or type(error).__name__
         if isinstance(error, Image.DecompressionBombError):
             limit = 2 * (Image.MAX_IMAGE_PIXELS or 0)
             reason = f"it has more than {limit:,} pixels (a decompression bomb?); make it smaller"
@@ -86,7 +112,57 @@ def open_content(content: bytes) -> ImageContent:
     for known in FORMATS.values():
         if known is not None and content.startswith(known.begins):
             return known.read(content)
-    return Image.open(BytesIO(content))
+    try:
+        return Image.open(BytesIO(content), formats=PILLOW)
+    except UnidentifiedImageError:
+        for name, begin in _FOREIGN_BEGIN.items():
+            if re.match(begin, content, re.DOTALL):
+                raise ValueError(f"it is {name}, which is not read: convert it to JPEG") from None
+        raise ValueError("not an image, or damaged") from None
+
+
+def read_content(path: Path) -> bytes:
+    """Read the file of an image.
+
+    Raises:
+        OSError: it is not there, not a regular file, or too large.
+    """
+    with open_regular(path) as file:
+        if (size := os.fstat(file.fileno()).st_size) > LARGEST:
+            raise OSError(f"it has {size:,} bytes, and at most {LARGEST:,} are read")
+        return file.read()
+
+
+def begins_like_image(head: bytes) -> bool:
+    """Tell from the first BEGIN bytes whether a file is an image, or a photo that is not read."""
+    others = (known.begins for known in FORMATS.values() if known is not None)
+    return _IMAGE_BEGIN.match(head) is not None or head.startswith(tuple(others))
+
+
+def is_image(path: Path) -> bool:
+    """Tell whether a file belongs to a set of images: by its ending; without one, by its content.
+
+    Formats that are not read belong to it as well: reading them tells so.
+    """
+    if path.suffix:
+        return path.suffix.lower() in (*SUFFIXES, *FOREIGN)
+    try:
+        with open_regular(path) as file:
+            return begins_like_image(file.read(BEGIN))
+    except OSError:
+        return False
+
+
+def in_folder(folder: Path, name: str) -> Path:
+    """Return a path that a table gives relative to its own folder.
+
+    Raises:
+        ValueError: it begins with ~ and a user that does not exist.
+    """
+    try:
+        return folder / Path(name).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{name!r:.100}: {error}") from None
 
 
 def open_cell(cell: object, folder: Path) -> ImageContent:
@@ -100,7 +176,7 @@ def open_cell(cell: object, folder: Path) -> ImageContent:
     if isinstance(cell, Mapping):
         cell = cell.get("bytes") or cell.get("path")
     if isinstance(cell, str) and cell:
-        return open_content((folder / Path(cell).expanduser()).read_bytes())
+        return open_content(read_content(in_folder(folder, cell)))
     if cell is None or isinstance(cell, bytes):
         return open_content(cell or b"")
     raise ValueError(f"the cell holds {cell!r:.50}, neither an image nor a path")
@@ -116,22 +192,35 @@ def open_image(path: Path) -> ImageContent:
     with naming(path):
         if not path.exists():
             raise NotFoundError(f"There is no file {path}.")
-        return load(lambda: open_content(path.read_bytes()))
+        return load(lambda: open_content(read_content(path)))
 
 
 def load(read: Callable[[], ImageContent]) -> ImageContent:
-    """Decode an image completely; nothing is read lazily."""
-    with warnings.catch_warnings():
-        # Pillow warns above its pixel limit and raises above twice the limit.
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        image = read()
-        if isinstance(image, np.ndarray):
-            return eight_bit_array(image)
-        with image:
-            image.load()
-            if getattr(image, "is_animated", False):
-                image = image.copy()  # the first frame; closes the file
-                image.info[ANIMATED] = True
+    """Decode an image completely; nothing is read lazily.
+
+    Raises:
+        ValueError: it cannot be decoded.
+    """
+    try:
+        with warnings.catch_warnings():
+            # Pillow warns above its pixel limit and raises above twice the limit.
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            return _decode(read)
+    except (*UNREADABLE, ManyheadsError):
+        raise
+    except Exception as error:  # decoders raise anything for damaged files
+        raise ValueError(str(error) or type(error).__name__) from error
+
+
+def _decode(read: Callable[[], ImageContent]) -> ImageContent:
+    image = read()
+    if isinstance(image, np.ndarray):
+        return eight_bit_array(image)
+    with image:
+        image.load()
+        if getattr(image, "is_animated", False):
+            image = image.copy()  # the first frame; closes the file
+            image.info[ANIMATED] = True
     return image
 
 

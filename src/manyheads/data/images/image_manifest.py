@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from manyheads.data.images.image_file import open_content
+from manyheads.data.images.image_file import in_folder, open_content, read_content
 from manyheads.data.images.image_set import ImageSet, number_labels
+from manyheads.data.regular_files import size_of
 from manyheads.data.text.tables import csv_rows, json_rows, tsv_rows
 from manyheads.errors import DataError, nearest
 
@@ -36,21 +37,24 @@ def read_listing(
             )
         if not isinstance(row[image], str) or not row[image]:
             raise DataError(f"{path}, line {line}: {image} is {row[image]!r}, not a path.")
-        places.append(path.parent / Path(row[image]).expanduser())
+        try:
+            places.append(in_folder(path.parent, row[image]))
+        except ValueError as error:
+            raise DataError(f"{path}, line {line}: {error}.") from error
         values.append(None if label is None else row[label])
         names.append(str(places[-1]))
     if not places:
         raise DataError(f"{path}: no rows.")
     labels, classes = number_labels(None if label is None else values, names, separator)
     # As for folders, hash names and sizes instead of the content.
-    sizes = [place.stat().st_size if place.exists() else -1 for place in places]
+    sizes = [size_of(place) for place in places]
     digest = hashlib.sha256(path.read_bytes())
     digest.update("\n".join(map(str, sizes)).encode())
     return ImageSet(
         labels=labels,
         classes=classes,
         names=names,
-        read=lambda index: open_content(places[index].read_bytes()),
+        read=lambda index: open_content(read_content(places[index])),
         origin=str(path),
         hashes=(digest.hexdigest(),),
     )
@@ -66,7 +70,9 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         return
     read = tsv_rows if path.suffix == ".tsv" else csv_rows
     filled = ((line, cells) for line, cells in read(path) if cells and cells != [""])
-    _, header = next(filled, (0, []))
+    first, header = next(filled, (0, []))
+    if len(set(header)) < len(header):
+        raise DataError(f"{path}, line {first}: two columns have the same name: {header}.")
     for line, cells in filled:
         if len(cells) != len(header):
             raise DataError(

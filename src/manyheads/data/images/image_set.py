@@ -25,11 +25,15 @@ from manyheads.data.images.image_file import (
     ImageContent,
     eight_bit_array,
     eight_bits,
+    is_image,
     load,
     naming,
     open_cell,
     open_content,
+    read_content,
 )
+from manyheads.data.regular_files import files_below, require_regular, size_of
+from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.errors import DataError, MissingExtraError, UnreadableError
 
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
@@ -196,6 +200,7 @@ class ImageSet:
     hashes: tuple[str, ...] = ()  # sha256 of each file, for the register of splits
     left_out: tuple[str, ...] = ()  # images that could not be read, and why
     content: str = ""  # sha256 over the pixels of all images, once they were read
+    other_files: tuple[str, ...] = ()  # of the same folder, not taken for images
 
     def __len__(self) -> int:
         """Count the images."""
@@ -319,13 +324,13 @@ def number_labels(
                 raise DataError(
                     f"{name} has a list of labels, {value!r}: set data.multi_label = true."
                 )
-            if value is None or not str(value).strip():
+            if value is None or value != value or not str(value).strip():  # of NaN, too
                 raise DataError(f"{name} has no label. Give it one, or remove it.")
-        texts = [str(value) for value in values]
+        texts = [_label_name(value, name) for name, value in zip(names, values, strict=True)]
         classes = sorted(set(texts))
         number = {each: index for index, each in enumerate(classes)}
         return np.array([number[text] for text in texts], dtype=int), classes
-    lists = [_listed(value, separator) for value in values]
+    lists = [_listed(value, separator, name) for name, value in zip(names, values, strict=True)]
     classes = sorted({each for listed in lists for each in listed})
     if not classes:
         raise DataError(f"None of {len(names):,} images has a label; the first is {names[0]}.")
@@ -336,51 +341,69 @@ def number_labels(
     return labels, classes
 
 
-def _listed(value: object, separator: str) -> list[str]:
-    if value is None:
+def _listed(value: object, separator: str, name: str) -> list[str]:
+    if value is None or value != value:
         return []
-    parts = value if isinstance(value, list | tuple) else str(value).split(separator)
-    return [text for text in (str(part).strip() for part in parts) if text]
+    whole = value if isinstance(value, list | tuple) else _label_name(value, name).split(separator)
+    return [text for text in (_label_name(part, name).strip() for part in whole) if text]
+
+
+def _label_name(value: object, name: str) -> str:
+    """Return the name of a class, which a table may give as a number."""
+    if isinstance(value, str | int | float | np.number) and is_valid_unicode(str(value)):
+        return str(value)
+    raise DataError(f"{name} has the label {value!a:.100}: a label is a text or a number.")
 
 
 def read_folder(folder: Path) -> ImageSet:
     """Read a folder with one sub-folder of images per class.
 
     Raises:
-        DataError: there are no class folders, or no images in them.
+        DataError: there are no class folders, no images in them, or one that cannot be read.
     """
-    classes = sorted(
-        entry.name
-        for entry in folder.iterdir()
-        if entry.is_dir() and not entry.name.startswith((".", "__"))  # .git, __MACOSX
-    )
-    found = [
-        (path, label)
-        for label, name in enumerate(classes)
-        for path in sorted((folder / name).rglob("*"))
-        if path.suffix.lower() in SUFFIXES
-    ]
+    try:
+        inside = sorted(folder.iterdir())
+    except OSError as error:
+        raise DataError(f"{folder} cannot be read: {error.strerror}.") from error
+    places = [each for each in inside if each.is_dir() and not each.name.startswith((".", "__"))]
+    classes = [each.name for each in places]  # without .git, __MACOSX
+    for name in classes:
+        if not is_valid_unicode(name):
+            raise DataError(f"{folder}: the name of the class {name!a} is not UTF-8: rename it.")
+    files = [(path, label) for label, each in enumerate(places) for path in files_below(each)]
+    found = [(path, label) for path, label in files if is_image(path)]
     if not found:
         raise DataError(
             f"{folder} has no images: expected one folder of images per class, for "
             f"example {folder / 'cat' / '1.png'} ({', '.join(sorted(SUFFIXES))})."
         )
     paths = [path for path, _ in found]
-    return _from_files(folder, paths, np.array([label for _, label in found]), classes)
+    labels = np.array([label for _, label in found])
+    of_no_class = [path for path in inside if not path.is_dir() and is_image(path)]
+    return _from_files(folder, paths, labels, classes, [path for path, _ in files] + of_no_class)
 
 
 def _from_files(
-    folder: Path, paths: Sequence[Path], labels: np.ndarray, classes: list[str]
+    folder: Path,
+    paths: Sequence[Path],
+    labels: np.ndarray,
+    classes: list[str],
+    files: Iterable[Path],
 ) -> ImageSet:
     # Hash names and sizes instead of the content: reading every image could take hours.
-    listing = "\n".join(f"{path.relative_to(folder)}\t{path.stat().st_size}" for path in paths)
+    listing = "\n".join(f"{path.relative_to(folder)}\t{size_of(path)}" for path in paths)
     return ImageSet(
         labels=labels,
         classes=classes,
         names=[str(path) for path in paths],
-        read=lambda index: open_content(paths[index].read_bytes()),
+        read=lambda index: open_content(read_content(paths[index])),
         origin=str(folder),
-        hashes=(hashlib.sha256(listing.encode()).hexdigest(),),
+        hashes=(hashlib.sha256(listing.encode(errors="backslashreplace")).hexdigest(),),
+        other_files=tuple(
+            str(path)
+            for path in sorted({*files}.difference(paths))
+            if not path.name.startswith(".")  # .DS_Store
+        ),
     )
 
 
@@ -388,12 +411,13 @@ def read_unlabelled(folder: Path) -> ImageSet:
     """Read all images in a folder, at any depth, without classes.
 
     Raises:
-        DataError: there are no images.
+        DataError: there are no images, or a folder cannot be read.
     """
-    paths = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SUFFIXES]
+    files = files_below(folder)
+    paths = [path for path in files if is_image(path)]
     if not paths:
         raise DataError(f"{folder} has no images ({', '.join(sorted(SUFFIXES))}).")
-    return _from_files(folder, paths, *number_labels(None, [*map(str, paths)], None))
+    return _from_files(folder, paths, *number_labels(None, [*map(str, paths)], None), files)
 
 
 def read_parquet(
@@ -418,7 +442,7 @@ def read_parquet(
     columns = [image] if label is None else [image, label]
     for path in paths:
         try:
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(require_regular(path)) as file:
                 known = file.schema_arrow.names
                 missing = set(columns) - set(known)
                 if missing:
@@ -427,10 +451,11 @@ def read_parquet(
                         f"it has {', '.join(known)}. Name them with data.image and data.label."
                     )
                 table = file.read(columns=columns)
-        except (pa.ArrowException, OSError) as error:
+            cells += [(cell, path.parent) for cell in table[image].to_pylist()]
+            values += [] if label is None else table[label].to_pylist()
+        # The last three: what Python cannot hold, such as dates beyond the year 9999.
+        except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError) as error:
             raise DataError(f"{path} cannot be read as parquet: {error}.") from error
-        cells += [(cell, path.parent) for cell in table[image].to_pylist()]
-        values += [] if label is None else table[label].to_pylist()
         names += [f"{path}, row {row}" for row in range(1, table.num_rows + 1)]
     if not cells:
         raise DataError(f"{', '.join(map(str, paths))}: no rows.")

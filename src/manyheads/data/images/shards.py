@@ -6,16 +6,26 @@ then images are read in any order.
 
 import hashlib
 import json
+import posixpath
 import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
-from manyheads.data.images.image_file import SUFFIXES, open_content
+from manyheads.data.images.image_file import (
+    BEGIN,
+    FOREIGN,
+    SUFFIXES,
+    begins_like_image,
+    open_content,
+)
 from manyheads.data.images.image_set import ImageSet, number_labels
+from manyheads.data.regular_files import open_regular
 from manyheads.errors import DataError
 
 LABELS = (".cls", ".txt", ".json")
+LONGEST_LABEL = 1 << 20  # bytes
+LINKS = 40  # from link to link, as in Linux
 
 
 class Member(NamedTuple):
@@ -26,11 +36,19 @@ class Member(NamedTuple):
     offset: int
     size: int
 
-    def content(self) -> bytes:
-        """Read the bytes of the file."""
+    def content(self, limit: int = -1) -> bytes:
+        """Read the bytes of the file, or the first of them."""
         with self.shard.open("rb") as file:
             file.seek(self.offset)
-            return file.read(self.size)
+            return file.read(self.size if limit < 0 else min(limit, self.size))
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it is an image by its ending; without one, by its content."""
+        ending = Path(self.name).suffix.lower()
+        if ending:
+            return ending in SUFFIXES or ending in FOREIGN
+        return begins_like_image(self.content(BEGIN))
 
 
 def read_shards(
@@ -51,13 +69,21 @@ def read_shards(
     for shard in shards:
         for key, parts in _index(shard).items():
             dotted += [f"{shard}: {name}" for name in _dotted(parts)]
-            image = next((parts[each] for each in parts if each in SUFFIXES), None)
-            if image is None:
+            found = [part for each, part in parts.items() if "." not in each[1:] and part.is_image]
+            if len(found) > 1:
+                raise DataError(
+                    f"{shard}: {' and '.join(part.name for part in found)} have the same name, so "
+                    "one label: rename one of them."
+                )
+            if not found:
                 continue
+            (image,) = found
             value = None if label is None else _label(shard, key, parts, label)
             values.append(value)
             images.append(image)
-            digest.update(f"{image.name}\t{image.size}\t{value}\n".encode())
+            digest.update(
+                f"{image.name}\t{image.size}\t{value}\n".encode(errors="backslashreplace")
+            )
     if dotted:
         raise DataError(
             f"{dotted[0]} has a dot before its ending ({len(dotted):,} such images). The files of "
@@ -83,23 +109,78 @@ def read_shards(
 def _index(shard: Path) -> dict[str, dict[str, Member]]:
     """Return the files of an archive by key and ending; the ending begins at the first dot."""
     found: dict[str, dict[str, Member]] = {}
-    try:
-        with tarfile.open(shard, "r:") as archive:
-            for member in archive:
-                if not member.isfile():
-                    continue
-                folder, slash, name = member.name.rpartition("/")
-                if name.startswith("."):  # ._1.png, macOS metadata of 1.png
-                    continue
-                stem, dot, ending = name.partition(".")
-                entry = Member(shard, member.name, member.offset_data, member.size)
-                found.setdefault(f"{folder}{slash}{stem}", {})[f"{dot}{ending}".lower()] = entry
-    except (tarfile.TarError, OSError) as error:
-        raise DataError(
-            f"{shard} cannot be read as a tar archive: {error}. Decompress a compressed archive "
-            "first (gunzip), so that images can be read in any order."
-        ) from error
+    for name, member in _members(shard).items():
+        folder, slash, base = name.rpartition("/")
+        if base.startswith("."):  # ._1.png, macOS metadata of 1.png
+            continue
+        stem, dot, ending = base.partition(".")
+        found.setdefault(f"{folder}{slash}{stem}", {})[f"{dot}{ending}".lower()] = member
     return found
+
+
+def _members(shard: Path) -> dict[str, Member]:
+    """Return the files of an archive by name; a link is the file that it leads to."""
+    found: dict[str, Member] = {}
+    links: dict[str, str] = {}
+    try:
+        with open_regular(shard) as file, tarfile.open(fileobj=file, mode="r:") as archive:
+            last = -1
+            for member in archive:
+                name = posixpath.normpath(member.name)
+                if not last < member.offset <= member.offset_data or member.size < 0:
+                    raise tarfile.ReadError(f"the header of {name!a} is damaged")
+                last = member.offset
+                if member.issparse():
+                    raise tarfile.ReadError(f"{name!a} is sparse: pack without --sparse")
+                if member.isfile():
+                    found[name] = Member(shard, member.name, member.offset_data, member.size)
+                elif member.islnk():
+                    links[name] = posixpath.normpath(member.linkname)
+                elif member.issym():
+                    beside = posixpath.join(posixpath.dirname(name), member.linkname)
+                    links[name] = posixpath.normpath(beside)
+            _refuse_unread(file, archive.offset)
+    # What tarfile raises for damaged headers.
+    except (
+        tarfile.TarError,
+        OSError,
+        ValueError,
+        OverflowError,
+        MemoryError,
+        RecursionError,
+    ) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise DataError(
+            f"{shard} cannot be read as a tar archive: {reason}. Copy or download it again. "
+            "Decompress a compressed archive first (gunzip), so that images can be read in any "
+            "order."
+        ) from error
+    for name in links:
+        target = name
+        for _ in range(LINKS):
+            target = links.get(target, target)
+        if target in found:
+            found[name] = found[target]._replace(name=name)
+        elif Path(name).suffix.lower() in {*SUFFIXES, *FOREIGN, *LABELS}:
+            raise DataError(
+                f"{shard}: {name} is a link to {links[name]}, which is not a file of the archive. "
+                "Pack the files themselves: tar --dereference."
+            )
+    return found
+
+
+def _refuse_unread(file: IO[bytes], end: int) -> None:
+    """Refuse an archive that does not end where reading stopped: cut off, damaged or joined.
+
+    An archive ends with blocks of zeros, and nothing follows them.
+    """
+    file.seek(end)
+    if len(file.read(tarfile.BLOCKSIZE)) < tarfile.BLOCKSIZE:
+        raise tarfile.ReadError(f"it has no end; {end:,} bytes of it can be read")
+    file.seek(end)
+    while block := file.read(1 << 20):
+        if block.count(0) < len(block):
+            raise tarfile.ReadError(f"it is damaged behind byte {end:,}, or two archives joined")
 
 
 def _dotted(parts: Mapping[str, Member]) -> list[str]:
@@ -122,12 +203,14 @@ def _label(shard: Path, stem: str, parts: Mapping[str, Member], key: str) -> obj
             "the image."
         )
     member = parts[ending]
+    if member.size > LONGEST_LABEL:
+        raise DataError(f"{member.shard}: {member.name} has {member.size:,} bytes: not a label.")
     try:
         text = member.content().decode("utf-8").strip()
         if ending != ".json":
             return text
         table = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{member.shard}: {member.name} cannot be read: {error}.") from None
     if not isinstance(table, dict) or key not in table:
         keys = ", ".join(table) if isinstance(table, dict) else type(table).__name__

@@ -11,13 +11,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Which bytes of four are zeros where Latin characters are written in so many bytes.
-_ZEROS = {
-    (False, True, True, True): "utf-32-le",
-    (True, True, True, False): "utf-32-be",
-    (False, True, False, True): "utf-16-le",
-    (True, False, True, False): "utf-16-be",
-}
+_WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
+SAMPLE = 1 << 10  # bytes that are looked at
 
 
 def unicode_encoding(content: bytes) -> str:
@@ -25,9 +20,19 @@ def unicode_encoding(content: bytes) -> str:
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             return encoding
-    parts = [content[place:1024:4] for place in range(4)]
-    first, second, third, fourth = (part.count(0) * 2 > len(part) for part in parts)
-    return _ZEROS.get((first, second, third, fourth), "utf-8")
+    # Without a mark: null bytes where there are none in UTF-8, and text if it is read so.
+    head = content[:SAMPLE]
+    zeros = head.count(0)
+    if len(head) < 8 or not zeros or (zeros < len(head) * 0.4 and _is_text(head, "utf-8")):
+        return "utf-8"
+    return next((encoding for encoding in _WIDE if _is_text(head, encoding)), "utf-8")
+
+
+def _is_text(head: bytes, encoding: str) -> bool:
+    """Tell whether bytes are characters in this encoding, hardly any of them unprintable."""
+    text = codecs.getincrementaldecoder(encoding)("replace").decode(head)
+    odd = sum(c == "\ufffd" or not (c.isprintable() or c in "\t\n\r\0") for c in text)
+    return odd <= len(text) // 20
 
 
 def decode(content: bytes, name: str) -> tuple[str, str]:

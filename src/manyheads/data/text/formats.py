@@ -6,14 +6,27 @@ of the two languages are not pairs). With another `report` than `refuse`, a read
 and continues with the next one; manyheads.data.checks.text_checks checks a corpus this way.
 """
 
+import codecs
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
+from statistics import mode
 from typing import IO, Any, NamedTuple
 from xml.parsers import expat
 
-from manyheads.data.text.lines import Problem, Report, blocks, ending, lines, open_content, refuse
+from manyheads.data.text.encoding import unicode_encoding
+from manyheads.data.text.lines import (
+    LONGEST,
+    Problem,
+    Report,
+    blocks,
+    ending,
+    lines,
+    open_content,
+    refuse,
+)
 from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.data.text.tables import csv_rows, json_rows, tsv_rows
 from manyheads.errors import DataError, MissingExtraError, UsageError
@@ -33,6 +46,9 @@ class Columns(NamedTuple):
     source: str | int
     target: str | int
 
+
+FIRST_ROWS = 100  # of a table without a header: they tell how many columns it has
+PLAIN_TSV = Columns(1, 2)  # a .tsv file of which nothing is said: it has two columns, no more
 
 Reader = Callable[[Path, Columns, Report], Iterator[Pair]]
 
@@ -65,17 +81,25 @@ def read_pairs(
     """
     name, files = str(path), corpus_files(path, source, target)
     form = _form(path)
+    silent = True
+
+    def noted(problem: Problem) -> None:
+        nonlocal silent
+        silent = silent and problem.harmless
+        report(problem)
+
     pairs: Iterator[Pair]
     if name.startswith(HUB):
         wanted = _columns(columns, source, target)
-        pairs = _hub(name, wanted, report)
+        pairs = _hub(name, wanted, noted)
     elif form is None:
-        pairs = _two_files(files, report)
+        pairs = _two_files(files, noted)
     else:
         positions = form == ".tsv" and columns == (None, None)
-        wanted = Columns(1, 2) if positions else _columns(columns, source, target)
-        pairs = FORMATS[form](files[0], wanted, report)
+        wanted = PLAIN_TSV if positions else _columns(columns, source, target)
+        pairs = FORMATS[form](files[0], wanted, noted)
     names = [str(file) for file in files] or [name]
+    pair = None
     for pair in pairs:
         if pair.source.strip() and pair.target.strip():
             yield pair
@@ -91,6 +115,9 @@ def read_pairs(
                 shown = f"{pair.source}\t{pair.target}"
                 place = f"{place}, line {pair.line}"
                 report(Problem("empty-side", pair.line, place, message, shown, side))
+    if pair is None and silent:
+        message = "it has no pair, only empty lines or a header. Copy or export it again."
+        report(Problem("no-pairs", 1, " and ".join(names), message))
 
 
 def corpus_files(path: str | Path, source: str, target: str) -> list[Path]:
@@ -154,12 +181,13 @@ def _two_files(files: list[Path], report: Report) -> Iterator[Pair]:
 
 
 def _tsv(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
-    no_tab = "no tab. A line of a .tsv file is source, tab, target (further columns are not read)."
-    return _table(path, tsv_rows(path, report), columns, report, no_tab, ragged=True)
+    no_tab = "no tab. A line of a .tsv file is source, tab, target."
+    width = 2 if columns is PLAIN_TSV else None
+    return _table(path, tsv_rows(path, report), columns, report, no_tab, width)
 
 
 def _csv(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
-    return _table(path, csv_rows(path, report), columns, report, "only one field.", ragged=False)
+    return _table(path, csv_rows(path, report), columns, report, "only one field.")
 
 
 def _table(
@@ -168,11 +196,12 @@ def _table(
     columns: Columns,
     report: Report,
     too_few: str,
-    *,
-    ragged: bool,
+    width: int | None = None,
 ) -> Iterator[Pair]:
-    """Select two columns: names are looked up in the header; numbers mean no header."""
-    width = 0
+    """Select two columns: names are looked up in the header; numbers mean no header.
+
+    All rows have the same number of fields: `width`, else that of the header, else of most rows.
+    """
     if isinstance(columns.source, str) or isinstance(columns.target, str):
         _, header = next(rows, (0, None))
         if header is None:  # an empty file, or a line that was reported
@@ -193,17 +222,26 @@ def _table(
         indices = [columns.source - 1, columns.target - 1]
     if min(indices) < 0:
         raise UsageError(f"Columns are counted from 1; given: {columns.source}, {columns.target}.")
+    if width is None:
+        first = list(islice(rows, FIRST_ROWS))
+        width = mode([len(row) for _, row in first if row] or [0])
+        rows = chain(first, rows)
+    width = max(width, *(index + 1 for index in indices))
     for number, row in rows:
         if row is None:
             continue
-        width = width or len(row)
-        if len(row) <= max(indices) or (not ragged and len(row) != width):
-            few = f"{len(row)} fields where {max(width, max(indices) + 1)} are expected."
-            message = too_few if len(row) < 2 else few
-            place = f"{path}, line {number}"
-            report(Problem("missing-column", number, place, message, "\t".join(row)))
+        if len(row) == width:
+            yield Pair(number, row[indices[0]], row[indices[1]])
             continue
-        yield Pair(number, row[indices[0]], row[indices[1]])
+        kind = "missing-column" if len(row) < width else "extra-column"
+        message = f"{len(row)} fields where {width} are expected."
+        if kind == "extra-column":
+            message += (
+                " A text has no tab in it (in a .csv, quote it); or say which columns hold the "
+                "texts: data.source_column and data.target_column, as numbers from 1."
+            )
+        message = too_few if len(row) < 2 else message
+        report(Problem(kind, number, f"{path}, line {number}", message, "\t".join(row)))
 
 
 def _jsonl(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
@@ -222,6 +260,8 @@ def _pick(place: str, number: int, row: Any, columns: Columns, report: Report) -
     for name, text in zip(columns, texts, strict=True):
         if not isinstance(text, str):
             keys = ", ".join(map(repr, table)) if isinstance(table, Mapping) else type(row).__name__
+            if isinstance(table, Mapping) and name in table:
+                keys = f"{text!r:.100}"
             message = (
                 f"no text under {name!r}; found: {keys[:200] or 'nothing'}. Name the keys with "
                 "data.source_column and data.target_column."
@@ -245,16 +285,25 @@ def _parquet(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
     with _seekable(path, report) as file:
         try:
             table = pq.ParquetFile(file)
-            names = table.schema_arrow.names
-            wanted = list(columns) if columns.source in names else ["translation"]
-            if not set(wanted) <= set(names):
+            schema, wanted = table.schema_arrow, [str(name) for name in columns]
+            types = dict(zip(schema.names, schema.types, strict=True))
+            nested = types.get("translation")
+            if wanted[0] not in types and nested is not None and pa.types.is_struct(nested):
+                types = {field.name: field.type for field in nested}
+                wanted = [f"translation.{name}" for name in columns]
+            if not set(map(str, columns)) <= set(types):
                 message = (
                     f"no columns {columns.source!r} and {columns.target!r}; there are "
-                    f"{', '.join(names)}. Name them with data.source_column and "
+                    f"{', '.join(types)}. Name them with data.source_column and "
                     "data.target_column."
                 )
                 report(Problem("missing-column", 1, str(path), message))
                 return
+            for name in columns:
+                if not _is_text(types[str(name)]):
+                    message = f"no text under {name!r}, but {types[str(name)]}. Write it as text."
+                    report(Problem("missing-column", 1, str(path), message))
+                    return
             for batch in table.iter_batches(batch_size=10_000, columns=wanted):
                 for row in _rows(batch):
                     number += 1
@@ -264,8 +313,14 @@ def _parquet(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
                     filled = {name: "" if text is None else text for name, text in row.items()}
                     place = f"{path}, row {number}"
                     yield from _pick(place, number, filled, columns, report)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of names of columns
             raise DataError(f"{path} cannot be read as parquet: {error}.") from error
+
+
+def _is_text(kind: Any) -> bool:
+    """Tell whether a column of this type holds texts, or nothing at all."""
+    kind = kind.value_type if str(kind).startswith("dictionary") else kind
+    return str(kind) in ("string", "large_string", "string_view", "null")
 
 
 def _rows(batch: Any) -> Iterator[dict[str, Any] | UnicodeDecodeError]:
@@ -343,35 +398,44 @@ def _hub(name: str, columns: Columns, report: Report) -> Iterator[Pair]:
 _CODES = {"bpt", "ept", "it", "ph", "ut"}
 
 
+# Encodings of several bytes a character that the parser does not know.
+_MULTIBYTE = {"big5", "cp932", "cp949", "euc_jp", "euc_kr", "gb18030", "gb2312", "gbk", "johab"}
+_MULTIBYTE |= {"iso2022_jp", "shift_jis", "utf-32-be", "utf-32-le"}
+
+
 class _Units:
     """Collects the translation units of a TMX file while it is parsed."""
 
-    def __init__(self, path: Path, columns: Columns) -> None:
+    def __init__(self, path: Path, columns: Columns, encoding: str | None) -> None:
         self.path = path
         self.columns = [str(name).lower() for name in columns]
-        self.parser = expat.ParserCreate()
+        self.parser = expat.ParserCreate(encoding)
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
         self.parser.EntityDeclHandler = self._entity
+        self.parser.SkippedEntityHandler = self._skipped
         self.done: list[Pair] = []
-        self.incomplete: list[tuple[int, str]] = []
+        self.problems: list[Problem] = []
         self.languages: dict[str, None] = {}
         self._line = 0
         self._segments: dict[str, str] = {}
         self._language = ""
         self._parts: list[str] | None = None
+        self._length = 0
+        self._unknown: str | None = None  # an entity in the unit
         self._codes = 0
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "tu":
             self._line, self._segments = self.parser.CurrentLineNumber, {}
+            self._unknown = None
         elif tag == "tuv":
             language = attributes.get("xml:lang") or attributes.get("lang") or ""
             self._language = language.lower().replace("_", "-")
             self.languages[self._language] = None
         elif tag == "seg":
-            self._parts = []
+            self._parts, self._length = [], 0
         elif tag in _CODES:
             self._codes += 1
 
@@ -384,13 +448,35 @@ class _Units:
         elif tag == "tu":
             texts = [self._choose(name) for name in self.columns]
             if texts[0] is None or texts[1] is None:
-                self.incomplete.append((self._line, "\t".join(self._segments.values())))
+                names = " or ".join(self.columns)
+                message = f"the unit lacks {names}; it is not a pair."
+                self._report("incomplete-unit", message, harmless=True)
+            elif self._unknown is not None:
+                message = (
+                    f"the unit has the entity &{self._unknown};, which another file declares. "
+                    "Replace it by its text."
+                )
+                self._report("invalid-record", message)
             else:
                 self.done.append(Pair(self._line, texts[0], texts[1]))
+
+    def _report(self, kind: str, message: str, *, harmless: bool = False) -> None:
+        place, text = f"{self.path}, line {self._line}", "\t".join(self._segments.values())
+        self.problems.append(Problem(kind, self._line, place, message, text, harmless=harmless))
 
     def _text(self, text: str) -> None:
         if self._parts is not None and not self._codes:
             self._parts.append(text)
+            self._length += len(text)
+            self.bound(self._length)
+
+    def bound(self, length: int) -> None:
+        """Refuse a text, a tag or a comment without an end."""
+        if length > LONGEST:
+            raise DataError(
+                f"{self.path}, line {self.parser.CurrentLineNumber}: a text, tag or comment of "
+                f"more than {LONGEST:,} characters. Export the file again."
+            )
 
     def _choose(self, language: str) -> str | None:
         if language in self._segments:
@@ -405,32 +491,55 @@ class _Units:
             "Entities are not supported: replace it by its text."
         )
 
+    def _skipped(self, name: str, parameter: bool) -> None:
+        # Declared in a DTD, which is not read: the text would lack it.
+        if not parameter and self._parts is not None:
+            self._unknown = name
+
 
 def _tmx(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
-    units = _Units(path, columns)
-    found = False
-    broken: expat.ExpatError | None = None
-    for block in chain(blocks(path, report), [b""]):
+    content = blocks(path, report)
+    first = next(content, b"")
+    decoder = _decoder(first)
+    units = _Units(path, columns, None if decoder is None else "UTF-8")
+    found, read = False, 0
+    for block in chain([first] if first else [], content, [b""]):
+        wrong = ""
         try:
-            units.parser.Parse(block, not block)
+            plain = decoder.decode(block, not block).encode() if decoder is not None else block
+            units.parser.Parse(plain, not block)
+            read += len(plain)
         except expat.ExpatError as error:
-            broken = error
-        found = found or bool(units.done)
+            wrong = expat.ErrorString(error.code)
+        except (LookupError, ValueError) as error:
+            wrong = f"its first line names the encoding, and {error}"
+        found = found or bool(units.done) or any(not each.harmless for each in units.problems)
         yield from units.done
-        for line, text in units.incomplete:
-            message = f"the unit lacks {columns.source} or {columns.target}; it is not a pair."
-            place = f"{path}, line {line}"
-            report(Problem("incomplete-unit", line, place, message, text, harmless=True))
-        units.done, units.incomplete = [], []
-        if broken is not None:
-            message = f"not valid XML ({expat.ErrorString(broken.code)}). Export the file again."
-            place = f"{path}, line {broken.lineno}"
-            report(Problem("invalid-record", broken.lineno, place, message))
+        for problem in units.problems:
+            report(problem)
+        units.done, units.problems = [], []
+        if wrong:
+            line = units.parser.ErrorLineNumber
+            message = f"not valid XML ({wrong}). Export the file again."
+            report(Problem("invalid-record", line, f"{path}, line {line}", message))
             return
+        units.bound(read - units.parser.CurrentByteIndex)
     if not found:
-        known = ", ".join(map(repr, units.languages)) or "none"
+        known = ", ".join(map(repr, units.languages))[:200] or "none"
         message = f"no unit has both {columns.source!r} and {columns.target!r}; languages: {known}."
         report(Problem("missing-column", 1, str(path), message))
+
+
+def _decoder(head: bytes) -> codecs.IncrementalDecoder | None:
+    """Return a decoder for an encoding that the parser does not know: of several bytes each."""
+    named = re.match(rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.:-]+)""", head)
+    name = unicode_encoding(head)
+    try:
+        if named and name == "utf-8":
+            name = codecs.lookup(named[1].decode("ascii")).name
+    except (LookupError, UnicodeError):
+        return None
+    return codecs.getincrementaldecoder(name)() if name in _MULTIBYTE else None
 
 
 FORMATS: dict[str, Reader] = {

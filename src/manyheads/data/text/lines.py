@@ -2,17 +2,24 @@ r"""Strict reader of text lines: an unreadable line is reported with its number,
 
 Lines end at \n and nowhere else: texts contain other separators (U+2028, form feeds). Only a byte
 order mark at the start and the \r of a Windows line end are removed. Files whose name ends in .gz
-are decompressed while reading.
+are decompressed while reading. A line has at most LONGEST bytes, so that a file without line ends
+does not fill the memory.
 """
 
 import gzip
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
+from manyheads.data.regular_files import require_regular
+from manyheads.data.text.encoding import SAMPLE, unicode_encoding
 from manyheads.errors import DataError, NotFoundError
+
+LONGEST = 1 << 20  # bytes of a line
 
 
 class Problem(NamedTuple):
@@ -56,6 +63,7 @@ def open_content(path: Path) -> IO[bytes]:
         DataError: the file cannot be opened.
     """
     try:
+        require_regular(path)
         return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
     except FileNotFoundError:
         raise NotFoundError(f"There is no file {path}.") from None
@@ -88,7 +96,22 @@ def raw_lines(
     number = 0
     with open_content(path) as file:
         try:
-            for number, content in enumerate(file, 1):
+            encoding = unicode_encoding(cast(BufferedReader, file).peek(SAMPLE))
+            if encoding != "utf-8":
+                wide = encoding[:6].upper()
+                message = (
+                    f"it is {wide}, not UTF-8. Convert it: iconv -f {wide} -t UTF-8, or save it "
+                    "as UTF-8."
+                )
+                report(Problem("wide-encoding", 1, str(path), message, side=side))
+                return
+            for number, content in enumerate(iter(partial(file.readline, LONGEST + 1), b""), 1):
+                if len(content) > LONGEST:
+                    report(_endless(path, number, side))
+                    while content and not content.endswith(b"\n"):
+                        content = file.readline(LONGEST)
+                    yield number, None
+                    continue
                 if number == 1 and content.startswith(b"\xef\xbb\xbf"):
                     message = "the file begins with a byte order mark."
                     report(_harmless("leading-byte-order-mark", path, 1, message, side))
@@ -132,6 +155,14 @@ def _decode(path: Path, number: int, content: bytes, report: Report, side: str) 
             )
         )
         return None
+
+
+def _endless(path: Path, number: int, side: str) -> Problem:
+    message = (
+        f"it has more than {LONGEST:,} bytes. One sentence a line is expected: has the file no "
+        "line ends, or is it no text?"
+    )
+    return Problem("endless-line", number, f"{path}, line {number}", message, side=side)
 
 
 def _harmless(kind: str, path: Path, number: int, message: str, side: str) -> Problem:

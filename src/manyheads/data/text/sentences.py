@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mode
 
 from manyheads.data.text.corpus import name_lines, read_lines
 from manyheads.errors import DataError
@@ -34,7 +35,8 @@ def read_sentences(path: Path, column: int | None = None) -> Sentences:
     """
     lines, content_hash = read_lines(path)
     if column is not None:
-        lines = [_column(path, number, line, column) for number, line in enumerate(lines, 1)]
+        width = max(mode(line.count("\t") for line in lines) + 1, column)
+        lines = [_column(path, number, line, column, width) for number, line in enumerate(lines, 1)]
     empty = [number for number, line in enumerate(lines, 1) if not line.strip()]
     if empty:
         more = f" (and {len(empty) - 1} more)" if len(empty) > 1 else ""
@@ -44,11 +46,16 @@ def read_sentences(path: Path, column: int | None = None) -> Sentences:
     return Sentences(lines, str(path), (content_hash,))
 
 
-def _column(path: Path, number: int, line: str, column: int) -> str:
+def _column(path: Path, number: int, line: str, column: int, width: int) -> str:
     cells = line.split("\t")
     if len(cells) < column:
         raise DataError(
             f"{path}, line {number}: there is no column {column}, only {len(cells)}. Columns are "
             "separated by tabs and counted from 1; set data.column."
+        )
+    if len(cells) != width:
+        raise DataError(
+            f"{path}, line {number}: {len(cells)} columns where {width} are expected. Columns are "
+            "separated by tabs: a text has none in it."
         )
     return cells[column - 1]

@@ -22,16 +22,17 @@ def tsv_rows(path: Path, report: Report = refuse) -> Iterator[tuple[int, list[st
 def csv_rows(path: Path, report: Report = refuse) -> Iterator[tuple[int, list[str] | None]]:
     """Yield records as RFC 4180 defines them, each with its first line number."""
     line = 0
+    damaged = False  # a line of the record was reported
 
     def feed() -> Iterator[str]:
-        nonlocal line
+        nonlocal line, damaged
         for line, text in raw_lines(path, report):  # noqa: B007 - read by the enclosing function
-            if text is not None:
-                yield text
+            damaged = damaged or text is None
+            yield text or ""
 
     records = csv.reader(feed(), strict=True)
     while True:
-        begin = line + 1
+        begin, damaged = line + 1, False
         try:
             record = next(records)
         except StopIteration:
@@ -43,7 +44,7 @@ def csv_rows(path: Path, report: Report = refuse) -> Iterator[tuple[int, list[st
             )
             report(Problem("invalid-record", begin, f"{path}, line {begin}", message))
         else:
-            yield begin, record
+            yield begin, None if damaged else record
 
 
 def json_rows(path: Path, report: Report = refuse) -> Iterator[tuple[int, Any]]:

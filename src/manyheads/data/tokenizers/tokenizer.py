@@ -69,7 +69,7 @@ class Tokenizer:
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
             self._processor.LoadFromSerializedProto(model)
-        except RuntimeError as error:
+        except (RuntimeError, UnicodeDecodeError) as error:  # of its own message
             raise FolderError(
                 f"{name} ({len(model)} bytes) is not a valid sentencepiece model. Copy the "
                 "model's folder again."

@@ -26,6 +26,7 @@ from manyheads.lens.plot.sheet import (
     write_notes,
     write_number,
 )
+from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.trace.grids import Box, GridView
 from manyheads.lens.view.image_view import POOL, ImageView
 from manyheads.lens.view.text_view import MapView, Matrix
@@ -221,13 +222,13 @@ def _extent(grid: GridView) -> tuple[float, float]:
 def _checked(pixels: "Tensor | np.ndarray") -> Tensor:
     image = pixels.cpu() if isinstance(pixels, Tensor) else torch.tensor(pixels)
     if image.ndim == 3 and image.shape[-1] == 1:
-        return image[..., 0]
+        image = image[..., 0]
     if image.dtype != torch.uint8 or not (image.ndim == 2 or image.shape[2:] == (3,)):
         raise UsageError(
             f"The image is {image.dtype} of shape {tuple(image.shape)}: give whole numbers "
             "0..255 (uint8) of shape (height, width) or (height, width, 1 or 3)."
         )
-    return image
+    return thumbnail(image)
 
 
 def _pencil(image: Tensor) -> Tensor:

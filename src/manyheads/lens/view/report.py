@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from manyheads.lens.colours import AGAINST, AGAINST_NIGHT, IDENTITY, NIGHT, PAPER
+from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.packing import pack
 from manyheads.lens.view.text_view import MapView, TextView, clearest
@@ -23,7 +24,6 @@ from manyheads.strict_json import dumps
 STATIC = Path(__file__).parent / "static"
 LIBRARIES = ("d3-path", "d3-array", "d3-selection", "d3-shape")  # in order of dependency
 LIMIT = 4_900_000  # characters of a page; weights use the space left by figures and labels
-LONGEST = 1024  # maximum side of the image in a page, in pixels
 DETAILED = 128  # up to this side in pixels an image is stored losslessly
 
 View = TextView | ImageView
@@ -166,9 +166,8 @@ def _image(pixels: Tensor) -> str:
     """Encode an image as a data URL."""
     from PIL import Image
 
-    values = pixels.cpu().numpy()
-    image = Image.fromarray(values[..., 0] if values.shape[2:] == (1,) else values)
-    image.thumbnail((LONGEST, LONGEST), Image.Resampling.LANCZOS)
+    grey = pixels.ndim == 3 and pixels.shape[-1] == 1
+    image = Image.fromarray(thumbnail(pixels[..., 0] if grey else pixels).cpu().numpy())
     kind = "png" if max(image.size) <= DETAILED else "jpeg"
     content = io.BytesIO()
     image.save(content, kind, quality=88)
