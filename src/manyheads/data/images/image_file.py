@@ -16,6 +16,7 @@ import numpy as np
 from PIL import Image
 
 from manyheads.errors import NotFoundError, UnreadableError
+from manyheads.registration import checked_ending, register
 
 ANIMATED = "animated"  # key in the info of the first frame of an animation
 # Modes whose `np.asarray` values are not colours, and the modes to convert them to.
@@ -43,6 +44,18 @@ FORMATS: dict[str, ImageFormat | None] = {
     ".npy": ImageFormat(b"\x93NUMPY", _read_npy),
 }
 SUFFIXES = FORMATS.keys()  # a view: it has what is added later, too
+
+
+def register_image_format(ending: str, format: ImageFormat | None = None) -> None:
+    """Add a format of images in files with this ending, such as ".ff"; None: Pillow reads it.
+
+    Raises:
+        UsageError: the ending is not one, or is known; the object is no `ImageFormat`.
+    """
+    wanted = "Give an ImageFormat, or None for a format that Pillow reads."
+    lacks = ["being an ImageFormat"] * (not isinstance(format, ImageFormat | None))
+    register(FORMATS, "an image format", checked_ending(ending), format, wanted, lacks)
+
 
 NO_COLOURS = "it is an array of numbers, not colours"
 # Errors of Pillow and numpy for files that are damaged or not images.
