@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import manyheads
+from manyheads.errors import UsageError
 from manyheads.extend import Recipe
 from manyheads.nn import MultiHeadAttention
 from manyheads.train import TrainConfig, fit
@@ -80,6 +81,56 @@ def test_a_recipe_that_was_read_is_trained_as_it_is(sentences: Path, tmp_path: P
     manyheads.train(recipe, out=tmp_path / "again")
     weights = [path / "model.safetensors" for path in (Path("runs/numbers"), tmp_path / "again")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"threads": "2"}, "`threads` = '2': input should be a valid integer"),
+        ({"threads": 1.5}, "`threads` = 1.5: input should be a valid integer"),
+        ({"threads": True}, "`threads` = True: input should be a valid integer"),
+        ({"threads": 0}, "`threads` = 0: input should be greater than or equal to 1"),
+        ({"device": 3}, "`device` = 3: input should be a valid string"),
+        ({"engine": None}, "`engine` = None: input should be a valid string"),
+        ({"image_size": "x"}, "`image_size` = 'x': give one number of pixels or two"),
+        ({"image_size": (1, 2, 3)}, r"`image_size` = \(1, 2, 3\): give one number"),
+        ({"image_size": 0}, "`image_size` = 0: give one number of pixels"),
+    ],
+)
+def test_arguments_of_load(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        manyheads.load("digits", **wrong)
+
+
+def test_arguments_of_look_and_evaluate(classifier: Path) -> None:
+    """They load with the same options; of a model that is loaded they are refused."""
+    for verb in (manyheads.look, manyheads.evaluate):
+        given: Any = ("x.png",) if verb is manyheads.look else ()
+        with pytest.raises(UsageError, match="no device 'cpuu'"):
+            verb(classifier, *given, device="cpuu")
+        with pytest.raises(UsageError, match="model is loaded: give `device` when you load it"):
+            verb(manyheads.load(classifier), *given, device="cpu")
+        with pytest.raises(UsageError, match="`model` is None: give the name"):
+            verb(None, *given)  # type: ignore[arg-type]
+    image = classifier.parent / "halves" / "left" / "000.png"
+    assert manyheads.look(classifier, image, device="cpu", threads=1).answer in CLASSES
+    wrong: Any = None
+    with pytest.raises(UsageError, match="`given` = None: input should be a valid string"):
+        manyheads.look(classifier, wrong)
+    with pytest.raises(UsageError, match="`split` = 3: input should be a valid string"):
+        manyheads.evaluate(classifier, split=3)
+
+
+def test_arguments_of_train(tmp_path: Path) -> None:
+    wrong: Any
+    for given, wrong, message in (
+        (({},), {}, r"{} is no recipe: give a name, a path, or a recipe"),
+        (("digits", ["seed=2"]), {}, r"\['seed=2'\] is no change: give texts"),
+        (("digits",), {"out": 3}, "`out` is 3: give the path of a folder"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            manyheads.train(*given, **{"out": tmp_path / "out", **wrong})
+    assert not (tmp_path / "out").exists()
 
 
 def test_parts_are_used_without_recipes() -> None:

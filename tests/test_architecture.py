@@ -1,6 +1,7 @@
 """Rules of the package that a reader can rely on, checked on the source itself."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -121,19 +122,124 @@ def _classes() -> set[str]:
     return bases - {"Module"}
 
 
+TASK_NAMES = {"translate", "classify", "reconstruct", "generate", "fill", "tag"}
+
+
+def _asks_for_task(node: ast.AST) -> bool:
+    """Whether this is what names a recipe's task: `recipe.task`, `manifest["task"]`."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Constant) and node.slice.value == "task"
+    return isinstance(node, ast.Attribute) and node.attr == "task"
+
+
+def _is_type(node: ast.AST) -> bool:
+    """Whether this is the class of something: `type(x)`, `x.__class__`, the name of either."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "__class__" or (node.attr == "__name__" and _is_type(node.value))
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "type"
+
+
+def _constants(node: ast.AST) -> set[object]:
+    return {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
+
+
+def ladders(module: ast.Module, classes: set[str], own: str = "") -> list[tuple[int, str]]:
+    """Places that tell tasks or models apart, except by the task of a pipeline's own file."""
+    # A tuple or a union of classes is as good as the classes, whatever it is called.
+    classes = classes | {
+        target.id
+        for node in ast.walk(module)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Tuple | ast.BinOp | ast.List | ast.Set)
+        and {name for name, _ in names(node.value)} & classes
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    tasks = TASK_NAMES - {own}
+    asked: list[tuple[int, str]] = []
+    for node in ast.walk(module):
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            parts = [node.args[1]]
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            if any(map(_is_type, sides)):
+                parts = [side for side in sides if not _is_type(side)]
+                if not parts:
+                    asked.append((node.lineno, ast.unparse(node)))
+            elif any(map(_asks_for_task, sides)) and any(_constants(s) & tasks for s in sides):
+                asked.append((node.lineno, ast.unparse(node)))
+        elif isinstance(node, ast.MatchClass):
+            parts = [node.cls]
+        elif isinstance(node, ast.Match) and _asks_for_task(node.subject):
+            asked.append((node.lineno, ast.unparse(node.subject)))
+        elif isinstance(node, ast.Dict):
+            keys = {each.value for each in node.keys if isinstance(each, ast.Constant)}
+            if (
+                len(keys & TASK_NAMES) > 1
+                or {n for k in node.keys if k for n, _ in names(k)} & classes
+            ):
+                asked.append((node.lineno, ast.unparse(node)[:60]))
+        asked += [(line, name) for part in parts for name, line in names(part) if name in classes]
+    return asked
+
+
+@pytest.mark.parametrize(
+    "ladder",
+    [
+        "if isinstance(config, VitConfig): pass",
+        "if isinstance(config, (SwinConfig, models.VitConfig)): pass",
+        "WITH = (VitConfig, SwinConfig)\nif isinstance(config, WITH): pass",
+        "WITH = VitConfig | SwinConfig\nif issubclass(type(config), WITH): pass",
+        "if type(config) is VitConfig: pass",
+        "if type(config) in (VitConfig, SwinConfig): pass",
+        "if config.__class__ == VitConfig: pass",
+        "if type(config) is type(other): pass",
+        "if recipe.task == 'classify': pass",
+        "if folder.recipe.task not in ('generate', 'fill'): pass",
+        "if 'classify' != manifest['task']: pass",
+        "match recipe.task:\n    case 'classify': pass",
+        "match config:\n    case VitConfig(): pass",
+        "BUILD = {VitConfig: 1}",
+        "LOAD = {'classify': 1, 'translate': 2}[recipe.task]",
+    ],
+)
+def test_ladders_are_seen(ladder: str) -> None:
+    """The next test would pass if none ever were."""
+    assert ladders(ast.parse(ladder), {"VitConfig", "SwinConfig"})
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        "if self.task not in base.tasks: pass",
+        "if isinstance(given, str | Path): pass",
+        "if type(usual) is int: pass",
+        "say(f'the task is {recipe.task!r}')",
+        "FORMATS = (Path, str)\nif isinstance(given, FORMATS): pass",
+    ],
+)
+def test_no_ladder_is_seen_where_none_is(fine: str) -> None:
+    assert ladders(ast.parse(fine), {"VitConfig", "SwinConfig"}) == []
+
+
+# The dict of tasks; and `train` may be given a recipe, of whichever task.
+REGISTRY = "app/project/registry.py"
+
+
 def test_nobody_asks_which_task_or_model_it_is() -> None:
-    """A recipe, a Config or a model is never told apart by its class: its pipeline knows it."""
+    """A recipe, a Config or a model is never told apart by its class or task."""
     classes = _classes()
     assert {"TranslateRecipe", "ImageRecipe", "VitConfig", "Transformer", "Vit"} <= classes
     asked = [
-        f"{file}:{node.lineno} {name}"
+        f"{file}:{line} {what}"
         for file in FILES
-        for node in ast.walk(tree(file))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in ("isinstance", "issubclass")
-        for name, _ in names(node.args[1])
-        if name in classes
+        if file != REGISTRY
+        for line, what in ladders(
+            tree(file),
+            classes - {"Recipe"} if file == "app/train/run.py" else classes,
+            own=Path(file).stem if file.startswith("app/pipelines/") else "",
+        )
     ]
     assert asked == []
 
@@ -224,6 +330,29 @@ def test_no_sub_packages_import_each_other_in_a_circle(
             inside = {part(each) for each in others if each.startswith(f"manyheads.{package}.")}
             graph.setdefault(part(module), set()).update(inside - {part(module)})
     assert strong_components(graph) == []
+
+
+# A package that is called trains a recipe; a task's pipeline is imported when it is first named.
+UPWARDS = {
+    "train/__init__.py": {"manyheads.app.train.run"},
+    "app/project/registry.py": {f"manyheads.app.pipelines.{task}" for task in TASK_NAMES},
+}
+MODULE = re.compile(r"manyheads(\.[a-z_]+){2,}")
+
+
+def test_two_files_import_upwards_by_name() -> None:
+    """What import-linter cannot see: modules that are imported by a string."""
+    named: dict[str, set[str]] = {}
+    for file in FILES:
+        package = ".".join(("manyheads", *Path(file).parent.parts))  # whose files are read
+        for node in ast.walk(tree(file)):
+            text = node.value if isinstance(node, ast.Constant) else package
+            if isinstance(text, str) and text != package and MODULE.fullmatch(text):
+                named.setdefault(file, set()).add(text)
+    assert named == UPWARDS
+    importing = {place.partition(":")[0] for place in found({"import_module", "__import__"})}
+    by_data = {"__init__.py", "lazy.py", "app/project/plugins.py", "labs/catalogue.py"}
+    assert importing == set(UPWARDS) | by_data
 
 
 # --- What is never used -------------------------------------------------------------------------

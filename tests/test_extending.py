@@ -1,15 +1,19 @@
 """Adding from outside: the examples as a reader runs them, plugins, and folders that need one."""
 
 import ast
+import dataclasses
+import inspect
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -18,6 +22,7 @@ from PIL import Image
 from torch import nn
 
 import manyheads
+from manyheads.app.engines.engine import ENGINES
 from manyheads.app.project import plugins, registry
 from manyheads.app.project.paths import find_data
 from manyheads.app.project.plugins import home, load_plugin
@@ -26,10 +31,24 @@ from manyheads.data.images.image_file import open_image
 from manyheads.data.text.formats import FORMATS as TEXT_FORMATS
 from manyheads.data.text.formats import Pair, read_pairs
 from manyheads.errors import DataError, FolderError, NotFoundError, UsageError
-from manyheads.extend import ENGINES, read_json
+from manyheads.extend import (
+    ImageFormat,
+    Pipeline,
+    Predictor,
+    Recipe,
+    TranslateAnswer,
+    TranslatedText,
+    TranslateRequest,
+    read_json,
+    register_engine,
+    register_image_format,
+    register_preset,
+    register_task,
+    register_text_format,
+)
 from manyheads.models import PRESETS, ModelConfig, VitConfig, presets
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
-from tests.made import CLASSIFY, half, write_halves, write_recipe
+from tests.made import CLASSIFY, TRANSLATE, half, write_halves, write_numbers, write_recipe
 
 ROOT = Path(__file__).parents[1]
 EXTEND = ROOT / "examples" / "extend"
@@ -45,7 +64,7 @@ def started(*words: str | Path, path: str | Path = "") -> subprocess.CompletedPr
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"PYTHONPATH": str(path)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(path or EXTEND), str(ROOT / "src")))},
     )
 
 
@@ -78,8 +97,9 @@ def test_an_example_runs_alone(example: Path) -> None:
     elif example.stem == "own_model":
         assert int(re.findall(r"(\d+)%", done.stdout)[0]) > 90
     else:
-        (error, total) = re.findall(r"\d+\.\d+", done.stdout)
+        error, total, other = re.findall(r"\d+\.\d+", done.stdout)
         assert float(error) < 1
+        assert abs(float(other) - 3) < 1
         assert abs(float(total) - 10) < 1
 
 
@@ -136,6 +156,7 @@ def test_the_guide_shows_files(guide: Path) -> None:
         "own_text_format.py",
         "own_image_format.py",
         "own_engine.py",
+        "own_export.py",
     }
 
 
@@ -168,8 +189,112 @@ def test_an_engine_from_outside(
     """The predictor is the same; what runs it tells how long it took."""
     timed = manyheads.load(own_classifier, engine="timed")
     image = half(0, 1)
-    assert timed(image) == manyheads.load(own_classifier)(image)  # type: ignore[operator]
+    assert timed(image) == manyheads.load(own_classifier)(image)
     assert re.search(r"\d ms", capsys.readouterr().err)
+
+
+def test_an_exported_graph_answers_like_torch(guide: Path) -> None:
+    """For any number of images; in a process without the checks of shapes, which fix sizes."""
+    program = (
+        "import own_export, manyheads, numpy as np\n"
+        "from PIL import Image\n"
+        "draw = np.random.default_rng(1).integers\n"
+        "images = [Image.fromarray(draw(0, 255, (8, 8)).astype('uint8')) for _ in range(3)]\n"
+        "torch, graph = manyheads.load('digits'), manyheads.load('digits', engine='exported')\n"
+        "assert type(graph.model).__name__ != type(torch.model).__name__\n"
+        "for some in (images[:1], images):\n"
+        "    for a, b in zip(torch.classify(some), graph.classify(some), strict=True):\n"
+        "        assert np.allclose([p for _, p in a], [p for _, p in b], atol=1e-5)\n"
+    )
+    done = started("-c", program, path=guide)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("undone")
+def test_what_is_registered_replaces_nothing_and_is_checked() -> None:
+    """The same rule for every table; the same entry again changes nothing."""
+
+    class Task(Pipeline[Any, Any]):
+        task, recipe, predictor = "own", Recipe, Predictor
+        files: ClassVar[Any] = "words.json"
+
+        def prepare(self, recipe: Any, out: Path, say: Any) -> Any: ...
+
+    png, none = ImageFormat(b"x", lambda content: content), "it lacks being"  # type: ignore[arg-type,return-value]
+    wrong: list[tuple[Any, tuple[Any, ...], str]] = [
+        (register_engine, ("torch", ENGINES["torch"].__class__), "load, running"),
+        (register_engine, ("bad", 3), f"{none} a class, load"),
+        (register_engine, (3, ENGINES["torch"]), "name of an engine is 3"),
+        (register_text_format, (".tsv", print), "text format '.tsv' already"),
+        (register_text_format, ("tsv", print), "ending 'tsv' is none"),
+        (register_text_format, (".own", 3), f"{none} a function"),
+        (register_image_format, (".png", png), "image format '.png' already"),
+        (register_image_format, (".own", 3), f"{none} an ImageFormat"),
+        (register_preset, (3, VitConfig()), "name of a preset is 3"),
+        (register_preset, ("vit-b", VitConfig(dim=8)), "preset 'vit-b' already"),
+        (register_task, (Task,), f"{none} an instance"),
+        (register_task, (Task(),), "a tuple of names as files"),
+        (register_task, (3,), "lacks task, recipe, predictor, prepare"),
+    ]
+    for register, given, message in wrong:
+        with pytest.raises(UsageError, match=message):
+            inspect.unwrap(register)(*given)
+    register_engine("again", ENGINES["torch"])
+    register_engine("again", ENGINES["torch"])
+    register_image_format(".ppm")
+    assert IMAGE_FORMATS[".ppm"] is None
+
+
+@pytest.mark.usefixtures("undone")
+def test_a_model_that_cannot_be_trained_is_refused_before_training(tmp_path: Path) -> None:
+    """With the call, the members and the fields that the task asks for."""
+    (tmp_path / "own_wrong.py").write_text(
+        "import manyheads\n"
+        "from dataclasses import dataclass\n"
+        "from typing import ClassVar\n"
+        "from torch import nn\n"
+        "@dataclass(frozen=True, kw_only=True)\n"
+        "class Few(manyheads.models.ModelConfig):\n"
+        "    tasks: ClassVar[tuple[str, ...]] = ('translate', 'classify')\n"
+        "    vocabulary: int = 8\n"
+        "    def build(self): return nn.Linear(2, 2)\n"
+        "@dataclass(frozen=True, kw_only=True)\n"
+        "class Wrong(Few):\n"
+        "    pad: int = 0\n    start: int = 1\n    end: int = 2\n"
+        "manyheads.register_preset('few', Few())\n"
+        "manyheads.register_preset('wrong', Wrong())\n"
+    )
+    load_plugin(str(tmp_path / "own_wrong.py"))
+    write_numbers(tmp_path, train=8)
+    pairs = write_recipe(tmp_path / "numbers.toml", TRANSLATE, tmp_path)
+    sizes = ("dim", "heads", "ffn_dim", "encoder_layers", "decoder_layers", "dropout")
+    plain = [f"model.{key}=" for key in sizes]
+    with pytest.raises(
+        UsageError, match="Few lacks end, pad, start, which the task 'translate' needs"
+    ):
+        manyheads.train(pairs, "model.preset=few", *plain, out=tmp_path / "out")
+    message = (
+        r"Linear cannot be trained for the task 'translate': it lacks "
+        r"forward\(source, target, scored, readout\), config, start, step, reorder, keep"
+    )
+    with pytest.raises(UsageError, match=message):
+        manyheads.train(pairs, "model.preset=wrong", *plain, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("undone")
+def test_a_string_of_tasks_is_no_tuple() -> None:
+    example = load_example("own_model")
+    config = dataclasses.make_dataclass(
+        "Config", [], bases=(example.MixerConfig,), frozen=True, namespace={"tasks": "classify"}
+    )
+    with pytest.raises(UsageError, match="it lacks a tuple of names as tasks"):
+        register_preset("text", config())
+
+
+def load_example(name: str) -> Any:
+    load_plugin(str(EXTEND / f"{name}.py"))
+    return sys.modules[name]
 
 
 # --- Plugins -------------------------------------------------------------------------------------
@@ -226,10 +351,18 @@ def test_the_command_line_takes_plugins(trained: Path, call: Call) -> None:  # n
     assert "rater-tiny" in call("models").out
     assert call("info", "mixer-tiny").out.startswith("preset")
     assert call("info", task).code == 0
-    assert call("doctor", task).code == 0
     assert call("look", model, image).code == 0
-    for verb in ("look", "compare"):
-        assert call(verb, task, "one").code == 2
+    assert call("compare", task, "one").code == 2
+    looked = call("look", task, "seven two one", "--json")
+    view = json.loads(looked.out)
+    assert view["answer"] == view["output"][0]
+    assert [each["name"] for each in view["overlays"]] == ["contribution"]
+    assert sum(view["overlays"][0]["weights"][0]) == pytest.approx(float(view["answer"]), abs=0.06)
+    assert "attention" in call("look", task, "seven", "--shapes").out
+    assert "losses: 100 training and 50 of 50 validation examples" in call("doctor", task).out
+    rater = manyheads.load(task)
+    (found,) = rater.answer(sys.modules["own_task"].RateRequest(texts=["one"]))
+    assert found.to_json() == {"text": "one", "number": rater("one")}
     assert "Gives a text a number." in (task / "README.md").read_text()
 
 
@@ -245,10 +378,10 @@ def test_files_of_an_own_task_are_checked(trained: Path, tmp_path: Path) -> None
     assert manifest["plugins"] == ["own_task"]
 
 
-def test_installed_plugins_are_found_when_a_name_is_not_known(
+def test_installed_plugins_are_imported_for_what_a_user_names(
     trained: Path, tmp_path: Path
 ) -> None:
-    """An entry point is imported for an unknown preset, and not before."""
+    """An unknown preset of a recipe, and not before; never for a model folder."""
     info = tmp_path / "own-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
@@ -256,12 +389,56 @@ def test_installed_plugins_are_found_when_a_name_is_not_known(
     program = (
         "import sys, manyheads\n"
         "manyheads.load('date-en-ko')\n"
+        "from manyheads.errors import FolderError\n"
+        "try: manyheads.load(sys.argv[1])\n"
+        "except FolderError as error: print(error)\n"
         "assert 'own_model' not in sys.modules\n"
+        "from manyheads.app.doctor.diagnose import diagnose\n"
+        "try: diagnose(sys.argv[2])\n"
+        "except manyheads.ManyheadsError as error: print(error)\n"
+        "assert 'own_model' not in sys.modules\n"
+        "from manyheads.app.project.info import describe\n"
+        "print(describe('mixer-tiny')['preset'])\n"
         "print(type(manyheads.load(sys.argv[1]).model).__name__)\n"
     )
+    unfinished = tmp_path / "unfinished"
+    unfinished.mkdir()
+    recipe = (trained / "model" / "recipe.toml").read_text()
+    (unfinished / "recipe.toml").write_text(recipe)
     path = os.pathsep.join((str(tmp_path), str(EXTEND)))
-    done = started("-c", program, trained / "model", path=path)
-    assert done.stdout == "Mixer\n", done.stderr
+    done = started("-c", program, trained / "model", unfinished, path=path)
+    assert done.returncode == 0, done.stderr
+    refused, unknown, named, loaded = done.stdout.splitlines()
+    assert "needs a plugin that is not loaded: own_model" in refused
+    assert "no preset 'mixer-tiny'" in unknown
+    assert (named, loaded) == ("mixer-tiny", "Mixer")
+
+
+@pytest.mark.usefixtures("undone")
+def test_a_translator_from_outside(
+    own_translator: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: Call,  # noqa: F811
+) -> None:
+    """A verb asks for what a predictor answers; documents need more than that."""
+
+    class Upper(Predictor):
+        request = TranslateRequest
+
+        def respond(self, request: TranslateRequest) -> list[TranslateAnswer]:
+            made = [TranslatedText(text=t.upper(), score=0.0, finished=True) for t in request.texts]
+            return [
+                TranslateAnswer(source=text, translation=best.text, n_best=(best,))
+                for text, best in zip(request.texts, made, strict=True)
+            ]
+
+    pipeline = registry.find_task("translate")
+    monkeypatch.setattr(type(pipeline), "load", lambda self, *given: Upper(*given))
+    assert call("translate", "--model", own_translator, "one two").out == "ONE TWO\n"
+    code, _, err = call("translate", "--model", own_translator, "--file", "x.txt")
+    assert (code, "translates texts only" in err) == (2, True)
+    code, _, err = call("classify", "--model", own_translator, "x.png")
+    assert (code, "does not classify images" in err) == (2, True)
 
 
 @pytest.mark.usefixtures("undone")
@@ -333,7 +510,7 @@ class OwnConfig(VitConfig):
     [
         (OwnConfig(), r"OwnConfig\.build\(\) returned str, not a torch nn\.Module"),
         (OwnConfig(kind=int), r"OwnConfig cannot be written as TOML"),
-        (Lacking(), r"Lacking lacks channels, height, width, which the data of"),
+        (Lacking(), r"Lacking lacks channels, height, width, which the task 'classify'"),
     ],
 )
 def test_a_mistake_in_an_own_config_leaves_no_folder(
@@ -380,3 +557,70 @@ def test_a_program_is_known_by_its_file(monkeypatch: pytest.MonkeyPatch) -> None
     assert home("__main__") == "own_model"
     assert home("their.plugin") == "their.plugin"
     assert home("manyheads.models.vit") is None
+
+
+# --- Inside the package ---------------------------------------------------------------------------
+
+SOURCE = ROOT / "src" / "manyheads"
+DIFFS = re.findall(r"```diff\n(.*?)```", GUIDE, flags=re.DOTALL)
+
+
+def apply(diff: str, root: Path) -> set[str]:
+    """Make the changes of a diff, each where its lines stand once; return the files."""
+    files = set()
+    for part in re.split(r"^--- a/src/manyheads/.*\n\+\+\+ b/src/manyheads/", diff, flags=re.M)[1:]:
+        name, *hunks = re.split(r"^@@\n|\n", part, maxsplit=1, flags=re.M)
+        path = root / name
+        text = path.read_text(encoding="utf-8")
+        for hunk in re.split(r"^@@\n", hunks[0], flags=re.M)[1:]:
+            lines = hunk.splitlines(keepends=True)
+            before = "".join(line[1:] for line in lines if line[0] != "+")
+            assert text.count(before) == 1, f"{name}: {before!r}"
+            text = text.replace(before, "".join(line[1:] for line in lines if line[0] != "-"))
+        path.write_text(text, encoding="utf-8")
+        files.add(name)
+    return files
+
+
+def test_changes_inside_touch_as_many_files_as_the_guide_says(tmp_path: Path) -> None:
+    """Made on a copy of the package, which then reads, builds and trains what was added."""
+    copy = shutil.copytree(
+        SOURCE, tmp_path / "manyheads", ignore=shutil.ignore_patterns("pretrained", "d3")
+    )
+    text_format, image_format, model, task = (apply(diff, copy) for diff in DIFFS)
+    code, before, _ = (EXTEND / "own_model.py").read_text().partition("\nmanyheads.register_preset")
+    assert before
+    (copy / "models" / "mixer.py").write_text(code)
+    model.add("models/mixer.py")
+    code, before, _ = (EXTEND / "own_task.py").read_text().partition("manyheads.register_task(")
+    assert before
+    (copy / "app" / "pipelines" / "rate.py").write_text(f"{code}\nPIPELINE = RatePipeline()\n")
+    task.add("app/pipelines/rate.py")
+    rows = re.findall(r"^\| (an? [a-z ]+) \| (\d) \| ", GUIDE, flags=re.M)
+    counted = [("a text format", text_format), ("an image format", image_format)]
+    counted += [("a model", model), ("a task", task)]
+    assert rows == [(name, str(len(files))) for name, files in counted]
+    write_sums = "import sys, own_task\nown_task.write_sums(own_task.Path(sys.argv[1]))"
+    assert started("-c", write_sums, tmp_path, path=EXTEND).returncode == 0
+    (tmp_path / "corpus.bars").write_text("one ||| eins\n", encoding="utf-8")
+    header = b"farbfeld" + np.array([1, 1], ">u4").tobytes()
+    (tmp_path / "dot.ff").write_bytes(header + np.zeros(4, ">u2").tobytes())
+    program = (
+        "import manyheads, torch\n"
+        "from pathlib import Path\n"
+        "from manyheads.data.images.image_file import open_image\n"
+        "from manyheads.data.text.formats import read_pairs\n"
+        "from manyheads.models import Mixer\n"
+        "here = Path(manyheads.__file__).parents[1]\n"
+        "print([pair.target for pair in read_pairs(here / 'corpus.bars', 'en', 'de')])\n"
+        "print(open_image(here / 'dot.ff').shape)\n"
+        "mixer = manyheads.build('mixer-tiny')\n"
+        "print(isinstance(mixer, Mixer), tuple(mixer(torch.zeros(2, 1, 8, 8)).shape))\n"
+        "few = ('train.steps=2', f'data.root={here}')\n"
+        "manyheads.train(here / 'sums.toml', *few, out=here / 'out')\n"
+        "print(type(manyheads.load(here / 'out')('one')).__name__)\n"
+    )
+    done = started("-c", program, path=tmp_path)
+    assert done.stdout.splitlines() == ["['eins']", "(1, 1, 4)", "True (2, 10)", "float"], (
+        done.stderr
+    )

@@ -9,7 +9,7 @@ Tolstikhin et al. 2021, "MLP-Mixer: An all-MLP Architecture for Vision", section
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from PIL import Image
@@ -121,7 +121,7 @@ def main() -> None:
         recipe = write_stripes(folder)
         line = manyheads.train(recipe, f"data.root={folder}", out=folder / "run")
         print(f"accuracy on other images: {line['value']:.0f}%")
-        classifier: Any = manyheads.load(folder / "run")
+        classifier = manyheads.load(folder / "run")
         print(f"an upright one is {classifier(folder / 'stripes' / 'valid' / 'upright' / '0.png')}")
 
 

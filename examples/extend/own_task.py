@@ -3,6 +3,8 @@
     python examples/extend/own_task.py
     manyheads train RECIPE --plugin examples/extend/own_task.py
     manyheads evaluate --model FOLDER --plugin examples/extend/own_task.py
+    manyheads look FOLDER "seven two one" --plugin examples/extend/own_task.py
+    manyheads doctor FOLDER --plugin examples/extend/own_task.py
 
 Data are .tsv files: text, tab, number. The model reads words, lets them see each other, and adds
 up what each contributes.
@@ -11,7 +13,7 @@ up what each contributes.
 import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, cast
@@ -23,22 +25,33 @@ from torch import Tensor, nn
 import manyheads
 from manyheads.errors import DataError, UsageError
 from manyheads.extend import (
+    Answer,
     DataTable,
     EvaluateRequest,
+    Explanation,
     LoadOptions,
+    LookRequest,
     ModelConfig,
     ModelFolder,
     Pipeline,
     Predictor,
     Prepared,
     Recipe,
+    RunInspection,
+    Samples,
     Say,
     Score,
     Section,
+    ShapeLine,
+    TextRequest,
     find_data,
     heading,
     read_json,
+    refuse_for_texts,
     scored,
+    text_overlay,
+    text_view,
+    walk,
     write_json,
 )
 from manyheads.nn import (
@@ -48,6 +61,7 @@ from manyheads.nn import (
     MultiHeadAttention,
     PreNorm,
     padding_mask,
+    start_text,
 )
 from manyheads.train import Loss, TrainConfig
 
@@ -58,8 +72,6 @@ PAD, UNKNOWN = 0, 1
 
 class RateData(DataTable):
     """The [data] table: root, train, valid and test are there already."""
-
-    medium: ClassVar[str] = "texts"
 
     valid: str
 
@@ -163,8 +175,13 @@ class Rater(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Add up what the words contribute: (text, word) -> (text,)."""
+        return self.contributions(tokens).sum(dim=1)
+
+    def contributions(self, tokens: Tensor) -> Tensor:
+        """Say what each word contributes: (text, word) -> (text, word)."""
+        start_text()  # tells an open recorder that the tokens are not those of an image
         x = self.encoder(self.embedding(tokens), padding_mask(tokens, PAD))
-        return (self.share(x).squeeze(-1) * (tokens != PAD)).sum(dim=1)
+        return self.share(x).squeeze(-1) * (tokens != PAD)
 
 
 # --- What the training loop asks ------------------------------------------------------------------
@@ -236,8 +253,21 @@ def rate(model: nn.Module, texts: Sequence[str], words: Sequence[str]) -> np.nda
 # --- The pipeline: the task as a whole ------------------------------------------------------------
 
 
+class RateRequest(TextRequest):
+    """Give texts their numbers; what is asked besides `texts` would be more fields."""
+
+
+class RateAnswer(Answer):
+    """The number of one text."""
+
+    text: str
+    number: float
+
+
 class TextRater(Predictor):
     """A stored model: call it with a text."""
+
+    request = RateRequest
 
     def __init__(self, folder: ModelFolder, options: LoadOptions) -> None:
         super().__init__(folder, options)
@@ -246,6 +276,18 @@ class TextRater(Predictor):
     def __call__(self, text: str) -> float:
         """Give a text its number."""
         return float(self.rate([text])[0])
+
+    def respond(self, request: RateRequest) -> list[RateAnswer]:
+        """Answer a request: `answer` has checked that it is one of these."""
+        numbers = self.rate(request.texts).tolist()
+        return [
+            RateAnswer(text=text, number=number)
+            for text, number in zip(request.texts, numbers, strict=True)
+        ]
+
+    def tokens(self, text: str) -> Tensor:
+        """Encode one text: (1, word)."""
+        return encode([text], self.words).to(next(self.model.parameters()).device)
 
     def rate(self, texts: Sequence[str]) -> np.ndarray:
         """Give several texts their numbers."""
@@ -288,6 +330,50 @@ class RatePipeline(Pipeline[RateRecipe, TextRater]):
         scores = {"error": Score(float(error), "mean absolute error")}
         head = heading(texts.origin, [texts.sha256], request, data)
         return head | {"lines": len(texts.texts)} | scored(scores)
+
+    def look(self, predictor: TextRater, request: LookRequest) -> Explanation:
+        """Show which word attends to which, and what each of them contributes."""
+        text = refuse_for_texts(predictor, request)
+        words = text.split()
+        with torch.inference_mode(), manyheads.record() as trace:
+            contributions = cast(Rater, predictor.model).contributions(predictor.tokens(text))
+        number = f"{contributions.sum():.1f}"
+        view = text_view(trace, source=words, output=[number], probabilities=[1.0])
+        overlay = text_overlay(
+            "contribution",
+            "what each word adds to the number",
+            contributions.cpu(),
+            rows=[number],
+            columns=words,
+            signed=True,
+        )
+        told = {"text": text, "answer": number}
+        return Explanation(told, replace(view, overlays=[overlay]))
+
+    def shapes(self, predictor: TextRater, given: str) -> list[ShapeLine]:
+        """Walk through one pass over a text."""
+        tokens = predictor.tokens(given)
+        with torch.inference_mode():
+            return walk(predictor.model, lambda: predictor.model(tokens))
+
+    def samples(self, recipe: RateRecipe, run: RunInspection) -> Samples:
+        """Take some texts of both splits, for `doctor`."""
+        words: list[str] = read_json(run.path / "words.json")
+
+        def task(texts: Texts) -> RateTask:
+            few = texts._replace(texts=texts.texts[:100], numbers=texts.numbers[:100])
+            return RateTask(few, few, words, recipe.train, recipe.seed)
+
+        train, valid = (
+            read(name, recipe.data.root) for name in (recipe.data.train, recipe.data.valid)
+        )
+        tasks = task(train), task(valid)
+        return Samples(
+            train=tasks[0],
+            valid=tasks[1],
+            sizes=(len(tasks[0].train.texts), len(tasks[1].train.texts)),
+            validation=len(valid.texts),
+        )
 
     def card(self, folder: ModelFolder) -> Section:
         """Say in the folder's README what the model does, and how it is used."""
@@ -340,8 +426,10 @@ def main() -> None:
         recipe = write_sums(folder)
         line = manyheads.train(recipe, f"data.root={folder}", out=folder / "run")
         print(f"mean absolute error: {line['value']:.2f}")
-        rater = cast(TextRater, manyheads.load(folder / "run"))
+        rater = manyheads.load(folder / "run")
         print(f"seven two one: {rater('seven two one'):.1f}")
+        (answer,) = rater.answer(RateRequest(texts=("one two",)))
+        print(answer.to_json())
 
 
 if __name__ == "__main__":

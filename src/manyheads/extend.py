@@ -10,29 +10,62 @@ from typing import TYPE_CHECKING
 from manyheads.lazy import lazy
 
 if TYPE_CHECKING:
-    from manyheads.app.engines.engine import ENGINES, Engine, TorchEngine
+    from manyheads.app.doctor.run_inspection import RunInspection
+    from manyheads.app.doctor.samples import Samples
+    from manyheads.app.engines.engine import Engine, TorchEngine, register_engine
     from manyheads.app.evaluate.score import heading, scored
+    from manyheads.app.explain.given import refuse_for_images, refuse_for_texts
     from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say, Section
     from manyheads.app.predictors.predictor import LoadOptions, Predictor
     from manyheads.app.project.folder import ModelFolder, read_json, write_json
     from manyheads.app.project.paths import find_data
     from manyheads.app.project.recipe import DataTable, Recipe, Table
     from manyheads.app.project.registry import register_task
-    from manyheads.app.requests import EvaluateRequest, LookRequest
-    from manyheads.data.images.image_file import FORMATS as IMAGE_FORMATS
-    from manyheads.data.images.image_file import ImageFormat
-    from manyheads.data.text.formats import FORMATS as TEXT_FORMATS
-    from manyheads.data.text.formats import Columns, Pair
+    from manyheads.app.requests import (
+        Answer,
+        ClassifyAnswer,
+        ClassifyRequest,
+        ClassProbability,
+        Continuation,
+        EvaluateRequest,
+        FillAnswer,
+        FillRequest,
+        GenerateAnswer,
+        GenerateRequest,
+        LookRequest,
+        Proposal,
+        Request,
+        SearchRequest,
+        SourceToken,
+        TagAnswer,
+        TagRequest,
+        TextRequest,
+        TranslateAnswer,
+        TranslatedText,
+        TranslatedToken,
+        TranslateRequest,
+    )
+    from manyheads.data.images.image_file import ImageFormat, register_image_format
+    from manyheads.data.text.formats import Columns, Pair, register_text_format
     from manyheads.data.text.lines import Problem, Report, lines
+    from manyheads.lens.trace.shapes import ShapeLine, walk
+    from manyheads.lens.view.image_view import Attribution, ImageView, image_view
+    from manyheads.lens.view.text_view import TextOverlay, TextView, text_overlay, text_view
     from manyheads.models.config import ModelConfig
     from manyheads.models.presets import register_preset
     from manyheads.tasks.metrics import Score
 
-__all__ = ["ENGINES", "IMAGE_FORMATS", "TEXT_FORMATS", "Columns", "DataTable", "Engine"]
-__all__ += ["EvaluateRequest", "Explanation", "ImageFormat", "LoadOptions", "LookRequest"]
-__all__ += ["ModelConfig", "ModelFolder", "Pair", "Pipeline", "Predictor", "Prepared", "Problem"]
-__all__ += ["Recipe", "Report", "Say", "Score", "Section", "Table", "TorchEngine", "find_data"]
-__all__ += ["heading", "lines", "read_json", "register_preset", "register_task", "scored"]
-__all__ += ["write_json"]
+__all__ = ["Answer", "Attribution", "ClassProbability", "ClassifyAnswer", "ClassifyRequest"]
+__all__ += ["Columns", "Continuation", "DataTable", "Engine", "EvaluateRequest", "Explanation"]
+__all__ += ["FillAnswer", "FillRequest", "GenerateAnswer", "GenerateRequest", "ImageFormat"]
+__all__ += ["ImageView", "LoadOptions", "LookRequest", "ModelConfig", "ModelFolder", "Pair"]
+__all__ += ["Pipeline", "Predictor", "Prepared", "Problem", "Proposal", "Recipe", "Report"]
+__all__ += ["Request", "RunInspection", "Samples", "Say", "Score", "SearchRequest", "Section"]
+__all__ += ["ShapeLine", "SourceToken", "Table", "TagAnswer", "TagRequest", "TextOverlay"]
+__all__ += ["TextRequest", "TextView", "TorchEngine", "TranslateAnswer", "TranslateRequest"]
+__all__ += ["TranslatedText", "TranslatedToken", "find_data", "heading", "image_view", "lines"]
+__all__ += ["read_json", "refuse_for_images", "refuse_for_texts", "register_engine"]
+__all__ += ["register_image_format", "register_preset", "register_task", "register_text_format"]
+__all__ += ["scored", "text_overlay", "text_view", "walk", "write_json"]
 
 __getattr__ = lazy(__name__, __file__)

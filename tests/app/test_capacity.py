@@ -111,7 +111,7 @@ def test_an_allocation_that_fails(call: Callable[[], object]) -> None:
 @pytest.mark.parametrize("size", [0, -1, (0, 4), (4,), (4, 4, 4), 10**6, 4.0, "4"])
 def test_an_image_size_that_no_image_has(classifier: Path, size: object) -> None:
     """Before anything is interpolated."""
-    with pytest.raises(UsageError, match="image_size is"):
+    with pytest.raises(UsageError, match="`image_size` = "):
         load(classifier, image_size=size)  # type: ignore[arg-type]
 
 

@@ -18,6 +18,7 @@ from manyheads.app.explain.look import look, shapes_of
 from manyheads.app.requests import ClassifyRequest, GenerateRequest, TranslateRequest
 from manyheads.errors import UsageError
 from tests import language
+from tests.made import CLASSIFY, run, write_halves, write_recipe
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +100,22 @@ def test_every_path_of_a_classifier(
     Image.new("L", (28, 28), 200).save(model.image)
     IMAGES[verb](model)
     assert seen == {1}
+
+
+def test_every_path_of_a_reconstructor(seen: set[int], tmp_path: Path) -> None:
+    """Likewise, without answers to look at."""
+    write_halves(tmp_path)
+    text = CLASSIFY.replace('"classify"', '"reconstruct"')
+    recipe = write_recipe(tmp_path / "halves.toml", text, tmp_path)
+    run(recipe, tmp_path / "out", "train.steps=2", "model.dropout=")
+    seen.clear()
+    model = manyheads.load(tmp_path / "out")
+    evaluate(model)
+    diagnose(str(tmp_path / "out"))
+    assert seen == {1}
+    for ask in (lambda: model("x"), lambda: model.answer(ClassifyRequest(images=()))):
+        with pytest.raises(UsageError, match=r"cannot be called|answers no requests"):
+            ask()
 
 
 @pytest.mark.parametrize("task", ["generate", "fill", "tag"])

@@ -191,9 +191,9 @@ def test_a_report_is_for_translators(classify: Classifier) -> None:
 
 def test_metrics_by_name() -> None:
     """A mistyped one is answered with the nearest."""
-    assert EvaluateRequest.parse(metrics=("ter", "bleu")).text_metrics == ("ter", "bleu")
+    assert EvaluateRequest(metrics=("ter", "bleu")).text_metrics == ("ter", "bleu")
     with pytest.raises(UsageError, match=r"'blue': did you mean 'bleu'\? .*bleu_lc_tok"):
-        EvaluateRequest.parse(metrics=("blue",))
+        EvaluateRequest(metrics=("blue",))
 
 
 def test_signs_of_trouble_are_said(translate: Translator, tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_a_folder_can_be_moved_and_stripped(translator: Path, tmp_path: Path) ->
     shutil.rmtree(moved / "state")
     (moved / "metrics.jsonl").unlink()
     texts = ["one two", "nine"]
-    assert load(moved)(texts) == load(translator)(texts)  # type: ignore[operator]
+    assert load(moved)(texts) == load(translator)(texts)
 
 
 # --- float16 ------------------------------------------------------------------------------------

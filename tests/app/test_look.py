@@ -41,7 +41,7 @@ def test_a_translator(sentence: Look, translator: Path) -> None:
     assert sentence.told == {
         "model": translator.name,
         "text": "one two",
-        "translation": loaded("one two"),  # type: ignore[operator]
+        "translation": loaded("one two"),
     }
     assert sentence.answer == sentence.told["translation"]
     assert sentence.title == f"{translator.name}: one two  →  {sentence.answer}"

@@ -31,7 +31,7 @@ def shipped(name: str = "date-en-ko") -> Translator:
 
 def notes(text: str, model: Translator | None = None, **options: Any) -> list[str]:
     """The notes on one text, as JSON has them."""
-    (answer,) = (model or shipped()).answer(TranslateRequest.parse(texts=[text], **options))
+    (answer,) = (model or shipped()).answer(TranslateRequest(texts=(text,), **options))
     told: list[str] = json.loads(json.dumps(answer.to_json())).get("notes", [])
     return told
 

@@ -42,30 +42,54 @@ def test_frozen_and_closed(kind: type[Request | Answer]) -> None:
 
 def test_mistakes_name_the_parameter() -> None:
     """As Python and HTTP call it; with what was given, and what is near."""
-    with pytest.raises(UsageError, match=r"'temprature': did you mean 'temperature'"):
-        TranslateRequest.parse(texts=["a"], temprature=0.5)
-    with pytest.raises(UsageError, match=r"`n_best` = 0: input should be greater than or equal"):
-        TranslateRequest.parse(texts=["a"], n_best=0)
-    with pytest.raises(UsageError, match=r"`top_p` = 1.5: input should be less than or equal to 1"):
-        GenerateRequest.parse(texts=["a"], top_p=1.5)
+    texts: dict[str, Any] = {"texts": ["a"]}
+    for kind, given, message in (
+        (TranslateRequest, {"temprature": 0.5}, "'temprature': did you mean 'temperature'"),
+        (TranslateRequest, {"n_best": 0}, "`n_best` = 0: input should be greater than or equal"),
+        (TranslateRequest, {"n_best": "2"}, "`n_best` = '2': input should be a valid integer"),
+        (TranslateRequest, {"beams": True}, "`beams` = True: input should be a valid integer"),
+        (GenerateRequest, {"top_p": 1.5}, "`top_p` = 1.5: input should be less than or equal to 1"),
+        (FillRequest, {"texts": "a"}, "`texts` is 'a': give several, in a list"),
+        (TagRequest, {"texts": [3]}, "`texts.0` = 3: input should be a valid string"),
+        (TranslateRequest, {"diversity": 0.5}, "`diversity` makes several .* set `n_best`"),
+        (TranslateRequest, {"beams": 4, "top_k": 5}, "sampling has no beams: leave out `beams`"),
+        (GenerateRequest, {"beams": 4, "top_k": 5}, "sampling has no beams: leave out `beams`"),
+    ):
+        made: Any = kind
+        with pytest.raises(UsageError, match=message):
+            made(**texts | given)
+        with pytest.raises(UsageError, match=message):
+            kind.model_validate(texts | given)
     for name in ("length_penalty", "coverage_penalty", "diversity", "temperature"):
         for value in (1e308, math.inf, math.nan):
             with pytest.raises(UsageError, match=rf"`{name}` = .*: input should be less than or"):
-                TranslateRequest.parse(texts=["a"], n_best=2, **{name: value})
+                TranslateRequest.model_validate(texts | {"n_best": 2, name: value})
     with pytest.raises(UsageError, match=r"`length_penalty` = -11\.0: input should be greater"):
-        TranslateRequest.parse(texts=["a"], length_penalty=-11.0)
+        TranslateRequest.model_validate(texts | {"length_penalty": -11.0})
     for name in ("tokens", "n_best", "beams"):
         with pytest.raises(UsageError, match=rf"`{name}` = 1000000: input should be less than or"):
-            GenerateRequest.parse(texts=["a"], **{name: 10**6})
+            GenerateRequest.model_validate(texts | {name: 10**6})
     with pytest.raises(UsageError, match=r"^`texts` is missing\.$"):
-        FillRequest.parse(top=3)
-    with pytest.raises(UsageError, match=r"`texts.0` = 3: input should be a valid string"):
-        TagRequest.parse(texts=[3])
-    with pytest.raises(UsageError, match=r"`diversity` makes several .* set `n_best`"):
-        TranslateRequest.parse(texts=["a"], diversity=0.5)
-    for kind in (TranslateRequest, GenerateRequest):
-        with pytest.raises(UsageError, match="sampling has no beams: leave out `beams`"):
-            kind.parse(texts=["a"], beams=4, top_k=5)
+        FillRequest.model_validate_json('{"top": 3}')
+    with pytest.raises(UsageError, match=r"`texts\.0` = 3"):
+        TagRequest(texts=()).with_texts([3])  # type: ignore[list-item]
+
+
+def test_several_come_in_a_list_too() -> None:
+    """In Python, and from JSON; a path is also text."""
+    made: Any = ClassifyRequest
+    assert made(images=["a.png"]).images == (Path("a.png"),)
+    assert ClassifyRequest.model_validate_json('{"images": ["a.png"]}').images == (Path("a.png"),)
+    assert TagRequest(texts=()).with_texts(iter("ab")).texts == ("a", "b")
+
+
+def test_a_predictor_answers_requests_of_its_own_type(translator: Path, classifier: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"answers a ClassifyRequest, not TranslateR.*: its task is 'classify'"
+    ):
+        manyheads.load(classifier).answer(TranslateRequest(texts=("a",)))
+    with pytest.raises(UsageError, match="model answers a TranslateRequest, not 'a'"):
+        manyheads.load(translator).answer("a")
 
 
 def test_any_sampling_option_samples() -> None:
@@ -73,7 +97,7 @@ def test_any_sampling_option_samples() -> None:
     assert GenerateRequest(texts=("a",)).sampling is None
     assert GenerateRequest(texts=("a",), sample=True).sampling is not None
     for option in ({"temperature": 2.0}, {"top_k": 3}, {"top_p": 0.5}):
-        found = GenerateRequest.parse(texts=["a"], **option).sampling
+        found = GenerateRequest.model_validate({"texts": ["a"], **option}).sampling
         assert found is not None
         ((name, value),) = option.items()
         assert getattr(found, name) == value

@@ -20,7 +20,12 @@ BELOW = [
     for path in sorted(PACKAGE.rglob("*.py"))
     if path.relative_to(PACKAGE).parts[0] not in ("cli", "labs")
 ]
-COMMAND_LINE = re.compile(r"manyheads [a-z]")  # a remedy may name a whole one
+# The card of a model shows a command line.
+CARDS = (
+    "app/pipeline.py",
+    "app/pipelines/",
+    "app/project/card.py",
+)
 
 
 def messages(path: Path) -> Iterator[str]:
@@ -41,12 +46,16 @@ def messages(path: Path) -> Iterator[str]:
 
 
 def test_no_options_below_the_command_line() -> None:
-    """Python and HTTP have none; a whole command line is another matter."""
+    """Python and HTTP have none, and no command line that something could be given on."""
     found = [
         (path.relative_to(PACKAGE).as_posix(), text)
         for path in BELOW
         for text in messages(path)
-        if re.search(r"(?<![\w-])--[a-z]", text) and not COMMAND_LINE.search(text)
+        if "command line" in text
+        or (
+            re.search(r"(?<![\w-])--[a-z]", text)
+            and not path.relative_to(PACKAGE).as_posix().startswith(CARDS)
+        )
     ]
     assert found == []
 

@@ -18,23 +18,25 @@ from manyheads.lens.trace.decoding import decoded
 from manyheads.lens.trace.shapes import walk
 from manyheads.lens.view.image_view import image_view
 from manyheads.lens.view.text_view import text_view
-from manyheads.nn.layers.masks import causal_mask
-from manyheads.nn.recording.attention_record import (
+from manyheads.nn import (
     ALL,
     AttentionRecord,
+    DecodeStep,
+    LayerId,
+    Search,
+    TokenGrid,
+    Trace,
     ValueRecord,
-    record_values,
-    take,
-)
-from manyheads.nn.recording.candidates import record_candidates
-from manyheads.nn.recording.decode_steps import DecodeStep, Search
-from manyheads.nn.recording.token_grid import TokenGrid
-from manyheads.nn.recording.trace import LayerId, Trace, active, record
-from manyheads.nn.recording.tracking import (
+    active,
+    causal_mask,
     current_grid,
+    record,
+    record_candidates,
+    record_values,
     start_image,
     start_text,
     step_context,
+    take,
     track_conv,
 )
 

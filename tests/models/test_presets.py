@@ -346,13 +346,13 @@ def test_a_registered_preset_is_looked_up_and_built(mean: str) -> None:
 def test_a_preset_is_registered_once(name: str) -> None:
     """Neither a preset nor a variant of one can be replaced."""
     before = preset(name)
-    with pytest.raises(UsageError, match=f"The preset '{name}' exists"):
+    with pytest.raises(UsageError, match=f"There is a preset '{name}' already"):
         register_preset(name, MeanConfig(classes=3))
     assert preset(name) == before
 
 
 def test_a_preset_needs_a_name() -> None:
-    with pytest.raises(UsageError, match="name of a preset is empty"):
+    with pytest.raises(UsageError, match="name of a preset is ''"):
         register_preset("", MeanConfig())
 
 

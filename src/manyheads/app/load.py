@@ -1,16 +1,15 @@
 """Load a stored model as the predictor of its task."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from manyheads.app.pipeline import pipeline_of
-from manyheads.app.predictors.predictor import LoadOptions, Predictor
+from manyheads.app.predictors.predictor import LoadOptions, Predictor, answers
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.paths import find_model
-from manyheads.data.images.image_set import MOST_PIXELS
+from manyheads.app.requests import Request
 from manyheads.errors import UsageError
-
-P = TypeVar("P", bound=Predictor)
 
 
 def load(
@@ -36,46 +35,51 @@ def load(
         FolderError: the folder is damaged, incomplete, or of a later version.
         UsageError: the model cannot have this image size; no such engine or device.
     """
-    folder = ModelFolder(find_model(str(model)))
-    size = image_size if isinstance(image_size, tuple | None) else (image_size, image_size)
-    if size is not None and not (
-        len(size) == 2 and all(type(each) is int and 1 <= each <= MOST_PIXELS for each in size)
-    ):
-        raise UsageError(
-            f"image_size is {image_size!r}: give one number of pixels or two, height and width, "
-            f"from 1 to {MOST_PIXELS:,}."
-        )
+    if not isinstance(model, str | Path):
+        raise UsageError(f"`model` is {model!r}: give the name of a shipped model, or a folder.")
+    size: Any = image_size
     options = LoadOptions(engine=engine, device=device, threads=threads, image_size=size)
-    if size is not None and folder.recipe.data.medium != "images":
+    folder = ModelFolder(find_model(str(model)))
+    if options.image_size is not None and not hasattr(folder.recipe.config(), "height"):
         raise UsageError(f"{model} does not look at images: it takes no image_size.")
     return pipeline_of(folder.recipe).load(folder, options)
 
 
-def load_as(
-    kind: type[P],
-    model: str | Path,
-    *,
-    verb: str,
-    engine: str = "torch",
-    device: str | None = None,
-    threads: int | None = None,
-) -> P:
-    """Load a model that must be of one kind.
+def load_for(request: type[Request], model: str | Path, *, verb: str, **options: Any) -> Predictor:
+    """Load a model that must answer requests of one type.
 
     Args:
-        kind: of predictor.
+        request: the type.
         model: the name or the path.
         verb: what it has to do, for the message: "translate".
-        engine: as for `load`; likewise the next two.
-        device: such as "cpu".
-        threads: of a CPU.
+        options: those of `load`.
 
     Raises:
-        UsageError: it is of another kind.
+        UsageError: it answers others.
     """
-    predictor = load(model, engine=engine, device=device, threads=threads)
-    if not isinstance(predictor, kind):
+    predictor = load(model, **options)
+    if not answers(predictor, request):
         recipe = predictor.folder.recipe
         use = pipeline_of(recipe).card(predictor.folder).use
         raise UsageError(f"{model} does not {verb}: its task is {recipe.task!r}, so use `{use}`.")
     return predictor
+
+
+def loaded(
+    model: str | Path | Predictor, parameters: Mapping[str, Any]
+) -> tuple[Predictor, dict[str, Any]]:
+    """Load a model with its part of some parameters; return it and the others.
+
+    What `load` returned is taken as it is.
+
+    Raises:
+        UsageError: as `load`; parameters of `load` for a model that is loaded already.
+    """
+    options = {name: each for name, each in parameters.items() if name in LoadOptions.model_fields}
+    others = {name: each for name, each in parameters.items() if name not in options}
+    if isinstance(model, str | Path) or not hasattr(model, "folder"):
+        return load(model, **options), others  # type: ignore[arg-type] # refused there
+    if options:
+        name = next(iter(options))
+        raise UsageError(f"{model.folder.name} is loaded: give `{name}` when you load it.")
+    return model, others

@@ -3,6 +3,7 @@
 Training, evaluating, looking and examining ask a recipe's pipeline and know no task by name.
 """
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -65,6 +66,9 @@ class Pipeline(ABC, Generic[R, P]):
     predictor: ClassVar[type[Predictor]]
     what: ClassVar[str] = "A model of a task from outside the package."  # for the model card
     use: ClassVar[str] = "manyheads evaluate --model {name}"  # a command, for the model card
+    # What the task asks of a model: positional arguments of `forward`, methods and attributes.
+    forward: ClassVar[tuple[str, ...]] = ("inputs",)
+    members: ClassVar[tuple[str, ...]] = ()
     # Files that only this task writes beside the weights; they are checked like those of all.
     files: ClassVar[tuple[str, ...]] = ()
 
@@ -79,8 +83,28 @@ class Pipeline(ABC, Generic[R, P]):
         """
 
     def build(self, recipe: R, config: ModelConfig) -> nn.Module:
-        """Build the model as it is trained, with fresh weights from torch's generator."""
-        return config.build()
+        """Build the model as it is trained, with fresh weights from torch's generator.
+
+        Raises:
+            UsageError: a model from outside cannot be called as this task calls it.
+        """
+        model = config.build()
+        if not isinstance(model, nn.Module):
+            raise UsageError(
+                f"{type(config).__name__}.build() returned {type(model).__name__}, not a torch "
+                "nn.Module: let it return the model."
+            )
+        lacks = [name for name in self.members if not hasattr(model, name)]
+        try:
+            inspect.signature(model.forward).bind(*self.forward)
+        except TypeError:
+            lacks.insert(0, f"forward({', '.join(self.forward)})")
+        if lacks:
+            raise UsageError(
+                f"{type(model).__name__} cannot be trained for the task {self.task!r}: it lacks "
+                f"{', '.join(lacks)}. The table of docs/extending.md says what each is for."
+            )
+        return model
 
     def initialize(self, model: nn.Module, recipe: R, out: Path) -> dict[str, Any] | None:
         """Start a new model from trained weights, as the recipe asks.
@@ -89,6 +113,10 @@ class Pipeline(ABC, Generic[R, P]):
             For each side of the model: `model`, `sha256` and the `tensors` that were copied; None
             if all weights are fresh.
         """
+        return None
+
+    def classifier_weights(self, stored: dict[str, Tensor]) -> dict[str, Tensor] | None:
+        """Name weights as those of a classifier that starts from them; None: none can."""
         return None
 
     def load(self, folder: ModelFolder, options: LoadOptions) -> P:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from annotated_types import Ge, Gt, Le
 from PIL import Image
@@ -19,6 +19,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     InstanceOf,
+    Strict,
     TypeAdapter,
     ValidationError,
     model_validator,
@@ -33,23 +34,25 @@ from manyheads.train.config import Count
 
 Beams = Annotated[int, Ge(1), Le(1000)]  # each takes the memory of a text
 
+T = TypeVar("T")
+Several = Annotated[tuple[T, ...], Strict(False)]  # also from a list
+AnyPath = Annotated[Path, Strict(False)]  # also from text
+
 
 class Request(BaseModel):
-    """A request; unknown parameters are refused with the nearest name."""
+    """A request; parameters are validated when it is made.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    Raises:
+        UsageError: an unknown parameter, or a value of another type or out of its range.
+    """
 
-    @classmethod
-    def parse(cls, **parameters: Any) -> Self:
-        """Validate parameters.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-        Raises:
-            UsageError: an unknown parameter, or a value out of its range.
-        """
+    def __init__(self, **parameters: Any) -> None:
         try:
-            return cls.model_validate(parameters)
+            super().__init__(**parameters)
         except ValidationError as error:
-            raise _usage_error(error, list(cls.model_fields)) from None
+            raise _usage_error(error, list(type(self).model_fields)) from None
 
 
 class Answer(BaseModel):
@@ -65,11 +68,11 @@ class Answer(BaseModel):
 class TextRequest(Request):
     """Texts; each gets an answer of its own, in the same order."""
 
-    texts: tuple[str, ...]
+    texts: Several[str]
 
     def with_texts(self, texts: Iterable[str]) -> Self:
         """Ask the same of other texts."""
-        return self.model_copy(update={"texts": tuple(texts)})
+        return type(self)(**dict(self) | {"texts": texts})
 
 
 class SearchRequest(TextRequest):
@@ -253,7 +256,7 @@ class TagAnswer(Answer):
 class ClassifyRequest(Request):
     """Classify images."""
 
-    images: tuple[Path, ...]
+    images: Several[AnyPath]
     top: Count = 5  # classes per image
 
 
@@ -279,11 +282,11 @@ class EvaluateRequest(Request):
     split: str = "valid"  # of the recipe
     final: bool = False  # allow a test split, which is measured once, after all was chosen
     # Of translators only:
-    metrics: tuple[str, ...] = ()  # besides those of the recipe
+    metrics: Several[str] = ()  # besides those of the recipe
     by_length: bool = False
     group: str | None = None  # column of the table, by name or number, that says a pair's group
     timing: bool = False
-    outputs: Path | None = None  # where to write the translations, one a line
+    outputs: AnyPath | None = None  # where to write the translations, one a line
     alignment: bool = False  # how well attention tells where words come from
 
     @model_validator(mode="after")
@@ -320,7 +323,7 @@ class LookRequest(Request):
     # Of text models:
     reference: str | None = None  # of a translator: a translation of one's own
     word: str | None = None  # word whose vector is compared between sentences
-    also: tuple[str, ...] = ()  # more sentences with this word
+    also: Several[str] = ()  # more sentences with this word
 
 
 def _usage_error(error: ValidationError, known: list[str]) -> UsageError:
@@ -339,6 +342,8 @@ def _usage_error(error: ValidationError, known: list[str]) -> UsageError:
         )
     if detail["type"] == "missing":
         return UsageError(f"`{name}` is missing.")
+    if detail["type"] == "tuple_type":
+        return UsageError(f"`{name}` is {detail['input']!r}: give several, in a list.")
     reason = detail["msg"].removeprefix("Value error, ")
     given = f"`{name}` = {detail['input']!r}: " if name else ""
     return UsageError(f"{given}{reason[0].lower()}{reason[1:]}.")

@@ -10,7 +10,7 @@ import typer
 from manyheads.cli.options import Device, Engine, Threads
 
 if TYPE_CHECKING:
-    from manyheads.app.predictors.classifier import Classifier
+    from manyheads.app.predictors.predictor import Predictor
     from manyheads.app.requests import ClassifyAnswer
 
 AT_ONCE = 32  # images classified together
@@ -36,18 +36,23 @@ def run(
     An image that cannot be read is named on stderr, the others are classified, and the exit code
     is 1, or 2 if there is no such file. Of animated images the first frame counts.
     """
-    from manyheads.app.load import load_as
-    from manyheads.app.predictors.classifier import Classifier
+    from manyheads.app.load import load_for
+    from manyheads.app.requests import ClassifyRequest
     from manyheads.cli.show import print_json, warn
     from manyheads.errors import UsageError
 
     if json and csv:
         raise UsageError("--json and --csv are two forms of one answer: give one of them.")
-    classifier = load_as(
-        Classifier, model, verb="classify images", engine=engine, device=device, threads=threads
+    classifier = load_for(
+        ClassifyRequest,
+        model,
+        verb="classify images",
+        engine=engine,
+        device=device,
+        threads=threads,
     )
     if csv:
-        shown = range(1, min(top, len(classifier.labels)) + 1)
+        shown = range(1, min(top, len(getattr(classifier, "labels", range(top)))) + 1)
         _print_row(["path", *(f"{what}{n}" for n in shown for what in ("label", "p"))])
     code = 0
     waiting = _images(paths or [Path("-")])
@@ -68,14 +73,14 @@ def run(
         raise typer.Exit(code)
 
 
-def _answers(classifier: "Classifier", paths: list[Path], top: int) -> "Iterator[ClassifyAnswer]":
+def _answers(classifier: "Predictor", paths: list[Path], top: int) -> "Iterator[ClassifyAnswer]":
     """Classify images together; say in its place of a folder that it has none."""
     from manyheads.app.requests import ClassifyAnswer, ClassifyRequest
     from manyheads.data.images.image_file import SUFFIXES
 
     for folder, group in groupby(paths, Path.is_dir):
         if not folder:
-            yield from classifier.answer(ClassifyRequest.parse(images=tuple(group), top=top))
+            yield from classifier.answer(ClassifyRequest(images=tuple(group), top=top))
             continue
         for path in group:
             error = f"{path} has no images ({', '.join(sorted(SUFFIXES))})."

@@ -40,7 +40,7 @@ def run(
         data=data,
         split=split,
         final=final,
-        metrics=EvaluateRequest.parse(metrics=tuple(metric or ())).text_metrics,
+        metrics=EvaluateRequest(metrics=tuple(metric or ())).text_metrics,
         samples=samples,
         seed=seed,
         engine=engine,

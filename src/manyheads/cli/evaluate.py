@@ -59,11 +59,12 @@ def run(
     from manyheads.app.evaluate.evaluate import measure
     from manyheads.app.evaluate.image_metrics import draw
     from manyheads.app.load import load
-    from manyheads.app.requests import EvaluateRequest
+    from manyheads.app.predictors.predictor import answers
+    from manyheads.app.requests import ClassifyRequest, EvaluateRequest
     from manyheads.cli.show import print_evaluation, warn
     from manyheads.errors import UsageError
 
-    request = EvaluateRequest.parse(
+    request = EvaluateRequest(
         data=data,
         split=split,
         final=final,
@@ -75,7 +76,7 @@ def run(
         alignment=alignment,
     )
     predictor = load(model, engine=engine, device=device, threads=threads)
-    if plots is not None and predictor.folder.recipe.task != "classify":
+    if plots is not None and not answers(predictor, ClassifyRequest):
         raise UsageError(f"--plots is for classifiers, and {model} is none: leave it out.")
     line = measure(predictor, request)
     print_evaluation(line, predictor.folder.path, as_json=json)

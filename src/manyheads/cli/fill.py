@@ -22,17 +22,16 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Fill each <mask> of texts: the most probable tokens, with probabilities."""
-    from manyheads.app.load import load_as
-    from manyheads.app.predictors.language_models import MaskFiller
+    from manyheads.app.load import load_for
     from manyheads.app.predictors.stream import stream
     from manyheads.app.predictors.text_predictor import one_line
     from manyheads.app.requests import FillRequest
     from manyheads.cli.show import print_json, warn_of
     from manyheads.cli.texts import texts
 
-    request = FillRequest.parse(texts=(), top=top)
-    filler = load_as(
-        MaskFiller, model, verb="fill blanks", engine=engine, device=device, threads=threads
+    request = FillRequest(texts=(), top=top)
+    filler = load_for(
+        FillRequest, model, verb="fill blanks", engine=engine, device=device, threads=threads
     )
     answers = stream(filler.answer, request, texts(given), 1)
     for number, answer in enumerate(answers, 1):

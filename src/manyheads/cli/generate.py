@@ -29,15 +29,14 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Continue texts with a language model: greedily, by beam search, or by sampling."""
-    from manyheads.app.load import load_as
-    from manyheads.app.predictors.language_models import Generator
+    from manyheads.app.load import load_for
     from manyheads.app.predictors.stream import stream
     from manyheads.app.predictors.text_predictor import one_line
     from manyheads.app.requests import GenerateRequest
     from manyheads.cli.show import print_json, warn_of
     from manyheads.cli.texts import texts
 
-    request = GenerateRequest.parse(
+    request = GenerateRequest(
         texts=(),
         tokens=tokens,
         beams=beam,
@@ -48,8 +47,8 @@ def run(
         n_best=n_best,
         seed=seed,
     )
-    generator = load_as(
-        Generator, model, verb="continue texts", engine=engine, device=device, threads=threads
+    generator = load_for(
+        GenerateRequest, model, verb="continue texts", engine=engine, device=device, threads=threads
     )
     answers = stream(generator.answer, request, texts(prompts), 1)
     for number, answer in enumerate(answers, 1):

@@ -72,8 +72,9 @@ def run(
     """Show what a model attends to in a text or an image: a page to explore."""
     from manyheads.app.explain.look import FIGURES, FORMS, look_at
     from manyheads.app.load import load
+    from manyheads.app.predictors.predictor import answers
     from manyheads.app.project.paths import checked_name, make_room
-    from manyheads.app.requests import LookRequest
+    from manyheads.app.requests import LookRequest, TranslateRequest
     from manyheads.cli.show import print_json, print_tables, warn
     from manyheads.cli.steps import print_steps
     from manyheads.errors import UsageError
@@ -102,12 +103,12 @@ def run(
     if shapes:
         _print_shapes(predictor, given, as_json=json)
         return
-    if steps and predictor.folder.recipe.task != "translate":
+    if steps and not answers(predictor, TranslateRequest):
         raise UsageError(f"{model} does not search for a translation: leave --steps out.")
-    request = LookRequest.parse(
+    request = LookRequest(
         given=given,
         target=target,
-        baseline=baseline,
+        baseline=baseline,  # type: ignore[arg-type] # one of three, or refused
         integrated=integrated,
         reference=reference,
         word=word,

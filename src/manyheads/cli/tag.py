@@ -19,15 +19,14 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Put spaces into Korean texts; spaces that are there are ignored."""
-    from manyheads.app.load import load_as
+    from manyheads.app.load import load_for
     from manyheads.app.predictors.stream import stream
-    from manyheads.app.predictors.word_spacer import WordSpacer
     from manyheads.app.requests import TagRequest
     from manyheads.cli.show import print_json, warn_of
     from manyheads.cli.texts import texts
 
-    spacer = load_as(
-        WordSpacer, model, verb="space texts", engine=engine, device=device, threads=threads
+    spacer = load_for(
+        TagRequest, model, verb="space texts", engine=engine, device=device, threads=threads
     )
     answers = stream(spacer.answer, TagRequest(texts=()), texts(given), 1)
     for number, answer in enumerate(answers, 1):

@@ -10,7 +10,7 @@ import typer
 from manyheads.cli.options import Device, Engine, Sample, Seed, Temperature, Threads, TopK, TopP
 
 if TYPE_CHECKING:
-    from manyheads.app.predictors.translator import Translator
+    from manyheads.app.predictors.predictor import Predictor
     from manyheads.app.requests import TranslateRequest
 
 # Panels of the help.
@@ -130,7 +130,7 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Translate texts: one answer a line, in order; or a document."""
-    from manyheads.app.load import load_as
+    from manyheads.app.load import load_for
     from manyheads.app.predictors.stream import AT_A_TIME
     from manyheads.app.predictors.translator import Translator
     from manyheads.app.requests import TranslateRequest
@@ -151,7 +151,7 @@ def run(
             "--file and --glossary give one translation: leave out --n-best, --prefix, "
             "--probabilities and --align."
         )
-    request = TranslateRequest.parse(
+    request = TranslateRequest(
         texts=(),
         n_best=n_best,
         beams=beam,
@@ -169,13 +169,18 @@ def run(
         probabilities=probabilities,
         align=align,
     )
-    translator = load_as(
-        Translator, model, verb="translate", engine=engine, device=device, threads=threads
+    translator = load_for(
+        TranslateRequest, model, verb="translate", engine=engine, device=device, threads=threads
     )
-    options = request.decode(translator.decode)
     at_a_time = AT_A_TIME
     if not texts and sys.stdin.isatty():
         at_a_time = 1  # a person waits for each answer
+    if not isinstance(translator, Translator):  # a predictor from outside the package
+        if file or glossary:
+            raise UsageError(f"{model} translates texts only: leave out --file and --glossary.")
+        _translate(translator, request, read(texts), at_a_time, json=json)
+        return
+    options = request.decode(translator.decode)
     if file is not None:
         documents.document(
             translator,
@@ -202,7 +207,7 @@ def run(
 
 
 def _translate(
-    translator: "Translator",
+    translator: "Predictor",
     request: "TranslateRequest",
     texts: Iterator[str],
     at_a_time: int,

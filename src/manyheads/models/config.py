@@ -98,4 +98,6 @@ def lacking(config: object) -> list[str]:
     params = getattr(config, "__dataclass_params__", None)
     if params is None or not params.frozen or isinstance(config, type):
         lacks.insert(0, "being an instance of a frozen dataclass")
+    if isinstance(getattr(config, "tasks", None), str):
+        lacks.append("a tuple of names as tasks")
     return lacks

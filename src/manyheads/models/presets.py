@@ -25,6 +25,7 @@ from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vgg import VggConfig
 from manyheads.models.vit import VitConfig
+from manyheads.registration import register
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -197,19 +198,13 @@ def register_preset(name: str, config: ModelConfig) -> None:
     The config is a frozen dataclass that inherits `ModelConfig`, or has all of its members.
 
     Raises:
-        UsageError: the name is empty or exists, or the object is not a model's Config.
+        UsageError: the name is no text, empty, or exists; the object is not a model's Config.
     """
-    if not name:
-        raise UsageError('The name of a preset is empty: give it one, such as "my-vit".')
-    base, _, suffix = name.partition("/")
-    if name in PRESETS or (suffix and base in PRESETS and PRESETS[base].variant(suffix)):
-        raise UsageError(f"The preset {name!r} exists: register {config!r} under another name.")
-    if lacks := lacking(config):
-        raise UsageError(
-            f"{config!r} cannot be the preset {name!r}: it lacks {', '.join(lacks)}. A preset is a "
-            "frozen dataclass that inherits manyheads.models.ModelConfig."
-        )
-    PRESETS[name] = config
+    base, _, suffix = str(name).partition("/")
+    if suffix and base in PRESETS and PRESETS[base].variant(suffix):
+        raise UsageError(f"There is a preset {name!r} already: choose another name.")
+    wanted = "A preset is a frozen dataclass that inherits manyheads.models.ModelConfig."
+    register(PRESETS, "a preset", name, config, wanted, lacking(config))
     REGISTERED_BY[name] = _caller()
 
 

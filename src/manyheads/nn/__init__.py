@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from manyheads.nn.layers.layer_scale import LayerScale
     from manyheads.nn.layers.linear import Linear
     from manyheads.nn.layers.masks import causal_mask, padding_mask
+    from manyheads.nn.layers.output_head import OutputFn, logits
     from manyheads.nn.layers.positions import (
         GridPositions,
         LearnedPositions,
@@ -50,26 +51,49 @@ if TYPE_CHECKING:
     )
     from manyheads.nn.layers.residual import PostNorm, PreNorm
     from manyheads.nn.layers.stochastic_depth import StochasticDepth
-    from manyheads.nn.recording.attention_record import AttentionContext, AttentionRecord
-    from manyheads.nn.recording.trace import LayerId, Trace, record
-    from manyheads.nn.recording.tracking import start_image
+    from manyheads.nn.recording.attention_record import (
+        ALL,
+        AttentionContext,
+        AttentionRecord,
+        Partition,
+        ValueRecord,
+        record_values,
+        take,
+    )
+    from manyheads.nn.recording.candidates import record_candidates
+    from manyheads.nn.recording.decode_steps import DecodeStep, Search
+    from manyheads.nn.recording.features import record_features
+    from manyheads.nn.recording.token_grid import TokenGrid
+    from manyheads.nn.recording.trace import LayerId, Trace, active, record
+    from manyheads.nn.recording.tracking import (
+        current_grid,
+        prepend_tokens,
+        start_image,
+        start_text,
+        step_context,
+        track_conv,
+        track_modules,
+    )
     from manyheads.nn.rnn import GRU, LSTM, RNN, Recurrent, RecurrentStack
     from manyheads.nn.vision.merge import PatchMerging
     from manyheads.nn.vision.overlap import OverlappingPatches
     from manyheads.nn.vision.patch import ConvPatches, LinearPatches
     from manyheads.nn.vision.stem import ConvStem
 
-__all__ = ["GRU", "LSTM", "RNN", "AdditiveScore", "AttentionContext", "AttentionPool"]
+__all__ = ["ALL", "GRU", "LSTM", "RNN", "AdditiveScore", "AttentionContext", "AttentionPool"]
 __all__ += ["AttentionRecord", "ClassToken", "ConvPatches", "ConvProjectedAttention", "ConvStem"]
-__all__ += ["Decoder", "DecoderBlock", "DotScore", "Dropout", "Encoder", "EncoderBlock"]
-__all__ += ["FeedForward", "GatedFeedForward", "GeneralScore", "GlobalAttention", "GridBlock"]
-__all__ += ["GridPositions", "Head", "KeyValue", "KeyValueCache", "LayerId", "LayerScale"]
-__all__ += ["LearnedPositions", "Linear", "LinearAttention", "LinearPatches", "MeanPool"]
-__all__ += ["MultiHeadAttention", "NoGridPositions", "NoPositions", "OverlappingPatches"]
-__all__ += ["PatchMeanPool", "PatchMerging", "PostNorm", "PreNorm", "Recurrent", "RecurrentStack"]
-__all__ += ["RelativeAttention", "RelativeBias", "RelativeGridPositions", "Rotary", "SequencePool"]
-__all__ += ["SinusoidalGridPositions", "SinusoidalPositions", "StochasticDepth", "Trace"]
-__all__ += ["TwoTokens", "WindowedAttention", "attend", "attention_weights", "causal_mask"]
-__all__ += ["padding_mask", "record", "start_image"]
+__all__ += ["DecodeStep", "Decoder", "DecoderBlock", "DotScore", "Dropout", "Encoder"]
+__all__ += ["EncoderBlock", "FeedForward", "GatedFeedForward", "GeneralScore", "GlobalAttention"]
+__all__ += ["GridBlock", "GridPositions", "Head", "KeyValue", "KeyValueCache", "LayerId"]
+__all__ += ["LayerScale", "LearnedPositions", "Linear", "LinearAttention", "LinearPatches"]
+__all__ += ["MeanPool", "MultiHeadAttention", "NoGridPositions", "NoPositions", "OutputFn"]
+__all__ += ["OverlappingPatches", "Partition", "PatchMeanPool", "PatchMerging", "PostNorm"]
+__all__ += ["PreNorm", "Recurrent", "RecurrentStack", "RelativeAttention", "RelativeBias"]
+__all__ += ["RelativeGridPositions", "Rotary", "Search", "SequencePool", "SinusoidalGridPositions"]
+__all__ += ["SinusoidalPositions", "StochasticDepth", "TokenGrid", "Trace", "TwoTokens"]
+__all__ += ["ValueRecord", "WindowedAttention", "active", "attend", "attention_weights"]
+__all__ += ["causal_mask", "current_grid", "logits", "padding_mask", "prepend_tokens", "record"]
+__all__ += ["record_candidates", "record_features", "record_values", "start_image", "start_text"]
+__all__ += ["step_context", "take", "track_conv", "track_modules"]
 
 __getattr__ = lazy(__name__, __file__)

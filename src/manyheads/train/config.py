@@ -87,5 +87,5 @@ class TrainConfig:
         if self.restart and self.restart.step >= self.steps:
             raise ValueError(
                 f"restart.step is {self.restart.step} and steps {self.steps}: restart before the "
-                "end, or not at all (train.restart= on the command line)"
+                "end, or not at all"
             )

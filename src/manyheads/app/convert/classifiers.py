@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -361,7 +361,8 @@ def _recipe(config: Any, plan: _Plan, given: _Source, library: Library) -> Class
 
 def _preset(config: ModelConfig) -> str:
     """Name the preset of a model's kind that is nearest to it; its numbers are all written out."""
-    kin = {name: preset for name, preset in PRESETS.items() if type(preset) is type(config)}
+    # Of the same class: each has Field objects of its own.
+    kin = {name: each for name, each in PRESETS.items() if fields(each) == fields(config)}
     wanted = asdict(config)
 
     def differences(name: str) -> int:

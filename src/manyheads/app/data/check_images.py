@@ -1,4 +1,4 @@
-"""Check images named on the command line, or those of a recipe."""
+"""Check images by their names, or those of a recipe."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,11 +21,11 @@ FILES = {".tar", *SUFFIXES}  # that hold images, and never text
 
 
 def are_images(name: str) -> bool:
-    """Tell whether a name on the command line is that of images: a folder, shards, a recipe."""
+    """Tell whether a name is that of images: a folder, shards, a recipe."""
     if name == "digits" or Path(name).suffix in FILES:
         return True
     if is_recipe(name):
-        return read_recipe(find_recipe(name)).data.medium == "images"
+        return read_recipe(find_recipe(name)).data.has_images
     return Path(name).expanduser().is_dir()
 
 
@@ -52,7 +52,7 @@ def check_images(
 def check_image_recipe(name: str) -> Iterator[Checked]:
     """Check the images of a recipe: training against validation and test, these by themselves."""
     recipe = cast(ImageRecipe, read_recipe(find_recipe(name)))
-    if recipe.data.medium != "images":
+    if not recipe.data.has_images:
         raise UsageError(f"The recipe {name!r} does not train on images: leave out `images`.")
     data = recipe.data
     train, sets = find_images(data.train, data), {}

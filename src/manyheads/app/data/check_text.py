@@ -1,4 +1,4 @@
-"""Check and clean corpora named on the command line, or those of a recipe."""
+"""Check and clean corpora by their names, or those of a recipe."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -78,7 +78,7 @@ def plan(
     test: str | None = None,
     valid: str | None = None,
 ) -> Plan:
-    """Find corpora as named on the command line."""
+    """Find corpora by their names."""
     held_out = {
         split: _find(name, source, target, columns)
         for split, name in {"test": test, "valid": valid}.items()
@@ -91,7 +91,7 @@ def plan_recipe(name: str) -> Plan:
     """Find the corpora of a recipe; test must not be in valid, nor either of them in train."""
     recipe = read_recipe(find_recipe(name))
     data = cast(PairData, recipe.data)
-    if data.medium != "pairs":
+    if not data.has_pairs:
         raise UsageError(f"The recipe {name!r} does not train on parallel text.")
     splits: dict[str, Place] = {}
     for split, corpus in (("test", data.test), ("valid", data.valid), ("train", data.train)):

@@ -1,6 +1,6 @@
 """The [data] tables of recipes: where the data of a task come from."""
 
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -12,7 +12,7 @@ from manyheads.data.images.image_set import Preprocessing
 class PairData(DataTable):
     """Parallel text: "dates:SPLIT" is generated, everything else is a path."""
 
-    medium: ClassVar[str] = "pairs"
+    has_pairs = True
 
     valid: str
     source: str
@@ -33,7 +33,7 @@ class ImageData(DataTable):
     hub, or "digits". Without labels, a folder needs no class folders.
     """
 
-    medium: ClassVar[str] = "images"
+    has_images = True
 
     valid: str | None = None  # else hold_out images of train
     hold_out: int = Field(default=0, ge=0)
@@ -80,8 +80,6 @@ class LabelledImageData(ImageData):
 
 class SentenceData(DataTable):
     """Single sentences: text files, one sentence a line."""
-
-    medium: ClassVar[str] = "sentences"
 
     valid: str
     column: int | None = Field(default=None, ge=1)  # of a .tsv file

@@ -26,9 +26,10 @@ class RunInspection:
         self.folder: ModelFolder | None = None
         if (self.path / "manyheads.json").exists() or not (self.path / "recipe.toml").exists():
             self.folder = ModelFolder(self.path)  # says what is wrong with one that is none
-        self.recipe: Recipe = (
-            self.folder.recipe if self.folder else read_recipe(self.path / "recipe.toml")
-        )
+        if self.folder is not None:
+            self.recipe: Recipe = self.folder.recipe
+        else:
+            self.recipe = read_recipe(self.path / "recipe.toml", stored=True)
         self.history = read_history(self.path / "metrics.jsonl")
 
     @property

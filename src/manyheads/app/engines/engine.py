@@ -11,6 +11,7 @@ from torch import nn
 
 from manyheads.app.project.folder import ModelFolder
 from manyheads.errors import UsageError, nearest
+from manyheads.registration import register
 from manyheads.train.device import find_device, inference_threads, limited_threads, memory_errors
 
 TOO_LARGE = (
@@ -36,8 +37,6 @@ class TorchEngine:
     """torch itself: any device it has; on a CPU, small models run on one thread."""
 
     def __init__(self, device: str | None, threads: int | None) -> None:
-        if threads is not None and threads < 1:
-            raise UsageError(f"threads is {threads}: it must be at least 1.")
         self.device = find_device(device)
         self.threads = threads
 
@@ -56,6 +55,18 @@ class TorchEngine:
 
 
 ENGINES: dict[str, type[Engine]] = {"torch": TorchEngine}
+
+
+def register_engine(name: str, engine: type[Engine]) -> None:
+    """Add an engine: from then on `load(model, engine=name)` runs models on it.
+
+    Raises:
+        UsageError: the name is no text, empty, or exists; the object is no class of engines.
+    """
+    lacks = ["being a class"] * (not isinstance(engine, type))
+    lacks += [member for member in ("load", "running") if not hasattr(engine, member)]
+    wanted = "An engine is a class with the methods of manyheads.extend.Engine."
+    register(ENGINES, "an engine", name, engine, wanted, lacks)
 
 
 def find_engine(name: str) -> type[Engine]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.app.evaluate.score import Line
-from manyheads.app.load import load
+from manyheads.app.load import loaded
 from manyheads.app.pipeline import pipeline_of
 from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.card import write_card
@@ -19,7 +19,8 @@ def evaluate(model: str | Path | Predictor, **parameters: Any) -> Line:
 
     Args:
         model: the name of a shipped model, a model folder, or what `load` returned.
-        parameters: those of `EvaluateRequest`, such as `split="train"` or `data="pairs.tsv"`.
+        parameters: those of `EvaluateRequest`, such as `split="train"` or `data="pairs.tsv"`; of
+            a model that is not loaded yet those of `load`, too.
 
     Returns:
         The logged line: data, split, registered name, metric, value, signature, final, ...
@@ -27,8 +28,8 @@ def evaluate(model: str | Path | Predictor, **parameters: Any) -> Line:
     Raises:
         UsageError: a test split without `final=True`; what this model cannot be measured by.
     """
-    predictor = load(model) if isinstance(model, str | Path) else model
-    return measure(predictor, EvaluateRequest.parse(**parameters))
+    predictor, parameters = loaded(model, parameters)
+    return measure(predictor, EvaluateRequest(**parameters))
 
 
 def measure(predictor: Predictor, request: EvaluateRequest) -> Line:

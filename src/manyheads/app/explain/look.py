@@ -8,7 +8,7 @@ from typing import Any
 from PIL import Image
 from torch import Tensor
 
-from manyheads.app.load import load
+from manyheads.app.load import loaded
 from manyheads.app.pipeline import pipeline_of
 from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.paths import checked_name, make_room
@@ -117,7 +117,8 @@ def look(model: str | Path | Predictor, given: str | Path | Image.Image, **param
     Args:
         model: the name of a shipped model, a model folder, or what `load` returned.
         given: a text, or for an image model the path of an image, or one that Pillow opened.
-        parameters: those of `LookRequest`, such as `target="cat"` or `word="name"`.
+        parameters: those of `LookRequest`, such as `target="cat"` or `word="name"`; of a model
+            that is not loaded yet those of `load`, too.
 
     Raises:
         NotFoundError: there is no such model, or no such image.
@@ -130,9 +131,9 @@ def look(model: str | Path | Predictor, given: str | Path | Image.Image, **param
             f"What was given is {given!r:.80}: give a text, the path of an image, or a Pillow "
             "image (of an array, `Image.fromarray(array)`)."
         )
-    predictor = load(model) if isinstance(model, str | Path) else model
     given = str(given) if isinstance(given, Path) else given
-    return look_at(predictor, LookRequest.parse(given=given, **parameters))
+    predictor, parameters = loaded(model, parameters)
+    return look_at(predictor, LookRequest(given=given, **parameters))
 
 
 def look_at(predictor: Predictor, request: LookRequest) -> Look:

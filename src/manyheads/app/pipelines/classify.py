@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from pydantic import model_validator
-from torch import nn
+from torch import Tensor, nn
 
 from manyheads.app.data.tables import ImageRecipe, LabelledImageData
 from manyheads.app.doctor.run_inspection import RunInspection
@@ -17,7 +17,6 @@ from manyheads.app.explain.explain import explain_image, shapes_of_image
 from manyheads.app.explain.given import refuse_for_images
 from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say, Section
 from manyheads.app.predictors.classifier import Classifier, named
-from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.project.folder import (
     ModelFolder,
     read_json,
@@ -100,6 +99,8 @@ class ClassifyPipeline(Pipeline[ClassifyRecipe, Classifier]):
 
     task = "classify"
     recipe = ClassifyRecipe
+    predictor = Classifier
+    forward = ("images",)
 
     def prepare(self, recipe: ClassifyRecipe, out: Path, say: Say) -> Prepared:
         """Read the images and their classes; load the teacher, if there is one."""
@@ -160,10 +161,9 @@ class ClassifyPipeline(Pipeline[ClassifyRecipe, Classifier]):
             return None
         return start_classifier(model, recipe, recipe.start.model, read_json(out / "labels.json"))
 
-    def load(self, folder: ModelFolder, options: LoadOptions) -> Classifier:
-        """Make a classifier."""
-        recipe = cast(ClassifyRecipe, folder.recipe)
-        return Classifier(folder, options, multi_label=recipe.data.multi_label)
+    def classifier_weights(self, stored: dict[str, Tensor]) -> dict[str, Tensor]:
+        """All of them."""
+        return stored
 
     def evaluate(self, predictor: Classifier, request: EvaluateRequest) -> dict[str, Any]:
         """Score classes: accuracy and calibration, or average precision of several labels."""

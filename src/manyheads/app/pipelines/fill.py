@@ -25,6 +25,7 @@ class FillPipeline(LanguagePipeline[FillRecipe, MaskFiller]):
     task = "fill"
     recipe = FillRecipe
     predictor = MaskFiller
+    members = ("config",)
     what = "Fills blanks: predicts hidden tokens of a text from both sides of them."
     use = 'manyheads fill --model {name} "... <mask> ..."'
     predicted = "hidden token"

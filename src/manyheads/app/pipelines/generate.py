@@ -23,6 +23,7 @@ class GeneratePipeline(LanguagePipeline[GenerateRecipe, Generator]):
     task = "generate"
     recipe = GenerateRecipe
     predictor = Generator
+    members = ("config", "start", "step", "reorder", "keep")
     what = "Continues text: predicts the next token of a text from those before it."
     use = 'manyheads generate --model {name} "..."'
     predicted = "token"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from pydantic import model_validator
-from torch import nn
+from torch import Tensor, nn
 
 from manyheads.app.data.tables import ImageRecipe
 from manyheads.app.doctor.run_inspection import RunInspection
@@ -24,6 +24,7 @@ from manyheads.models.vit import Vit, VitConfig
 from manyheads.tasks.classify import Pixels
 from manyheads.tasks.metrics import Score
 from manyheads.tasks.reconstruct import (
+    ENCODER,
     METRICS,
     Reconstructor,
     ReconstructTask,
@@ -35,6 +36,8 @@ from manyheads.train.device import best_device
 
 class ReconstructRecipe(ImageRecipe):
     """A recipe with task = "reconstruct": hidden patches are drawn from what is around them."""
+
+    reads = ("patch",)
 
     task: Literal["reconstruct"]
     train: ReconstructTrainConfig = ReconstructTrainConfig()
@@ -66,6 +69,8 @@ class ReconstructPipeline(Pipeline[ReconstructRecipe, Reconstruction]):
     task = "reconstruct"
     recipe = ReconstructRecipe
     predictor = Reconstruction
+    forward = ("images",)
+    members = ("config", "patches", "pool", "encode", "head")
     what = "Draws hidden parts of images: a start for a classifier, learned without labels."
     use = "manyheads train RECIPE start.model={name}"
 
@@ -98,7 +103,11 @@ class ReconstructPipeline(Pipeline[ReconstructRecipe, Reconstruction]):
 
     def build(self, recipe: ReconstructRecipe, config: ModelConfig) -> nn.Module:
         """Put the decoder of hidden patches behind the model."""
-        return Reconstructor(cast(Vit, config.build()))
+        return Reconstructor(cast(Vit, super().build(recipe, config)))
+
+    def classifier_weights(self, stored: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Those of the encoder, which is a classifier without its head."""
+        return {n.removeprefix(ENCODER): t for n, t in stored.items() if n.startswith(ENCODER)}
 
     def evaluate(self, predictor: Reconstruction, request: EvaluateRequest) -> dict[str, Any]:
         """Measure the distance between hidden patches and what was drawn in their place."""

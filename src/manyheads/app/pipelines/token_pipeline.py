@@ -59,6 +59,7 @@ LR = TypeVar("LR", bound=LanguageRecipe)
 class TokenPipeline(Pipeline[R, P]):
     """A task whose model has one output per token of a text."""
 
+    forward = ("tokens", "scored", "readout")
     classes: ClassVar[tuple[str, ...]] = ()  # names of a tagger's classes
 
     @abstractmethod

@@ -19,7 +19,6 @@ from manyheads.app.explain.explain import explain_text, shapes_of_text
 from manyheads.app.explain.given import refuse_for_texts, word_figures
 from manyheads.app.explain.reference import reference_figure
 from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say, Section
-from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.folder import CACHE, ModelFolder, write_vocabularies
 from manyheads.app.project.recipe import Converted, Recipe
@@ -82,6 +81,9 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
 
     task = "translate"
     recipe = TranslateRecipe
+    predictor = Translator
+    forward = ("source", "target", "scored", "readout")
+    members = ("config", "start", "step", "reorder", "keep")
 
     def prepare(self, recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
         """Read the corpora; learn the vocabulary, or take that of the run or of [start]."""
@@ -137,12 +139,6 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
         if recipe.start is None:
             return None
         return load_pretrained(model, recipe, recipe.start, shared=recipe.tokenizer.shared)
-
-    def load(self, folder: ModelFolder, options: LoadOptions) -> Translator:
-        """Make a translator."""
-        recipe = cast(TranslateRecipe, folder.recipe)
-        languages = recipe.data.source, recipe.data.target
-        return Translator(folder, languages, recipe.decode, options)
 
     def evaluate(self, predictor: Translator, request: EvaluateRequest) -> dict[str, Any]:
         """Score translations; on validation data, set what is usual, and the head that aligns."""

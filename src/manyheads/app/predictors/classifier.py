@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import torch
 
@@ -51,18 +51,12 @@ class Prediction(NamedTuple):
 class Classifier(Predictor):
     """Call it with an image, a path, or a list of either."""
 
-    def __init__(
-        self, folder: ModelFolder, options: LoadOptions = LoadOptions(), *, multi_label: bool
-    ) -> None:
-        """Load a classifier.
+    request = ClassifyRequest
 
-        Args:
-            folder: of the model.
-            options: engine, device, threads, and an image size in place of the trained one.
-            multi_label: each class has a probability of its own.
-        """
+    def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
         super().__init__(folder, options)
-        self.multi_label = multi_label
+        data: Any = folder.recipe.data
+        self.multi_label: bool = data.multi_label  # each class has a probability of its own
         self.labels = folder.labels()
         self.preprocessing = folder.preprocessing()
         if (size := options.image_size) is not None:
@@ -80,7 +74,7 @@ class Classifier(Predictor):
             return self.classify([image])[0][0].label
         return [best.label for best, *_ in self.classify(image)]
 
-    def answer(self, request: ClassifyRequest) -> list[ClassifyAnswer]:
+    def respond(self, request: ClassifyRequest) -> list[ClassifyAnswer]:
         """Answer a request: one answer for each image; what cannot be read is told in its place."""
         found: list[torch.Tensor | str] = []
         for path in request.images:

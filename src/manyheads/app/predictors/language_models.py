@@ -43,6 +43,7 @@ from manyheads.tasks.token_details import spans
 class Generator(TextPredictor, TokenPredictor):
     """Call it with a prompt or a list of prompts."""
 
+    request = GenerateRequest
     model: CausalLanguageModel
 
     def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
@@ -70,7 +71,7 @@ class Generator(TextPredictor, TokenPredictor):
         """Continue each prompt greedily; the prompt is part of the answer."""
         return [best.text for best, *_ in self.complete(texts)]
 
-    def answer(self, request: GenerateRequest) -> list[GenerateAnswer]:
+    def respond(self, request: GenerateRequest) -> list[GenerateAnswer]:
         """Answer a request: one answer for each of its texts."""
         found = self.complete(
             request.texts,
@@ -144,6 +145,7 @@ class Generator(TextPredictor, TokenPredictor):
 class MaskFiller(TokenPredictor):
     """Call it with a text in which <mask> stands for a token."""
 
+    request = FillRequest
     model: MaskedLanguageModel
 
     def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
@@ -172,7 +174,7 @@ class MaskFiller(TokenPredictor):
         """Fill every <mask> of a text with its most probable token."""
         return self.fill(text, top=1)[0][0].text
 
-    def answer(self, request: FillRequest) -> list[FillAnswer]:
+    def respond(self, request: FillRequest) -> list[FillAnswer]:
         """Answer a request: one answer for each of its texts.
 
         Raises:

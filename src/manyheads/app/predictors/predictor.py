@@ -1,27 +1,78 @@
-"""What every predictor has: the folder of its model, and the model on an engine."""
+"""The protocol of predictors: a stored model that is called with raw input and answers requests."""
 
-from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Protocol
 
+from pydantic import BeforeValidator
 from torch import nn
 
 from manyheads.app.engines.engine import Engine, find_engine
 from manyheads.app.project.folder import ModelFolder
+from manyheads.app.requests import Request
+from manyheads.data.images.image_set import MOST_PIXELS
+from manyheads.errors import UsageError
+from manyheads.train.config import Count
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoadOptions:
+def _two_sides(given: Any) -> tuple[int, int]:
+    sides = given if isinstance(given, tuple | list) else (given, given)
+    if len(sides) != 2 or not all(type(n) is int and 1 <= n <= MOST_PIXELS for n in sides):
+        raise ValueError(
+            f"give one number of pixels or two, height and width, from 1 to {MOST_PIXELS:,}"
+        )
+    return sides[0], sides[1]
+
+
+Sides = Annotated[tuple[int, int], BeforeValidator(_two_sides)]
+
+
+class LoadOptions(Request):
     """How a stored model is loaded."""
 
     engine: str = "torch"
     device: str | None = None  # such as "cpu" or "cuda:0"; the best there is if None
-    threads: int | None = None  # of a CPU; chosen by the size of the model if None
-    image_size: tuple[int, int] | None = None  # height and width, in place of the trained size
+    threads: Count | None = None  # of a CPU; chosen by the size of the model if None
+    # Height and width, or one number for both, in place of the trained size.
+    image_size: Sides | None = None
 
 
-class Predictor:
+class Predictor(Protocol):
     """A stored model, ready to be called. `model` is the torch module, `folder` its folder."""
+
+    request: ClassVar[type[Request] | None] = None
+    """What `answer` takes; None: it answers no requests."""
+
+    folder: ModelFolder
+    engine: Engine
+    model: nn.Module
 
     def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
         self.folder = folder
-        self.engine: Engine = find_engine(options.engine)(options.device, options.threads)
-        self.model: nn.Module = self.engine.load(folder, options.image_size)
+        self.engine = find_engine(options.engine)(options.device, options.threads)
+        self.model = self.engine.load(folder, options.image_size)
+
+    def __call__(self, given: Any, /) -> Any:
+        """Answer raw input: a text, an image, a path, or a list of them."""
+        raise UsageError(f"{self.folder.name} cannot be called.")
+
+    def answer(self, request: Any) -> list[Any]:
+        """Answer a request: one answer for each of its inputs, in the same order.
+
+        Raises:
+            UsageError: a request of another type, or one that this model cannot answer.
+        """
+        if self.request is None or not isinstance(request, self.request):
+            takes = "no requests" if self.request is None else f"a {self.request.__name__}"
+            raise UsageError(
+                f"{self.folder.name} answers {takes}, not {request!r:.80}: its task is "
+                f"{self.folder.recipe.task!r}."
+            )
+        return self.respond(request)
+
+    def respond(self, request: Any) -> list[Any]:
+        """Answer a request of the right type."""
+        raise NotImplementedError
+
+
+def answers(predictor: Predictor, request: type[Request]) -> bool:
+    """Tell whether a predictor answers requests of this type."""
+    return predictor.request is not None and issubclass(request, predictor.request)

@@ -34,30 +34,18 @@ from manyheads.tasks.token_details import OutputToken, spans
 class Translator(TextPredictor):
     """Call it with a text or a list of texts."""
 
-    def __init__(
-        self,
-        folder: ModelFolder,
-        languages: tuple[str, str],
-        decode: DecodeConfig,
-        options: LoadOptions = LoadOptions(),
-    ) -> None:
-        """Load a translator.
+    request = TranslateRequest
 
-        Args:
-            folder: of the model.
-            languages: codes of source and target.
-            decode: how to search unless told otherwise: the recipe's [decode] table.
-            options: engine, device, threads.
-        """
+    def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
         super().__init__(folder, options)
-        self.source, self.target = languages
-        self.decode = decode
+        recipe: Any = folder.recipe
+        self.source, self.target = recipe.data.source, recipe.data.target  # languages
+        self.decode: DecodeConfig = recipe.decode  # how to search unless told otherwise
         self.tokenizers = folder.tokenizers()
         self.alignment = stored(folder)  # the attention head that aligns words with the source
         self.domain = stored_domain(folder)  # what is usual for its texts
-        train: Any = folder.recipe.train
-        config: Any = folder.recipe.config()
-        self.longest = int(train.max_length)  # source tokens in training, the end included
+        config: Any = recipe.config()
+        self.longest = int(recipe.train.max_length)  # source tokens in training, the end included
         # Positions twice as far as any in training are tried; the rest of a text is left out.
         self.most = min(2 * self.longest, config.token_limit)
 
@@ -142,7 +130,7 @@ class Translator(TextPredictor):
         if not best.finished:
             yield "the translation was cut off at the length limit."
 
-    def answer(self, request: TranslateRequest) -> list[TranslateAnswer]:
+    def respond(self, request: TranslateRequest) -> list[TranslateAnswer]:
         """Answer a request: one answer for each of its texts.
 
         Raises:

@@ -14,6 +14,8 @@ from manyheads.tasks.tag import SpacedCharacter, tag
 class WordSpacer(TextPredictor, TokenPredictor):
     """Call it with a text or a list of texts."""
 
+    request = TagRequest
+
     def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
         super().__init__(folder, options)
         self.characters = folder.characters()
@@ -32,7 +34,7 @@ class WordSpacer(TextPredictor, TokenPredictor):
         """Space each text anew: spaces that are there already are not looked at."""
         return [spaced(found) for found in self.tag(texts)]
 
-    def answer(self, request: TagRequest) -> list[TagAnswer]:
+    def respond(self, request: TagRequest) -> list[TagAnswer]:
         """Answer a request: one answer for each of its texts."""
         return [
             TagAnswer(

@@ -50,8 +50,8 @@ def stored(folder: ModelFolder) -> Chosen | None:
         detail = error.errors()[0]
         raise FolderError(
             f"{folder.path / 'manyheads.json'}, alignment.{'.'.join(map(str, detail['loc']))}: "
-            f"{detail['msg']}. Remove the entry, or measure anew with `manyheads evaluate --model "
-            f"{folder.path} --alignment`."
+            f"{detail['msg']}. Remove the entry, or evaluate {folder.path} again with "
+            "`alignment=True`."
         ) from None
 
 

@@ -24,14 +24,14 @@ from manyheads.app.project.migrate import RENAMED, rename
 from manyheads.app.project.paths import shipped
 from manyheads.app.project.plugins import LOADED, home
 from manyheads.app.project.recipe import Converted, Recipe, read_recipe
-from manyheads.app.project.registry import find_preset, find_task
+from manyheads.app.project.registry import find_task
 from manyheads.app.project.vocabulary import Vocabularies, need_vocabularies, sizes, tokenizers
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.data.tokenizers.marian import read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import FolderError, RecipeError, UsageError
-from manyheads.models.presets import REGISTERED_BY
+from manyheads.models.presets import REGISTERED_BY, preset
 from manyheads.models.resize import resize
 from manyheads.nn.layers.linear import pack
 from manyheads.strict_json import dumps
@@ -374,7 +374,7 @@ def write_manifest(folder: Path, recipe: Recipe, precision: Precision | None = N
 def _plugins(recipe: Recipe) -> list[str]:
     """Name the plugins in use, and what defines the recipe's task, model or preset."""
     name = str(recipe.model["preset"])
-    parts = (find_task(recipe.task), recipe, find_preset(name))
+    parts = (find_task(recipe.task), recipe, preset(name))
     modules = [type(part).__module__ for part in parts]
     modules.append(REGISTERED_BY.get(name, "manyheads"))
     return sorted(LOADED | set(filter(None, map(home, modules))))

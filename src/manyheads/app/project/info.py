@@ -10,10 +10,10 @@ import torch
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.paths import find_model
 from manyheads.app.project.recipe import Recipe
-from manyheads.app.project.registry import find_preset, find_task
+from manyheads.app.project.registry import find_task, import_installed
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.models.config import ModelConfig
-from manyheads.models.presets import build
+from manyheads.models.presets import build, preset
 
 
 def describe(name: str) -> dict[str, Any]:
@@ -25,8 +25,9 @@ def describe(name: str) -> dict[str, Any]:
     try:
         folder = ModelFolder(find_model(name))
     except NotFoundError as error:
+        import_installed({"model": {"preset": name}})
         try:
-            config = find_preset(name)
+            config = preset(name)
         except UsageError:
             raise NotFoundError(f"{error} Nor is it a preset (`manyheads models`).") from None
         facts = {"preset": name, "parameters": count_parameters(config)}

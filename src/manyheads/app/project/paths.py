@@ -16,7 +16,7 @@ def data_root(root: str | None) -> Path:
 
 
 def here(name: str, suffixes: Sequence[str] = ("",)) -> str:
-    """Make a name from the command line absolute if it exists in the current folder."""
+    """Make the name of data that a user gives absolute if it exists in the current folder."""
     path = Path(name).expanduser()
     return str(path.absolute()) if _matches(path, suffixes) else name
 
@@ -45,7 +45,7 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
         ending += f", and there is no {path.name}{missing[0]}"
     public = None if Path(name).is_absolute() else public_corpora().get(name.partition("/")[0])
     local = Path(name).expanduser().absolute()
-    also = f"; given on the command line, also for {local}" if local != path.absolute() else ""
+    also = f"; as a change of a recipe, also for {local}" if local != path.absolute() else ""
     if path.is_file():
         also += f". That file exists, but there is no reader for {path.suffix!r}: is it a plugin's?"
     raise NotFoundError(

@@ -16,10 +16,10 @@ from pydantic_core import ErrorDetails
 from manyheads.app.project.migrate import migrate
 from manyheads.app.project.paths import endings, here
 from manyheads.app.project.ranges import check_numbers, check_range, short
-from manyheads.app.project.registry import find_preset, find_task
+from manyheads.app.project.registry import find_task, import_installed
 from manyheads.errors import RecipeError, UsageError, nearest
 from manyheads.models.config import ModelConfig
-from manyheads.models.presets import PRESETS
+from manyheads.models.presets import PRESETS, preset
 from manyheads.strict_json import dumps
 from manyheads.train.config import TrainConfig
 
@@ -47,7 +47,8 @@ CONVERTED = "converted:"  # in front of the origin, in place of the name of trai
 class DataTable(Table):
     """The [data] table: names of data sets, relative to `root` unless they are absolute."""
 
-    medium: ClassVar[str] = ""  # what the data are: "pairs", "images", "sentences"
+    has_pairs: ClassVar[bool] = False  # parallel text
+    has_images: ClassVar[bool] = False
 
     root: str | None = None
     train: str
@@ -64,6 +65,8 @@ class Recipe(Table, ABC):
 
     Fields of a subclass: `task: Literal["..."]`, `data` and `train` at least.
     """
+
+    reads: ClassVar[tuple[str, ...]] = ()  # fields of the model's Config, besides the derived
 
     task: str
     seed: int = Field(default=1, ge=0)
@@ -99,13 +102,13 @@ class Recipe(Table, ABC):
         if "preset" not in changes:
             raise RecipeError(f"model.preset is missing. Presets: {', '.join(PRESETS)}.")
         name = str(changes.pop("preset"))
-        base = find_preset(name)
+        base = preset(name)
         derived = self.derived() | derived
         allowed = [field.name for field in fields(base)]
-        if self.task in base.tasks and (lacks := sorted(derived.keys() - set(allowed))):
+        if self.task in base.tasks and (lacks := sorted({*derived, *self.reads} - set(allowed))):
             raise RecipeError(
                 f"model.preset {name!r}: {type(base).__name__} lacks {', '.join(lacks)}, which the "
-                f"data of the task {self.task!r} set: add such fields to it."
+                f"task {self.task!r} needs: add such fields to it."
             )
         if self.task not in base.tasks:
             fitting = [name for name, each in PRESETS.items() if self.task in each.tasks]
@@ -159,6 +162,8 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
         check_numbers(table)
     except RecipeError as error:
         raise RecipeError(f"{path}: {error}") from None
+    if not stored:
+        import_installed(table)
     if (renamed := migrate(table)) and not stored:
         warnings.warn(f"{path} has keys of an older version: {', '.join(renamed)}.", stacklevel=2)
     try:
@@ -206,7 +211,7 @@ def differences(before: str, now: str) -> list[str]:
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Write every key as on the command line: train.steps."""
+    """Write every key as a change of it does: train.steps."""
     for key, value in table.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")
@@ -223,7 +228,7 @@ def _apply(table: dict[str, Any], override: str) -> None:
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
-        value = text  # a word needs no quotes on the command line
+        value = text  # a word needs no quotes
     *tables, last = key.split(".")
     for name in tables:
         if not text and name not in table:

@@ -1,16 +1,17 @@
-"""The tasks: one dict from a recipe's `task` to the pipeline that does it; and presets by name.
+"""The tasks: one dict from a recipe's `task` to the pipeline that does it.
 
 A pipeline is imported when a recipe first names its task, so that translating imports nothing that
 classifies. A task from outside the package is added with `register_task`.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 from manyheads.app.project.plugins import load_entry_points
-from manyheads.errors import RecipeError, UsageError, nearest
-from manyheads.models.config import ModelConfig
-from manyheads.models.presets import preset
+from manyheads.errors import RecipeError, nearest
+from manyheads.models.presets import PRESETS
+from manyheads.registration import register
 
 # Adding a task to the package is a file in app/pipelines/ and a line here.
 TASKS: dict[str, Any] = {
@@ -23,11 +24,23 @@ TASKS: dict[str, Any] = {
 }
 
 
+def import_installed(table: Mapping[str, Any]) -> None:
+    """Import the plugins of installed packages if a user's recipe names what is not known.
+
+    A model folder never causes an import: it is answered with the plugin that is missing.
+    """
+    task, model = table.get("task"), table.get("model")
+    preset = model.get("preset") if isinstance(model, Mapping) else None
+    unknown = isinstance(task, str) and task not in TASKS
+    if isinstance(preset, str) and not {preset, preset.partition("/")[0]} & PRESETS.keys():
+        unknown = True
+    if unknown:
+        load_entry_points()
+
+
 def find_task(task: object) -> Any:
     """Return the pipeline of a task (app/pipeline.py)."""
     name = task if isinstance(task, str) else ""
-    if name not in TASKS:
-        load_entry_points()
     if name not in TASKS:
         hint = nearest(name, TASKS) if name else "; "
         raise RecipeError(f"task is {task!r}{hint}Allowed: {', '.join(map(repr, TASKS))}.")
@@ -43,27 +56,12 @@ def register_task(pipeline: Any) -> None:
     Raises:
         UsageError: the task exists already, or what was given is no pipeline.
     """
-    lacks = [
-        name for name in ("task", "recipe", "predictor", "prepare") if not hasattr(pipeline, name)
-    ]
-    if lacks:
-        raise UsageError(
-            f"{pipeline!r} is no pipeline: it lacks {', '.join(lacks)}. Give an instance of a "
-            "class that inherits manyheads.Pipeline."
-        )
-    if TASKS.get(pipeline.task, pipeline) is not pipeline:
-        raise UsageError(f"There is a task {pipeline.task!r} already: choose another name.")
-    TASKS[pipeline.task] = pipeline
-
-
-def find_preset(name: str) -> ModelConfig:
-    """Return a preset, also one of an installed plugin.
-
-    Raises:
-        UsageError: no such preset.
-    """
-    try:
-        return preset(name)
-    except UsageError:
-        load_entry_points()
-        return preset(name)
+    lacks = ["being an instance"] * isinstance(pipeline, type)
+    for name in ("task", "recipe", "predictor", "prepare"):
+        if not hasattr(pipeline, name):
+            lacks.append(name)
+        elif name in ("recipe", "predictor") and not isinstance(getattr(pipeline, name), type):
+            lacks.append(f"a class as {name}")
+    lacks += ["a tuple of names as files"] * isinstance(getattr(pipeline, "files", ()), str)
+    wanted = "Give an instance of a class that inherits manyheads.Pipeline."
+    register(TASKS, "a task", getattr(pipeline, "task", "?"), pipeline, wanted, lacks)

@@ -145,19 +145,19 @@ def _check(start: Pretrained, recipe: Recipe) -> None:
     key, path = f"start.{start.side}", start.folder.path
     theirs: Any = start.folder.recipe.config()
     ours: Any = recipe.config()
-    if start.folder.recipe.task not in ("generate", "fill"):
+    if not ours.starts_from:
         raise RecipeError(
-            f"{key}: the task of {path} is {start.folder.recipe.task!r}. A translator starts from "
-            'a language model, whose task is "generate" or "fill".'
+            f"{key}: {path} cannot start model.preset = {recipe.model['preset']!r}. Choose a "
+            "transformer- preset, or leave [start] out."
         )
-    layers = f"{start.side}_layers"
     if start.folder.recipe.task not in ours.starts_from:
         raise RecipeError(
-            f"{key}: {path} is a Transformer, so it cannot start model.preset = "
-            f"{recipe.model['preset']!r}. Choose a transformer- preset, or leave [start] out."
+            f"{key}: the task of {path} is {start.folder.recipe.task!r}. A translator starts from "
+            f"a language model, whose task is {' or '.join(map(repr, ours.starts_from))}."
         )
-    pairs = {name: (getattr(theirs, name), getattr(ours, name)) for name in SAME}
-    pairs[layers] = (theirs.layers, getattr(ours, layers))
+    layers = f"{start.side}_layers"
+    pairs = {name: (getattr(theirs, name, None), getattr(ours, name)) for name in SAME}
+    pairs[layers] = (getattr(theirs, "layers", None), getattr(ours, layers))
     if ours.positions == "learned":
         pairs["max_length"] = (theirs.max_length, ours.max_length)
     pairs["scale_embedding"] = (True, ours.scale_embedding)

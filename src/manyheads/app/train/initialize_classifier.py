@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.app.data.tables import ImageRecipe
+from manyheads.app.pipeline import pipeline_of
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.paths import find_model
 from manyheads.app.project.recipe import Recipe
@@ -20,7 +21,6 @@ from manyheads.app.train.initialize import start_record
 from manyheads.errors import NotFoundError, RecipeError
 from manyheads.models.resize import refit
 from manyheads.nn.layers.head import heads
-from manyheads.tasks.reconstruct import ENCODER
 from manyheads.train.checkpoint import tensors
 
 SHOWN = 8
@@ -45,7 +45,7 @@ def inherit(table: dict[str, Any], name: str) -> None:
     if isinstance(model, dict) and "preset" not in model:
         theirs = folder.recipe.model
         table["model"] = {key: theirs[key] for key in theirs if key not in OF_THE_DATA} | model
-    if isinstance(image, dict) and folder.recipe.data.medium == "images":
+    if isinstance(image, dict) and folder.recipe.data.has_images:
         stored = asdict(folder.preprocessing())
         if image.get("mode", stored["mode"]) != stored["mode"]:  # other channels, other numbers
             stored = {key: stored[key] for key in stored if key not in OF_CHANNELS}
@@ -54,7 +54,7 @@ def inherit(table: dict[str, Any], name: str) -> None:
 
 def differences(recipe: ImageRecipe, folder: ModelFolder) -> str:
     """Describe in what images are read otherwise than by the model that a recipe starts from."""
-    _weights(folder, {}, ())  # refuses a model of another task
+    _weights(folder, {})  # refuses a model of another task
     theirs, ours = asdict(folder.preprocessing()), asdict(recipe.image)
     changed = [
         f"image.{key} = {ours[key]!r} (there {theirs[key]!r})"
@@ -67,7 +67,7 @@ def differences(recipe: ImageRecipe, folder: ModelFolder) -> str:
 
 def classes_of(folder: ModelFolder) -> list[str]:
     """Return the classes of a model, in the order of its head; none if it learned without."""
-    return folder.labels() if folder.recipe.task == "classify" else []
+    return folder.labels() if (folder.path / "labels.json").exists() else []
 
 
 def start_classifier(
@@ -79,8 +79,8 @@ def start_classifier(
     """
     folder = ModelFolder(find_model(start))
     trained = folder.model()
-    theirs, same_classes = _weights(folder, tensors(trained), classes)
-    ours = tensors(model)
+    theirs, ours = _weights(folder, tensors(trained)), tensors(model)
+    same_classes = classes_of(folder) == list(classes)
     if not same_classes:
         theirs, ours = _without_heads(theirs, trained), _without_heads(ours, model)
     theirs = refit(folder.recipe.config(), recipe.config(), theirs, folder.library)
@@ -104,19 +104,15 @@ def start_classifier(
     return {"encoder": start_record(folder, theirs)}
 
 
-def _weights(
-    folder: ModelFolder, stored: dict[str, Tensor], classes: Sequence[str]
-) -> tuple[dict[str, Tensor], bool]:
-    """Return a model's tensors as a classifier names them, and whether its head is wanted, too."""
-    if folder.recipe.task == "classify":
-        return stored, folder.labels() == list(classes)
-    if folder.recipe.task == "reconstruct":
-        encoder = {n.removeprefix(ENCODER): t for n, t in stored.items() if n.startswith(ENCODER)}
-        return encoder, False
-    raise RecipeError(
-        f"start.model: the task of {folder.path} is {folder.recipe.task!r}. A classifier starts "
-        'from a model whose task is "classify" or "reconstruct".'
-    )
+def _weights(folder: ModelFolder, stored: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return a model's tensors as a classifier names them."""
+    found = pipeline_of(folder.recipe).classifier_weights(stored)
+    if found is None:
+        raise RecipeError(
+            f"start.model: the task of {folder.path} is {folder.recipe.task!r}. A classifier "
+            "starts from a model that learned from images, to classify or to reconstruct them."
+        )
+    return found
 
 
 def _without_heads(named: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:

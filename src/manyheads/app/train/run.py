@@ -75,9 +75,16 @@ def train(
         RecipeError: a mistake in the recipe; the run in `out` was started with another one.
         InterruptedRunError: stopped by Ctrl-C; the state is saved.
     """
+    wrong = [each for each in changes if not isinstance(each, str)]
+    if wrong:
+        raise UsageError(f'{wrong[0]!r} is no change: give texts, such as "train.steps=200".')
+    if not isinstance(out, str | Path | None):
+        raise UsageError(f"`out` is {out!r}: give the path of a folder.")
     if isinstance(recipe, str | Path):
         path = find_recipe(str(recipe))
         recipe, out = read_recipe(path, changes), out or Path("runs") / path.stem
+    elif not isinstance(recipe, Recipe):
+        raise UsageError(f"{recipe!r:.80} is no recipe: give a name, a path, or a recipe.")
     elif changes or out is None:
         raise UsageError("A recipe that was read already needs out=FOLDER, and takes no changes.")
     if not hasattr(recipe, "task"):
@@ -103,11 +110,6 @@ def _train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) ->
     torch.manual_seed(stream(recipe.seed, "init"))
     # Before anything is written: what a recipe asks for may still be impossible.
     model = pipeline.build(recipe, config)
-    if not isinstance(model, nn.Module):
-        raise UsageError(
-            f"{type(config).__name__}.build() returned {type(model).__name__}, not a torch "
-            "nn.Module: let it return the model."
-        )
     freeze(model, recipe.train.freeze)
     optimizer(model, recipe.train)
     resolved = write_recipe(recipe, config)

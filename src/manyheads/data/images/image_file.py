@@ -19,6 +19,7 @@ from PIL import Image, UnidentifiedImageError
 
 from manyheads.data.regular_files import open_regular
 from manyheads.errors import ManyheadsError, NotFoundError, UnreadableError
+from manyheads.registration import checked_ending, register
 
 ANIMATED = "animated"  # key in the info of the first frame of an animation
 # Modes whose `np.asarray` values are not colours, and the modes to convert them to.
@@ -70,6 +71,18 @@ _IMAGE_BEGIN = re.compile(
 )
 BEGIN = 16  # bytes that it looks at
 LARGEST = 1 << 31  # bytes of the file of one image
+
+
+def register_image_format(ending: str, format: ImageFormat | None = None) -> None:
+    """Add a format of images in files with this ending, such as ".ff"; None: Pillow reads it.
+
+    Raises:
+        UsageError: the ending is not one, or is known; the object is no `ImageFormat`.
+    """
+    wanted = "Give an ImageFormat, or None for a format that Pillow reads."
+    lacks = ["being an ImageFormat"] * (not isinstance(format, ImageFormat | None))
+    register(FORMATS, "an image format", checked_ending(ending), format, wanted, lacks)
+
 
 NO_COLOURS = "it is an array of numbers, not colours"
 # Errors of Pillow and numpy for files that are damaged or not images.

@@ -30,6 +30,7 @@ from manyheads.data.text.lines import (
 from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.data.text.tables import csv_rows, json_rows, tsv_rows
 from manyheads.errors import DataError, MissingExtraError, UsageError
+from manyheads.registration import checked_ending, register
 
 
 class Pair(NamedTuple):
@@ -549,3 +550,14 @@ FORMATS: dict[str, Reader] = {
     ".parquet": _parquet,
     ".tmx": _tmx,
 }
+
+
+def register_text_format(ending: str, reader: Reader) -> None:
+    """Add the reader of parallel text in files with this ending, such as ".bars".
+
+    Raises:
+        UsageError: the ending is not one, or has a reader; the reader cannot be called.
+    """
+    wanted = "A reader is a function of path, columns and report that yields pairs."
+    lacks = ["being a function"] * (not callable(reader))
+    register(FORMATS, "a text format", checked_ending(ending), reader, wanted, lacks)

@@ -23,7 +23,7 @@ from manyheads.nn.recording.trace import LayerId, Trace
 Weights = Float[Tensor, "batch output source"]
 UNMEASURED = (
     "the best attention head for word alignment was not measured for this model, and the default "
-    "may be wrong: measure it with `manyheads evaluate --alignment`"
+    "may be wrong: evaluate it with `alignment=True`"
 )
 
 
@@ -133,8 +133,8 @@ def read(maps: Mapping[int, Tensor], reader: AlignmentHead) -> Weights:
     elif reader.layer not in maps or (reader.head or 0) >= maps[reader.layer].shape[1]:
         counts = ", ".join(f"{layer + 1} ({each.shape[1]} heads)" for layer, each in maps.items())
         raise UsageError(
-            f"The alignment head is {reader}, but the decoder's layers are {counts}: measure again "
-            "with `manyheads evaluate --alignment`."
+            f"The alignment head is {reader}, but the decoder's layers are {counts}: evaluate it "
+            "again with `alignment=True`."
         )
     elif reader.head is None:
         weights = maps[reader.layer].mean(dim=1)

@@ -37,7 +37,7 @@ class Packed:
             return ""
         return (
             f"This page keeps weights in steps of 1/{self.levels} of the largest in their row; "
-            f"`manyheads look --json` has {DECIMALS} decimals."
+            f"the JSON of `manyheads look` has {DECIMALS} decimals."
         )
 
 
