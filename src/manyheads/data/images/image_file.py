@@ -16,6 +16,7 @@ import numpy as np
 from PIL import Image
 
 from manyheads.errors import NotFoundError, UnreadableError
+from manyheads.files import expand_user
 
 ANIMATED = "animated"  # key in the info of the first frame of an animation
 # Modes whose `np.asarray` values are not colours, and the modes to convert them to.
@@ -100,7 +101,7 @@ def open_cell(cell: object, folder: Path) -> ImageContent:
     if isinstance(cell, Mapping):
         cell = cell.get("bytes") or cell.get("path")
     if isinstance(cell, str) and cell:
-        return open_content((folder / Path(cell).expanduser()).read_bytes())
+        return open_content((folder / expand_user(cell)).read_bytes())
     if cell is None or isinstance(cell, bytes):
         return open_content(cell or b"")
     raise ValueError(f"the cell holds {cell!r:.50}, neither an image nor a path")

@@ -9,6 +9,7 @@ from manyheads.data.images.image_file import open_content
 from manyheads.data.images.image_set import ImageSet, number_labels
 from manyheads.data.text.tables import csv_rows, json_rows, tsv_rows
 from manyheads.errors import DataError, nearest
+from manyheads.files import expand_user
 
 LISTINGS = (".csv", ".tsv", ".jsonl")
 
@@ -36,7 +37,7 @@ def read_listing(
             )
         if not isinstance(row[image], str) or not row[image]:
             raise DataError(f"{path}, line {line}: {image} is {row[image]!r}, not a path.")
-        places.append(path.parent / Path(row[image]).expanduser())
+        places.append(path.parent / expand_user(row[image]))
         values.append(None if label is None else row[label])
         names.append(str(places[-1]))
     if not places:

@@ -380,7 +380,7 @@ def _from_files(
         names=[str(path) for path in paths],
         read=lambda index: open_content(paths[index].read_bytes()),
         origin=str(folder),
-        hashes=(hashlib.sha256(listing.encode()).hexdigest(),),
+        hashes=(hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest(),),
     )
 
 
