@@ -32,6 +32,7 @@ __all__ = [
     "NonFiniteLossError",
     "NotFoundError",
     "OutOfMemoryError",
+    "OutputError",
     "RecipeError",
     "TrainingError",
     "UnreadableError",
@@ -104,6 +105,10 @@ class FolderError(ManyheadsError):
 
 class OutOfMemoryError(ManyheadsError):
     """A model, a batch or an input needs more memory than there is."""
+
+
+class OutputError(ManyheadsError):
+    """A file or folder cannot be written: a full disk, no permission."""
 
 
 class TrainingError(ManyheadsError):

@@ -1,6 +1,7 @@
-"""How much memory there is; freed memory stays with the process: docs/decisions/memory.md."""
+"""How much memory there is, and too little; freed memory stays: docs/decisions/memory.md."""
 
 import ctypes
+import errno
 import os
 import sys
 from contextlib import suppress
@@ -9,6 +10,7 @@ from pathlib import Path
 # Of mallopt, from glibc's malloc.h.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 _TOP = 64 << 20
+_OF_TORCH = ("can't allocate memory", "not enough memory", "bad_alloc", "out of memory")
 
 
 def keep_freed_memory() -> None:
@@ -44,3 +46,15 @@ def available_memory() -> int | None:
         with suppress(OSError, ValueError):  # "max": no limit
             limits.append(int((Path("/sys/fs/cgroup") / name).read_text()))
     return min(limits, default=None)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether memory could not be had, of the machine or of a GPU."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    # torch raises a RuntimeError for the processor's memory, and a kind of its own for a GPU's.
+    of_torch = isinstance(error, RuntimeError) and (
+        type(error).__name__ == "OutOfMemoryError"
+        or any(words in str(error) for words in _OF_TORCH)
+    )
+    return of_torch or isinstance(error, MemoryError)

@@ -199,7 +199,7 @@ def test_an_interrupted_download(tmp_path: Path, server: Server, ranges: bool) -
     server.break_after, server.ranges = 5000, ranges
     with pytest.raises(DataError, match=r"too early.*Try again.*their folder: `folder`"):
         fetch(corpus(server.url), tmp_path)
-    assert list(brought(tmp_path)) == ["toy/train.en.download.gz"]
+    assert list(brought(tmp_path)) == ["toy/.manyheads-train.en.download.gz"]
     server.break_after = None
     fetch(corpus(server.url), tmp_path)
     assert brought(tmp_path) == CONTENT
@@ -208,7 +208,7 @@ def test_an_interrupted_download(tmp_path: Path, server: Server, ranges: bool) -
 
 def test_interrupted_after_the_last_byte(tmp_path: Path, server: Server) -> None:
     """Complete but not yet unpacked: nothing is downloaded twice."""
-    write(tmp_path, {"toy/train.en.download.gz": PUBLISHED["raw/train.en.gz"]})
+    write(tmp_path, {"toy/.manyheads-train.en.download.gz": PUBLISHED["raw/train.en.gz"]})
     fetch(corpus(server.url), tmp_path)
     assert brought(tmp_path) == CONTENT
 

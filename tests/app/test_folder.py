@@ -1,10 +1,8 @@
 """A run folder is a model folder: what is in it, and what is noticed when it is not whole."""
 
-import errno
 import hashlib
 import json
 import math
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,12 +15,7 @@ from safetensors.torch import load_file, save_file
 from manyheads import __version__, load
 from manyheads.app.evaluate.evaluate import evaluate
 from manyheads.app.project.card import card, last_step
-from manyheads.app.project.folder import (
-    FORMAT_VERSION,
-    ModelFolder,
-    append_evaluation,
-    write_atomically,
-)
+from manyheads.app.project.folder import FORMAT_VERSION, ModelFolder, append_evaluation
 from manyheads.app.project.info import describe
 from manyheads.app.project.recipe import read_recipe
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
@@ -382,56 +375,3 @@ def test_damaged_metrics_do_not_stop_an_evaluation(own_translator: Path) -> None
     with (own_translator / "metrics.jsonl").open("a") as file:
         file.write('{"step": "many"}\n')
     assert last_step(own_translator) == "unknown"
-
-
-# --- Writing ------------------------------------------------------------------------------------
-
-
-def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    """Replaced in one move, and nothing else is left behind."""
-    path = tmp_path / "file.json"
-    write_atomically(path, b"old")
-    write_atomically(path, b"new")
-    assert path.read_bytes() == b"new"
-    assert [found.name for found in tmp_path.iterdir()] == ["file.json"]
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_of_a_symbolic_link_the_target_is_written(tmp_path: Path, there: bool) -> None:
-    """It stays a link; the new file has nothing beside it."""
-    (tmp_path / "a").mkdir()
-    target = tmp_path / "a" / "target"
-    if there:
-        target.write_bytes(b"old")
-    link = tmp_path / "link"
-    link.symlink_to("a/target")
-    write_atomically(link, b"new")
-    assert link.is_symlink()
-    assert target.read_bytes() == b"new"
-    assert [found.name for found in target.parent.iterdir()] == ["target"]
-
-
-def test_a_pipe_is_written_into(tmp_path: Path) -> None:
-    """And is not replaced by a file."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    write_atomically(pipe, b"new")
-    assert pipe.is_fifo()
-    assert os.read(reader, 9) == b"new"
-    os.close(reader)
-
-
-def test_nothing_is_left_of_a_file_that_could_not_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A full disk: the old file stays, the new one goes."""
-
-    def full(_: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    (tmp_path / "file").write_bytes(b"old")
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write_atomically(tmp_path / "file", b"new")
-    assert {found.name: found.read_bytes() for found in tmp_path.iterdir()} == {"file": b"old"}

@@ -19,7 +19,7 @@ from manyheads.app.predictors.reconstructor import Reconstruction
 from manyheads.app.project.recipe import read_recipe
 from manyheads.app.train.run import train
 from manyheads.data.images.digits import read_digits
-from manyheads.errors import DataError, RecipeError
+from manyheads.errors import DataError, InterruptedRunError, RecipeError
 from manyheads.tasks.distil import Teacher
 from tests.made import CLASSES, CLASSIFY, Silent, half, read_jsonl, run, write_halves, write_recipe
 
@@ -226,7 +226,7 @@ def test_everything_at_once_resumes_where_it_was(recipe: Path, tmp_path: Path) -
                 raise KeyboardInterrupt
 
     parsed = read_recipe(recipe, [*changes, "train.steps=6"])
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(InterruptedRunError, match=r"Stopped at once\. The last saved step is \d"):
         train(parsed, out=tmp_path / "parts", resume=False, observer=Stop())
     again = train(parsed, out=tmp_path / "parts", resume=True, observer=Silent())
     one, other = weights(tmp_path / "whole"), weights(tmp_path / "parts")

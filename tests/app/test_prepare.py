@@ -205,7 +205,7 @@ def test_a_large_corpus_is_encoded_once(
 def test_a_run_killed_while_it_was_encoding(recipe: Path, tmp_path: Path) -> None:
     """Nothing of value is in its folder yet: the same command starts again."""
     out = tmp_path / "out"
-    (out / CACHE / "partial-1").mkdir(parents=True)
+    (out / CACHE / ".manyheads-1.part").mkdir(parents=True)
     run(recipe, out, *SHORT)
     assert not (out / CACHE).exists()
     with pytest.raises(UsageError, match="is not empty"):

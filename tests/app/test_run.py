@@ -133,12 +133,12 @@ def test_a_run_is_gone_on_with_or_left_alone(images: Path, tmp_path: Path) -> No
     out = tmp_path / "out"
     run(images, out, *SHORT)
     (out / ".notes.1").write_text("mine")
-    (out / ".recipe.toml.123.part").write_text("half")
+    (out / ".manyheads-123.part").write_text("half")
     with pytest.raises(UsageError, match=r"out is not empty.*`resume=True`.*another `out`"):
         run(images, out, *SHORT)
     run(images, out, *SHORT, resume=True)
     assert (out / ".notes.1").exists()
-    assert not (out / ".recipe.toml.123.part").exists()
+    assert not (out / ".manyheads-123.part").exists()
 
 
 def test_classes_that_changed_their_names(images: Path, tmp_path: Path) -> None:

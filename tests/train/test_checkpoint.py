@@ -112,7 +112,7 @@ def test_what_was_left_half_written_is_not_a_checkpoint(tmp_path: Path) -> None:
     model = network()
     optimizer = trained(model, config())
     checkpoint.save(tmp_path, model, optimizer, Average(), Progress(step=1))
-    partial = tmp_path / "partial-4321"
+    partial = tmp_path / ".manyheads-4321.part"
     partial.mkdir()
     (partial / "model.safetensors").write_bytes(b"half of")
     found = checkpoint.load(tmp_path, model, optimizer, Average())

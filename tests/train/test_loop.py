@@ -15,7 +15,7 @@ from torch import nn
 
 from manyheads.errors import InterruptedRunError, NonFiniteLossError, TrainingError
 from manyheads.streams import stream
-from manyheads.train import checkpoint
+from manyheads.train import checkpoint, interrupt
 from manyheads.train.config import EarlyStop
 from manyheads.train.history import NON_FINITE
 from manyheads.train.schedule import learning_rate
@@ -361,8 +361,45 @@ def test_a_signal_saves_and_stops(tmp_path: Path, number: signal.Signals) -> Non
     assert same(run(tmp_path / "cut", Plane(), config()), whole)
 
 
-def test_a_second_signal_insists(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_two_signals_at_once_are_one(tmp_path: Path, number: signal.Signals) -> None:
+    """Pressed twice, or passed on by two programs: the state is saved all the same."""
+    with pytest.raises(InterruptedRunError, match="after step 6 of 12"):
+        run(tmp_path, Plane(), config(), observer=Signals(6, number, times=3))
+    assert checkpoint.checkpoints(tmp_path / "state")[-1].name == "step-000000006"
+
+
+def test_a_terminal_that_is_closed_saves_and_stops(tmp_path: Path) -> None:
+    """Unless the run was started to outlive it, as by nohup."""
+    with pytest.raises(InterruptedRunError, match="after step 6 of 12"):
+        run(tmp_path / "out", Plane(), config(), observer=Signals(6, signal.SIGHUP))
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        run(tmp_path / "nohup", Plane(), config(), observer=Signals(6, signal.SIGHUP))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(), KeyError("mine")])
+def test_an_observer_that_fails_loses_nothing(tmp_path: Path, error: Exception) -> None:
+    """Such as a progress bar whose pipe is closed: the state is saved, and going on is the same."""
+
+    class Failing(Silent):
+        def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
+            if step == 6:
+                raise error
+
+    whole = run(tmp_path / "whole", Plane(), config())
+    message = f"after step 6 of 12, since its progress .*{type(error).__name__}"
+    with pytest.raises(InterruptedRunError, match=message) as caught:
+        run(tmp_path / "cut", Plane(), config(), observer=Failing())
+    assert caught.value.__cause__ is error
+    assert same(run(tmp_path / "cut", Plane(), config()), whole)
+
+
+def test_a_second_signal_insists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who cannot wait for the step to end presses Ctrl-C again."""
+    monkeypatch.setattr(interrupt, "SECONDS", 0)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, Plane(), config(), observer=Signals(6, signal.SIGINT, times=2))
 

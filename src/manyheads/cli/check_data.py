@@ -117,7 +117,8 @@ def run(
 
 
 def _column(text: str | None) -> str | int | None:
-    return int(text) if text is not None and text.isdecimal() else text
+    number = text is not None and text.isdecimal() and len(text) < 10  # else a name
+    return int(text) if text is not None and number else text
 
 
 def _text_row(finding: "Finding") -> "Row":

@@ -22,7 +22,9 @@ def run(
     split: Split = "valid",
     final: Final = False,
     metric: Metrics = None,
-    samples: Annotated[int, typer.Option(min=100, help="Number of bootstrap samples.")] = 1000,
+    samples: Annotated[
+        int, typer.Option(min=100, max=1_000_000, help="Number of bootstrap samples.")
+    ] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the samples.")] = 12345,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     engine: Engine = "torch",

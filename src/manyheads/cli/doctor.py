@@ -33,11 +33,13 @@ def run(
     Exit code 1 with errors.
     """
     from manyheads.app.doctor.diagnose import diagnose
-    from manyheads.app.project.paths import checked_name, make_room
+    from manyheads.app.project.folder import own_files
+    from manyheads.app.project.paths import checked_name, find_model, make_room
     from manyheads.cli.show import print_json, warn
 
     if plot is not None:
-        make_room(checked_name(plot, {".png": "an image"}))
+        checked_name(plot, {".png": "an image"})
+        make_room(plot, *own_files(find_model(name)))
     found = diagnose(name, device=device, threads=threads)
     if json:
         print_json(found.as_json())

@@ -6,8 +6,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from manyheads.strict_json import dumps
 
 if TYPE_CHECKING:
@@ -29,17 +27,18 @@ def document(
 ) -> None:
     """Translate a document; "-" is the standard input. The answer goes to stdout or to a file."""
     from manyheads.app.documents.documents import read_content, translate_file
-    from manyheads.app.project.folder import write_atomically
+    from manyheads.app.project.folder import own_files
     from manyheads.app.project.paths import make_room
     from manyheads.cli.show import warn
+    from manyheads.cli.terminal import write_bytes
     from manyheads.data.documents.formats import TEXT_FORMATS, format_of
     from manyheads.data.documents.glossary import Glossary
     from manyheads.errors import UsageError
+    from manyheads.files import write_atomically
 
-    if out is not None and out.exists() and file.exists() and out.samefile(file):
-        raise UsageError(f"--out {out} is the file to translate: choose another name.")
     if out is not None:
-        make_room(out)
+        stdin = 0 if str(file) == "-" else None
+        make_room(out, file, glossary, stdin, *own_files(translator.folder.path))
     elif format_of(file, format) not in TEXT_FORMATS and not json and sys.stdout.isatty():
         raise UsageError(f"{file} is not a text that a terminal could show: add --out.")
     terms = None if glossary is None else Glossary.read(glossary)
@@ -49,7 +48,7 @@ def document(
     )
     content = _json(translated).encode() if json else translated.content
     if out is None:
-        typer.echo(content, nl=False)  # as bytes, so that line ends stay what they are
+        write_bytes(content)
     else:
         write_atomically(out, content)
     for note in translated.notes:
@@ -77,8 +76,7 @@ def lines(
         translated = translate_lines(
             translator, chunk, glossary=terms, options=options, seed=seed, first=first
         )
-        typer.echo(_json(translated) if json else translated.text, nl=False)
-        sys.stdout.flush()
+        print(_json(translated) if json else translated.text, end="", flush=True)
         for note in translated.notes:
             warn(note)
         first += len(chunk)

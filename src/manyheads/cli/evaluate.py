@@ -1,6 +1,5 @@
 """manyheads evaluate."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -56,10 +55,13 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Measure a model and log the result in its folder, unless the model came with the package."""
+    from manyheads.app.data.sources import inputs_of
     from manyheads.app.evaluate.evaluate import measure
-    from manyheads.app.evaluate.image_metrics import draw
+    from manyheads.app.evaluate.image_metrics import PLOTS, draw
     from manyheads.app.load import load
     from manyheads.app.predictors.predictor import answers
+    from manyheads.app.project.folder import own_files
+    from manyheads.app.project.paths import make_room
     from manyheads.app.requests import ClassifyRequest, EvaluateRequest
     from manyheads.cli.show import print_evaluation, warn
     from manyheads.errors import UsageError
@@ -78,10 +80,14 @@ def run(
     predictor = load(model, engine=engine, device=device, threads=threads)
     if plots is not None and not answers(predictor, ClassifyRequest):
         raise UsageError(f"--plots is for classifiers, and {model} is none: leave it out.")
+    if plots is not None:
+        for name in PLOTS:
+            own = own_files(predictor.folder.path)
+            make_room(plots / name, *own, *inputs_of(predictor.folder.recipe.data, data))
     line = measure(predictor, request)
     print_evaluation(line, predictor.folder.path, as_json=json)
     if plots is not None:
         for path in draw(line, plots):
-            print(f"wrote {path}", file=sys.stderr)
+            warn(f"wrote {path}")
     if predictor.folder.shipped:
         warn(f"{predictor.folder.name} came with the package: nothing was written to its folder.")

@@ -15,7 +15,8 @@ def run(
         bool, typer.Option("--quick", help="Under a minute: a look, nothing to conclude from.")
     ] = False,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many seeds; else the experiment's own number.")
+        int | None,
+        typer.Option(min=1, max=1000, help="How many seeds; else the experiment's own number."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for NAME.json, NAME.png and NAME.md.")] = Path(
         "runs/lab"
@@ -24,7 +25,9 @@ def run(
         str | None,
         typer.Option(metavar="DIR", help="Folder of data sets; else MANYHEADS_DATA, else data/."),
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of tensor operations.")] = 1,
+    threads: Annotated[
+        int, typer.Option(min=1, max=1024, help="Threads of tensor operations.")
+    ] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Run an experiment of the atlas: a figure, a table and one sentence."""

@@ -1,5 +1,6 @@
 """manyheads look."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,6 +74,7 @@ def run(
     from manyheads.app.explain.look import FIGURES, FORMS, look_at
     from manyheads.app.load import load
     from manyheads.app.predictors.predictor import answers
+    from manyheads.app.project.folder import own_files
     from manyheads.app.project.paths import checked_name, make_room
     from manyheads.app.requests import LookRequest, TranslateRequest
     from manyheads.cli.show import print_json, print_tables, warn
@@ -94,12 +96,16 @@ def run(
             }
         )
     if out is not None:
-        make_room(checked_name(out, FORMS))
+        checked_name(out, FORMS)
     if figures is not None:
-        make_room(checked_name(figures, FIGURES))
+        checked_name(figures, FIGURES)
         if out is not None and figures.resolve() == out.resolve():
             raise UsageError(f"--out and --figures are both {out}: give two names.")
     predictor = load(model, engine=engine, device=device, threads=threads)
+    of_images = predictor.folder.recipe.data.has_images
+    for path in (out, figures):
+        if path is not None:
+            make_room(path, given if of_images else None, *own_files(predictor.folder.path))
     if shapes:
         _print_shapes(predictor, given, as_json=json)
         return
@@ -162,9 +168,8 @@ def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
 
 def _print(found: "Look") -> None:
     """Print the answer, and for a text its clearest map and its gates."""
-    from rich.console import Console
-
     from manyheads.cli.steps import print_alignment
+    from manyheads.cli.terminal import console
     from manyheads.lens.plot.terminal import render_map
     from manyheads.lens.view.image_view import ImageView
     from manyheads.lens.view.text_view import clearest
@@ -178,8 +183,8 @@ def _print(found: "Look") -> None:
     translated = "translation" in found.told
     maps = [each for each in view.maps if each.kind == "decoder cross" or not translated]
     for each in [clearest(maps)] if maps else []:
-        Console().print(render_map(each.rows, each.columns, each.mean, each.legend))
+        console(sys.stdout).print(render_map(each.rows, each.columns, each.mean, each.legend))
     if view.alignment is not None:
         print_alignment(view)
     for gates in view.gates:
-        Console().print(render_map(gates.tokens, gates.gates, gates.mean, gates.legend))
+        console(sys.stdout).print(render_map(gates.tokens, gates.gates, gates.mean, gates.legend))

@@ -1,13 +1,17 @@
 """The command `manyheads`."""
 
 import os
+import platform
 import sys
+import tempfile
+import traceback
 import warnings
-from io import TextIOWrapper
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from manyheads import __version__
 from manyheads.cli import (
@@ -29,29 +33,62 @@ from manyheads.cli import (
     train,
     translate,
 )
-from manyheads.cli.flags import with_flags
 from manyheads.cli.options import Plugins, load_plugins, with_plugins
-from manyheads.errors import InterruptedRunError, ManyheadsError
-from manyheads.memory import keep_freed_memory
+from manyheads.cli.show import warn
+from manyheads.cli.terminal import ReaderGoneError, standard_streams, visible
+from manyheads.errors import InterruptedRunError, ManyheadsError, UsageError
+from manyheads.memory import is_out_of_memory, keep_freed_memory
+
+TRACEBACK = "MANYHEADS_TRACEBACK"  # if set, an unexpected error ends with its traceback
 
 
-class _ReaderGoneError(Exception):
-    """Nobody reads our output any more, as in `manyheads translate | head -1`."""
+# Arguments and options that hold a text, which may be empty; an empty path or name is a mistake,
+# such as a variable that is not set: as a path it would be the current folder.
+TEXTS = {"texts", "given", "prompts", "prefix", "reference", "word", "also"}
+
+
+class _PastTyperError(Exception):
+    """Takes an error past typer, which would end the process in its own way."""
+
+
+@contextmanager
+def _around_typer() -> Iterator[None]:
+    """Leave to `main` what typer would explain: Ctrl-C, and errors of files."""
+    try:
+        yield
+    except (KeyboardInterrupt, EOFError, OSError) as error:
+        raise _PastTyperError from error
+    except Exception as error:
+        if isinstance(message := getattr(error, "message", None), str):  # quotes what was given
+            error.message = visible(message)  # type: ignore[attr-defined]
+        raise
 
 
 class _Verbs(TyperGroup):
-    """Takes two exceptions before typer does, which leaves with 130 or 1 and says nothing."""
+    """The command itself, without a verb."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with _around_typer():
+            return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        try:
-            try:
-                return super().invoke(ctx)
-            finally:
-                sys.stdout.flush()
-        except KeyboardInterrupt:
-            raise InterruptedRunError("interrupted.") from None
-        except BrokenPipeError:
-            raise _ReaderGoneError from None
+        with _around_typer():
+            return super().invoke(ctx)
+
+
+class _Verb(TyperCommand):
+    """Refuses empty names."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given, *_ = self.make_parser(ctx).parse_args(list(args))
+        for param in self.get_params(ctx):
+            value = given.get(param.name)
+            values = value if isinstance(value, list | tuple) else [value]
+            if param.name not in TEXTS and "" in values:
+                name = param.opts[0] if param.opts[0].startswith("-") else param.metavar
+                rest = "" if param.required else ", or leave it out"
+                raise UsageError(f"{name} is empty: give it a value{rest}.")
+        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
@@ -86,6 +123,7 @@ app.add_typer(convert.app, name="convert")
 for command in (*app.registered_commands, *convert.app.registered_commands):
     assert command.callback is not None
     command.callback = with_plugins(command.callback)
+    command.cls = _Verb
 
 
 def _version(wanted: bool) -> None:
@@ -106,24 +144,69 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; turn the errors we raise on purpose into a message and an exit code."""
+    """Run the command; turn every error into a message and an exit code."""
+    _use_utf8()
     warnings.showwarning = _show_warning
     keep_freed_memory()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # Korean, whatever the locale says; and names of files that are not UTF-8.
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    with standard_streams():
+        try:
+            try:
+                app()
+            finally:
+                sys.stdout.flush()
+        except Exception as error:
+            code = _explain(error.__cause__ if isinstance(error, _PastTyperError) else error)
+        except KeyboardInterrupt as error:
+            code = _explain(error)
+    sys.exit(code)
+
+
+def _use_utf8() -> None:
+    """Start again in UTF-8 mode where the locale is another: names and texts are UTF-8 here."""
+    if sys.getfilesystemencoding() != "utf-8" and sys.executable:
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
+def _explain(error: BaseException | None) -> int:
+    """Print what an error means for the user; return the exit code."""
+    if isinstance(error, ReaderGoneError):  # nothing is wrong
+        return 0
+    if isinstance(error, ManyheadsError):
+        warn(str(error))
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        warn("interrupted.")
+        return InterruptedRunError.exit_code
+    assert error is not None
+    if os.environ.get(TRACEBACK):
+        raise error
+    if is_out_of_memory(error):
+        warn(
+            "there is not enough memory. Lower what is done at once: train.max_tokens or "
+            "train.batch_size (with train.accumulate as many times higher), `beams`, `n_best` or "
+            "`tokens`, the size of the image or the length of the text; or take a smaller model."
+        )
+    elif isinstance(error, OSError):  # a folder that may not be read
+        warn(f"{error.filename}: {error.strerror}." if error.filename else f"{error}.")
+    else:
+        kind = f"{type(error).__name__}: {error}".partition("\n")[0]
+        warn(f"an error that should not occur: {kind[:200]}. {_write_report(error)}")
+    return 1
+
+
+def _write_report(error: BaseException) -> str:
+    """Write a traceback to a file; say where it is, and what to do with it."""
+    lines = [f"manyheads {__version__}, Python {sys.version}, {platform.platform()}\n"]
+    used = [sys.modules[name] for name in ("torch", "numpy", "typer") if name in sys.modules]
+    lines += [f"{module.__name__} {module.__version__}\n" for module in used]
+    lines += traceback.format_exception(error)
     try:
-        app()
-    except ManyheadsError as error:
-        print(f"manyheads: {with_flags(str(error))}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except _ReaderGoneError:  # nothing is wrong; what is left in the buffer goes nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except OSError as error:  # a full disk, a folder that may not be written to
-        print(f"manyheads: {error}", file=sys.stderr)
-        sys.exit(1)
+        number, path = tempfile.mkstemp(prefix="manyheads-", suffix=".txt")
+        with open(number, "wb") as file:  # noqa: PTH123 - an open one
+            file.write("".join(lines).encode("utf-8", "backslashreplace"))
+    except OSError as problem:
+        return f"A report could not be written ({problem.strerror}): see {TRACEBACK}=1."
+    return f"The report {path} says where; please send it to the authors. {TRACEBACK}=1 prints it."
 
 
 def _show_warning(
@@ -134,4 +217,4 @@ def _show_warning(
     file: TextIO | None = None,  # noqa: ARG001 - as warnings.showwarning
     line: str | None = None,  # noqa: ARG001 - as warnings.showwarning
 ) -> None:
-    print(f"manyheads: {with_flags(str(message))}", file=sys.stderr)
+    warn(str(message))

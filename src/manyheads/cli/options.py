@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from manyheads.cli.terminal import escape_controls
 from manyheads.errors import UsageError
 
 Split = Annotated[str, typer.Option(help="Split of the recipe: train, valid, test.")]
@@ -33,6 +34,7 @@ Threads = Annotated[
     int | None,
     typer.Option(
         min=1,
+        max=1024,
         rich_help_panel=MACHINE,
         help="Number of CPU threads; by default one for small models, all cores for large ones.",
     ),
@@ -91,10 +93,14 @@ def load_plugins(plugins: list[str] | None) -> None:
 
 
 def with_plugins(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the option --plugin, whose modules are imported before it runs."""
+    """Give a command the option --plugin, whose modules are imported before it runs.
+
+    What it prints is shown without control characters.
+    """
 
     @wraps(command)
     def run(*, plugin: list[str] | None = None, **options: Any) -> Any:
+        escape_controls()
         load_plugins(plugin)
         return command(**options)
 
@@ -112,7 +118,7 @@ def read_image_size(text: str) -> tuple[int, int]:
     Raises:
         UsageError: it is neither.
     """
-    found = re.fullmatch(r"(\d+)(?:[xX](\d+))?", text)
+    found = re.fullmatch(r"(\d{1,9})(?:[xX](\d{1,9}))?", text)
     if found is None or int(found[1]) < 1 or (found[2] and int(found[2]) < 1):
         raise UsageError(
             f"--image-size is {text!r}: give pixels as one number, or as height and width, "

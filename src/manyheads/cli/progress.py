@@ -2,11 +2,13 @@
 
 import sys
 import time
+from contextlib import suppress
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from manyheads.app.train.observer import PrintObserver
+from manyheads.cli.terminal import ReaderGoneError, console, visible
+from manyheads.errors import OutputError
 
 EVERY = 0.1  # seconds between two drawings; a step may take much less
 
@@ -15,11 +17,11 @@ class ProgressBar(PrintObserver):
     """Shows loss, learning rate, speed and time left; prints validations as they come."""
 
     def __init__(self) -> None:
-        self.console = Console(file=sys.stderr)
+        self.console = console(sys.stderr)
         self._bar = Progress(
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             TimeElapsedColumn(),
             TextColumn("left {task.fields[left]}"),
             console=self.console,
@@ -37,12 +39,13 @@ class ProgressBar(PrintObserver):
 
     def __exit__(self, *_: object) -> None:
         """Leave the bar as it stands."""
-        self._bar.refresh()
-        self._bar.stop()
+        with suppress(ReaderGoneError, OutputError):
+            self._bar.refresh()
+            self._bar.stop()
 
     def say(self, message: str) -> None:
         """Print a line above the bar."""
-        self.console.print(message, highlight=False)
+        self.console.print(visible(message))
 
     def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
         """Move the bar."""

@@ -3,10 +3,13 @@
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyheads.cli.flags import with_flags
+from manyheads.cli.terminal import ReaderGoneError, console, visible
+from manyheads.errors import OutputError
 from manyheads.strict_json import dumps
 
 if TYPE_CHECKING:
@@ -18,7 +21,8 @@ WIDEST = 12  # classes of a confusion matrix that a terminal has room for
 
 def print_json(value: Any) -> None:
     """Print one JSON document on one line."""
-    print(dumps(value), flush=True)
+    # Lone surrogates, as in names that are not UTF-8, as JSON's own escapes.
+    print(dumps(value).encode("utf-8", "backslashreplace").decode(), flush=True)
 
 
 def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) -> None:
@@ -93,25 +97,26 @@ def _print_timing(timing: Mapping[str, Any]) -> None:
 def print_tables(tables: "Sequence[Table]") -> None:
     """Print tables of numbers, names on the left."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table as Drawn
 
     from manyheads.lens.panels import written
 
     # Names and numbers are never cut off: in a narrow window they take several lines, in a file or
     # a pipe as much room as they need.
-    console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        console.width = 200
+    paper = console(sys.stdout)
+    if not paper.is_terminal:
+        paper.width = 200
     for table in tables:
         # Not as the table's own title, which would be broken to the width of the numbers.
-        console.print(table.title, style="italic")
+        paper.print(visible(table.title), style="italic")
         drawn = Drawn(box=box.SIMPLE_HEAD)
         for number, column in enumerate(table.columns):
-            drawn.add_column(column, justify="right" if number else "left", overflow="fold")
+            drawn.add_column(
+                visible(column), justify="right" if number else "left", overflow="fold"
+            )
         for row in table.rows:
-            drawn.add_row(*map(written, row))
-        console.print(drawn)
+            drawn.add_row(*(visible(written(cell)) for cell in row))
+        paper.print(drawn)
 
 
 def _print_alignment(found: Mapping[str, Any] | None) -> None:
@@ -133,7 +138,6 @@ def print_findings(
     heading: str, rows: Sequence[Row], *, none: str = "nothing to complain of"
 ) -> None:
     """Print a table of findings; its count and lines only if there are any."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -155,17 +159,18 @@ def print_findings(
         table.add_column("lines", max_width=20)
     table.add_column("what, and what to do")
     for severity, count, lines, what, more in rows:
-        words = Text(f"{what}\n", style="bold")
-        words.append(with_flags(more), style="not bold")
+        words = Text(visible(f"{what}\n"), style="bold")
+        words.append(visible(with_flags(more)), style="not bold")
         number = [f"{count or 0:,}"] if with_counts else []
         where = [lines] if with_lines else []
         table.add_row(Text(severity, style=COLOURS[severity]), *number, *where, words)
-    Console().print(table)
+    console(sys.stdout).print(table)
 
 
 def warn(message: str) -> None:
-    """Print a remark on stderr."""
-    print(f"manyheads: {with_flags(message)}", file=sys.stderr)
+    """Print a remark on stderr, if there is anybody to read it."""
+    with suppress(ReaderGoneError, OutputError):
+        print(f"manyheads: {visible(with_flags(message))}", file=sys.stderr)
 
 
 def warn_of(number: int, notes: Sequence[str] | None) -> None:

@@ -32,10 +32,15 @@ def run(
     from manyheads.app.train.run import train
     from manyheads.cli.progress import ProgressBar
     from manyheads.cli.show import print_evaluation
+    from manyheads.cli.terminal import ReaderGoneError
+    from manyheads.errors import InterruptedRunError
 
     path = find_recipe(recipe)
     parsed = read_recipe(path, overrides or [])
     folder = out or Path("runs") / path.stem
-    with ProgressBar() as observer:
-        line = train(parsed, out=folder, resume=resume, observer=observer)
+    try:
+        with ProgressBar() as observer:
+            line = train(parsed, out=folder, resume=resume, observer=observer)
+    except ReaderGoneError:
+        raise InterruptedRunError("Stopped before the first step: nobody reads on.") from None
     print_evaluation(line, folder, as_json=json)

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 import torch
 
+from manyheads.files import append_line, write_text
 from manyheads.labs.findings import Findings, Trial
 from manyheads.strict_json import dumps
 
@@ -98,8 +99,7 @@ class Bench:
             )
             self.say(f"{name}: {found.seconds:.1f} s")
             if self.notebook is not None:
-                with self.notebook.open("a", encoding="utf-8") as file:
-                    file.write(dumps(asdict(found)) + "\n")
+                append_line(self.notebook, dumps(asdict(found)))
         self.trials.append(found)
         return found.measured
 
@@ -116,6 +116,5 @@ def _read(notebook: Path, head: str) -> dict[str, Trial]:
     whole = [line for line in lines if line.endswith("\n")]  # the last may be incomplete
     if not whole or whole[0].strip() != head:
         whole = [head + "\n"]
-    notebook.parent.mkdir(parents=True, exist_ok=True)
-    notebook.write_text("".join(whole), encoding="utf-8")
+    write_text(notebook, "".join(whole))
     return {trial["name"]: Trial(**trial) for trial in map(json.loads, whole[1:])}

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from manyheads.app.project.folder import versions
 from manyheads.errors import FolderError, InterruptedRunError, UsageError
+from manyheads.files import write_text
 from manyheads.labs.bench import TRIALS, Bench, Say, Scale
 from manyheads.labs.catalogue import entry, find
 from manyheads.labs.findings import SCHEMA, Result
@@ -100,12 +101,10 @@ def run_lab(
 
 def write(result: Result, out: Path) -> None:
     """Write a result, its figure and its page."""
-    out.mkdir(parents=True, exist_ok=True)
     draw(result.panels, out / f"{result.lab}.png", title=result.question)
-    (out / f"{result.lab}.md").write_text(page(result), encoding="utf-8")
-    temporary = out / f"{result.lab}.json.tmp"
-    temporary.write_text(as_json(result), encoding="utf-8")
-    temporary.replace(out / f"{result.lab}.json")  # last: if it exists, all files are complete
+    write_text(out / f"{result.lab}.md", page(result))
+    # Last: if it exists, all files are complete.
+    write_text(out / f"{result.lab}.json", as_json(result))
 
 
 def as_json(result: Result) -> str:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,10 +10,12 @@ from typing import Any, ClassVar
 
 import torch
 from pydantic import TypeAdapter
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from manyheads.errors import FolderError
+from manyheads.files import cannot_write, new_folder, remove_unfinished, write_text
 from manyheads.strict_json import dumps
 from manyheads.train.average import Average
 from manyheads.train.distribute import whole
@@ -94,33 +95,34 @@ def save(
     average: Average,
     progress: Progress,
 ) -> None:
-    """Write a checkpoint under folder, atomically."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write a checkpoint under folder, atomically.
+
+    Raises:
+        OutputError: it cannot be written; earlier checkpoints are as they were.
+    """
     final = folder / f"step-{progress.step:09d}"
     if final.exists():
         return
-    partial = folder / f"partial-{os.getpid()}"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    for name, state in (
-        ("model", tensors(model)),
-        ("optimizer", _optimizer_tensors(model, optimizer)),
-        ("average", average.state),
-    ):
-        # Channels-last weights have another memory order than files.
-        plain = {k: whole(t).contiguous() if torch.is_tensor(t) else t for k, t in state.items()}
-        save_file(plain, partial / f"{name}.safetensors")
-    hashes = {path.name: sha256(path) for path in sorted(partial.glob("*.safetensors"))}
-    document = {"progress": asdict(progress), "sha256": hashes}
-    (partial / "progress.json").write_text(dumps(document, indent=2), encoding="utf-8")
-    for path in partial.iterdir():
-        _flush(path)
-    partial.rename(final)  # atomic: from here on the checkpoint exists
-    _flush(folder)
+    with new_folder(final) as partial:
+        for name, state in (
+            ("model", tensors(model)),
+            ("optimizer", _optimizer_tensors(model, optimizer)),
+            ("average", average.state),
+        ):
+            # Channels-last weights have another memory order than files.
+            plain = {
+                k: whole(t).contiguous() if torch.is_tensor(t) else t for k, t in state.items()
+            }
+            try:
+                save_file(plain, partial / f"{name}.safetensors")
+            except (SafetensorError, OSError) as error:
+                raise cannot_write(final, str(error)) from error
+        hashes = {path.name: sha256(path) for path in sorted(partial.glob("*.safetensors"))}
+        document = {"progress": asdict(progress), "sha256": hashes}
+        write_text(partial / "progress.json", dumps(document, indent=2))
     for old in checkpoints(folder)[:-KEPT]:
-        shutil.rmtree(old)
-    for abandoned in folder.glob("partial-*"):
-        shutil.rmtree(abandoned, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+    remove_unfinished(folder)
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -202,12 +204,3 @@ def sha256(path: Path) -> str:
     """Return the sha256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _flush(path: Path) -> None:
-    """Flush a file or folder to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

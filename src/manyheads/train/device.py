@@ -3,7 +3,6 @@
 import contextlib
 import os
 import platform
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import torch
 from torch import nn
 
 from manyheads.errors import OutOfMemoryError, UsageError, nearest
+from manyheads.memory import is_out_of_memory
 from manyheads.train.config import Precision
 
 # Parameters below which more threads cost more than they bring: docs/decisions/threads.md.
@@ -96,8 +96,7 @@ def memory_errors(advice: str) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        known = isinstance(error, MemoryError | torch.OutOfMemoryError)
-        if known or re.search("not enough memory|can't allocate memory|overflowed", str(error)):
+        if is_out_of_memory(error) or "overflowed" in str(error):
             raise OutOfMemoryError(f"Memory does not suffice. {advice}") from error
         raise
 

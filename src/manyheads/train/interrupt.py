@@ -1,28 +1,44 @@
 """Stop signals: the loop checks after each step whether Ctrl-C was pressed, and saves."""
 
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+SECONDS = 3.0
+SIGNALS = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+
 
 @contextmanager
 def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether Ctrl-C or SIGTERM arrived; a second one interrupts."""
-    stop = False
+    """Yield a function that returns whether to stop: Ctrl-C, SIGTERM, or a closed terminal.
 
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        nonlocal stop
-        if stop:
+    Another Ctrl-C raises KeyboardInterrupt at once, if it comes `SECONDS` after the first: two at
+    once are one to whoever pressed twice, or has two programs that pass it on.
+    """
+    first: float | None = None
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        nonlocal first
+        now = time.monotonic()
+        first = now if first is None else first
+        if number == signal.SIGINT and now - first >= SECONDS:
             raise KeyboardInterrupt
-        stop = True
 
     try:
-        earlier = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}
+        earlier = {
+            each: signal.signal(each, handle)
+            for each in SIGNALS
+            # One who uses nohup wants to go on without a terminal.
+            if each in (signal.SIGINT, signal.SIGTERM) or signal.getsignal(each) != signal.SIG_IGN
+        }
     except ValueError:  # not the main thread: the caller handles signals
         earlier = {}
     try:
-        yield lambda: stop
+        yield lambda: first is not None
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)

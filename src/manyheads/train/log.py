@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.errors import MissingExtraError
+from manyheads.files import append_line, write_text
 from manyheads.strict_json import dumps
 from manyheads.train.history import metric_lines
 
@@ -24,14 +25,11 @@ class MetricsLog:
         self._events = None if events is None else _writer(events, first_step)
         if path.exists():
             kept = [row for row, line in metric_lines(path) if line["step"] <= first_step]
-            temporary = path.with_name(path.name + ".tmp")
-            temporary.write_text("".join(kept), encoding="utf-8")
-            temporary.replace(path)
+            write_text(path, "".join(kept))
 
     def write(self, line: Mapping[str, float | int]) -> None:
         """Append one line."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(dumps(dict(line)) + "\n")
+        append_line(self.path, dumps(dict(line)))
         if self._events is not None:
             step = int(line["step"])
             for name in line.keys() - {"step"}:

@@ -46,6 +46,27 @@ class Observer(Protocol):
         """Hear of every validation."""
 
 
+class _Watch:
+    """Tells the observer what happens; if it fails, the loop saves and stops."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+    def tell(self, hear: Callable[..., None], *event: Any) -> None:
+        """Call the observer."""
+        try:
+            hear(*event)
+        except Exception as error:
+            self.error = self.error or error
+
+    @property
+    def reason(self) -> str:
+        """Why the loop stops, to follow "Stopped"."""
+        if self.error is None:
+            return ""
+        return f", since its progress could not be shown ({type(self.error).__name__})"
+
+
 def fit(
     model: nn.Module,
     task: Task[B],
@@ -73,7 +94,7 @@ def fit(
         observer: hears of progress.
 
     Raises:
-        InterruptedRunError: Ctrl-C or SIGTERM; the state is saved.
+        InterruptedRunError: Ctrl-C or SIGTERM, or the observer failed; the state is saved.
         NonFiniteLossError: the loss is infinite or not a number; nothing was updated with it.
         OutOfMemoryError: a batch is too large.
     """
@@ -94,6 +115,7 @@ def fit(
     )
     meter = Meter(task.unit, progress.seconds)
     line: dict[str, float] = {}
+    watch = _Watch()
     with stop_signals() as stop_asked, closing(log):
         while progress.step < config.steps and not progress.stopped:
             plan = part.plan(progress.epoch)
@@ -118,25 +140,27 @@ def fit(
                 if step % config.log_every == 0 or step == config.steps:
                     line = meter.line(step, progress.epoch, learning_rate(step, config))
                     log.write(line)
-                observer.progress(step, config.steps, line)
+                watch.tell(observer.progress, step, config.steps, line)
                 if step % config.validate_every == 0 or step == config.steps:
                     average.before_validation(plain, step)
                     with averages.averaged(average, plain):
                         metrics = _validate(plain, task, config, device)
                         log.write({"step": step, "epoch": progress.epoch} | metrics)
-                        observer.validated(step, metrics)
+                        watch.tell(observer.validated, step, metrics)
                         if improved(progress, metrics, config.early_stop):
                             save_best(plain)
                 progress.seconds = meter.skip()
                 finished = progress.stopped or step == config.steps
-                interrupted = stop_asked()
+                interrupted = stop_asked() or watch.error is not None
                 if step % config.save_every == 0 or finished or interrupted:
                     checkpoint.save(folder / "state", plain, optimizer, average, progress)
                     meter.skip()
                 if finished:
                     break
                 if interrupted:
-                    raise InterruptedRunError(f"Stopped after step {step} of {config.steps}.")
+                    raise InterruptedRunError(
+                        f"Stopped after step {step} of {config.steps}{watch.reason}."
+                    ) from watch.error
             else:
                 progress.epoch += 1
                 progress.index = 0

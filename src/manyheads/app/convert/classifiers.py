@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter
-from safetensors.torch import save_file
 from torch import Tensor
 
 from manyheads.app.convert.foreign_files import (
@@ -34,15 +33,16 @@ from manyheads.app.pipelines.classify import ClassifyRecipe
 from manyheads.app.project.card import write_card
 from manyheads.app.project.folder import (
     ModelFolder,
-    new_folder,
     refuse_used,
     write_labels,
     write_manifest,
+    write_tensors,
 )
 from manyheads.app.project.info import count_parameters
 from manyheads.app.project.recipe import CONVERTED, Converted, write_recipe
 from manyheads.data.images.image_set import Mode
 from manyheads.errors import FolderError, NotFoundError, UsageError
+from manyheads.files import expand_user, new_folder, write_text
 from manyheads.models.config import ModelConfig
 from manyheads.models.convert import families, timm
 from manyheads.models.convert.names import Converter, Family, Image, base_name, understand
@@ -145,8 +145,8 @@ def from_images(
     recipe = _recipe(config, plan, given, library)
     labels, remarks = _labels(given.about, config.classes)
     with new_folder(out) as folder:
-        save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
-        (folder / "recipe.toml").write_text(write_recipe(recipe, config), encoding="utf-8")
+        write_tensors(folder, state)
+        write_text(folder / "recipe.toml", write_recipe(recipe, config))
         write_labels(folder, recipe.image, labels)
         write_manifest(folder, recipe)
         ModelFolder(folder).recipe.config()  # while nothing is left behind
@@ -289,7 +289,7 @@ def _assumed(name: str) -> str:
 
 
 def _read_source(source: str) -> _Source:
-    path = Path(source).expanduser()
+    path = expand_user(source)
     if path.is_file():
         return _Source(read_tensors(path), path, path.name, {}, None, None)
     if not path.is_dir():
@@ -307,7 +307,7 @@ def _read_source(source: str) -> _Source:
             "again, or give the file of weights itself."
         )
     # A path means nothing on other machines.
-    origin = path.resolve().name if Path(source).expanduser().is_dir() else source
+    origin = path.resolve().name if expand_user(source).is_dir() else source
     return _Source(
         read_tensors(weights),
         path,

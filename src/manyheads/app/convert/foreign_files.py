@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from manyheads.errors import FolderError, MissingExtraError, NotFoundError, UsageError
+from manyheads.files import expand_user
 from manyheads.models.config import ModelConfig
 from manyheads.models.presets import build
 from manyheads.train.checkpoint import restore
@@ -168,7 +169,7 @@ def read_table(path: Path, *, needed: bool = True) -> dict[str, Any] | None:
 
 def looks_like_hub_name(source: str) -> bool:
     """Say whether a text may be a name on the hub: OWNER/NAME, and no path here."""
-    path = Path(source).expanduser()
+    path = expand_user(source)
     is_name = re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", source) is not None
     return is_name and not path.exists() and not path.parent.is_dir()
 

@@ -3,7 +3,6 @@
 `models/convert` maps configurations and tensors; here files are found, checked and put together.
 """
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, cast
 
 from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, ConfigDict, FiniteFloat, TypeAdapter, ValidationError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from manyheads.app.convert.foreign_files import (
@@ -28,11 +27,10 @@ from manyheads.app.pipelines.translate import TranslateRecipe
 from manyheads.app.project.card import card, write_card
 from manyheads.app.project.folder import (
     ModelFolder,
-    new_folder,
     refuse_used,
-    write_atomically,
     write_json,
     write_manifest,
+    write_tensors,
 )
 from manyheads.app.project.info import count_parameters
 from manyheads.app.project.paths import find_model
@@ -41,6 +39,7 @@ from manyheads.app.project.vocabulary import load_vocabularies
 from manyheads.data.tokenizers.marian import END, PAD, UNKNOWN, MarianTokenizer, read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import FolderError, NotFoundError, UsageError
+from manyheads.files import expand_user, new_folder, write_atomically, write_text
 from manyheads.models.convert import marian
 from manyheads.models.transformer import TransformerConfig
 from manyheads.tasks.decoding import DecodeConfig
@@ -173,7 +172,7 @@ def from_marian(
     config = replace(config, start=search.start)
     remarks += _check_tokenizer_config(told, files)
     # A path means nothing on other machines.
-    origin = files.resolve().name if Path(source).expanduser().is_dir() else source
+    origin = files.resolve().name if expand_user(source).is_dir() else source
     data = PairData(
         train=f"{CONVERTED}{origin}",
         valid=f"{CONVERTED}{origin}",
@@ -198,11 +197,10 @@ def from_marian(
             "again with a `prefix`."
         )
     with new_folder(out) as folder:
-        (folder / FOLDER).mkdir()
         for path in _kept(files):
-            shutil.copyfile(path, folder / FOLDER / path.name)
-        save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
-        (folder / "recipe.toml").write_text(write_recipe(recipe, config), encoding="utf-8")
+            write_atomically(folder / FOLDER / path.name, path.read_bytes())
+        write_tensors(folder, state)
+        write_text(folder / "recipe.toml", write_recipe(recipe, config))
         write_manifest(folder, recipe)
         ModelFolder(folder).recipe.config()  # while nothing is left behind
     write_card(ModelFolder(out))
@@ -235,16 +233,16 @@ def to_marian(model: str, out: Path) -> Conversion:
     about, tensors = marian.write(config, state)
     remarks: list[str] = []
     with new_folder(out) as folder:
-        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+        write_tensors(folder, tensors)
         if recipe.converted:
             for path in (ours.path / FOLDER).iterdir():
-                shutil.copyfile(path, folder / path.name)
+                write_atomically(folder / path.name, path.read_bytes())
         else:
             generation, remarks = _write_search(recipe.decode, config, order)
             write_json(folder / "config.json", about)
             write_json(folder / "generation_config.json", generation)
             _write_tokenizers(ours.path, folder, recipe.data, config, order, start)
-            (folder / "README.md").write_text(_published_card(ours, recipe), encoding="utf-8")
+            write_text(folder / "README.md", _published_card(ours, recipe))
     return Conversion(
         out, count_parameters(config), recipe.data.source, recipe.data.target, remarks
     )
@@ -255,7 +253,7 @@ def to_marian(model: str, out: Path) -> Conversion:
 
 def _find(source: str) -> Path:
     """Find a folder; fetch it from the hub if it is a name there."""
-    path = Path(source).expanduser()
+    path = expand_user(source)
     if path.is_dir():
         if not (path / "config.json").exists():
             raise FolderError(

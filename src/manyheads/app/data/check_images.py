@@ -16,6 +16,7 @@ from manyheads.data.checks.image_checks import Seen, findings, look
 from manyheads.data.images.image_file import SUFFIXES
 from manyheads.data.images.image_set import ImageSet, Preprocessing, hold_out
 from manyheads.errors import UsageError
+from manyheads.files import expand_user
 
 FILES = {".tar", *SUFFIXES}  # that hold images, and never text
 
@@ -26,7 +27,7 @@ def are_images(name: str) -> bool:
         return True
     if is_recipe(name):
         return read_recipe(find_recipe(name)).data.has_images
-    return Path(name).expanduser().is_dir()
+    return expand_user(name).is_dir()
 
 
 def check_images(

@@ -1,7 +1,7 @@
 """Check and clean corpora by their names, or those of a recipe."""
 
+import glob
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -19,6 +19,8 @@ from manyheads.data.text.formats import HUB, Pair, is_one_file, read_pairs
 from manyheads.data.text.lines import Report
 from manyheads.data.text.write import outputs, reject_existing_files, writing
 from manyheads.errors import DataError, UsageError
+from manyheads.files import expand_user
+from manyheads.files import writing as open_output
 from manyheads.strict_json import dumps
 
 Column = str | int | None
@@ -133,8 +135,9 @@ def _find(
 
 def _sides_of(name: str) -> str:
     """Name the sides that lie beside each other."""
-    path = Path(name).expanduser()
-    sides = sorted(found.name for found in path.parent.glob(f"{path.name}.*")) if path.name else []
+    path = expand_user(name)
+    beside = path.parent.glob(f"{glob.escape(path.name)}.*") if path.name else ()
+    sides = sorted(found.name for found in beside)
     return f"There are {', '.join(sides[:10])}. " if sides and not is_one_file(name) else ""
 
 
@@ -181,29 +184,22 @@ def clean(checked: CheckedText, out: Path) -> Cleaned:
         )
     cleaner = Cleaner(checked.checker, place.source, place.target)
     counts = {"kept": 0, "changed": 0, "dropped": 0}
-    part = log.with_name(f"{log.name}.part")
-    try:
-        with ExitStack() as stack:
-            write = stack.enter_context(
-                writing(out, place.source or "source", place.target or "target")
-            )
-            entries = stack.enter_context(part.open("w", encoding="utf-8"))
+    sides = place.source or "source", place.target or "target"
+    with open_output(log) as entries, writing(out, *sides) as write:
 
-            def drain() -> None:
-                for entry in cleaner.log:
-                    counts[entry.action] += 1
-                    line = {key: value for key, value in entry._asdict().items() if value}
-                    entries.write(f"{dumps(line)}\n")
-                cleaner.log.clear()
+        def drain() -> None:
+            for entry in cleaner.log:
+                counts[entry.action] += 1
+                line = {key: value for key, value in entry._asdict().items() if value}
+                entries.write(f"{dumps(line)}\n".encode())
+            cleaner.log.clear()
 
-            for pair in place.pairs(cleaner.report):
-                kept = cleaner(pair)
-                drain()
-                if kept is not None:
-                    write(kept)
-                    counts["kept"] += 1
+        for pair in place.pairs(cleaner.report):
+            kept = cleaner(pair)
             drain()
-        part.rename(log)
-    finally:
-        part.unlink(missing_ok=True)
+            if kept is not None:
+                write(kept)
+                counts["kept"] += 1
+        drain()
+        entries.flush()
     return Cleaned(files, log, **counts)

@@ -12,6 +12,7 @@ from typing import IO, NamedTuple, cast
 
 from manyheads.data.text.public_corpora import CorpusFile, PublicCorpus, public_corpora
 from manyheads.errors import DataError, NotFoundError, UsageError, nearest
+from manyheads.files import writing
 from manyheads.train.checkpoint import sha256
 
 Say = Callable[[str], object]
@@ -70,7 +71,6 @@ def fetch(
             _verify(path, file, path)
             present += 1
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
         if folder is not None:
             say(f"copying {file.path}")
             _copy(_find(file, folder, corpus.name), file, path)
@@ -95,19 +95,20 @@ def _find(file: CorpusFile, folder: Path, name: str) -> Path:
 
 
 def _copy(source: Path, file: CorpusFile, path: Path) -> None:
-    part = path.with_name(f"{path.name}.part")
-    try:
-        _unpack(source, part) if source.suffix == ".gz" else shutil.copyfile(source, part)
-        _verify(part, file, source)
-        part.rename(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with writing(path) as out:
+        if source.suffix == ".gz":
+            _unpack(source, out)
+        else:
+            with source.open("rb") as content:
+                shutil.copyfileobj(content, out)
+        out.flush()
+        _verify(Path(out.name), file, source)
 
 
-def _unpack(source: Path, part: Path) -> None:
+def _unpack(source: Path, plain: IO[bytes]) -> None:
     """Unpack text, without the spaces that some lines of the published files begin or end with."""
     try:
-        with cast(IO[bytes], gzip.open(source)) as packed, part.open("wb") as plain:
+        with cast(IO[bytes], gzip.open(source)) as packed:
             plain.writelines(line.strip(b" \n") + b"\n" for line in packed)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
@@ -117,7 +118,9 @@ def _unpack(source: Path, part: Path) -> None:
 
 def _download(url: str, file: CorpusFile, path: Path) -> None:
     """Download to a name of its own, which stays when interrupted and is continued."""
-    download = path.with_name(f"{path.name}.download{'.gz' if url.endswith('.gz') else ''}")
+    packed = ".gz" if url.endswith(".gz") else ""
+    download = path.with_name(f".manyheads-{path.name}.download{packed}")
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         for block in _blocks(url, download):
             with download.open("ab") as out:

@@ -2,11 +2,12 @@
 
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
 from manyheads.app.data.tables import ImageData, ImageRecipe, PairData
-from manyheads.app.project.paths import endings, find_data
+from manyheads.app.project.paths import data_files, endings, find_data
 from manyheads.app.project.recipe import CONVERTED, DataTable
 from manyheads.data.images.digits import read_digits
 from manyheads.data.images.hub_images import read_hub
@@ -174,6 +175,14 @@ def named(split: str, data: DataTable) -> str:
             f"It names {', '.join(known)}; or give files with `data`."
         )
     return name
+
+
+def inputs_of(data: DataTable, given: str | None) -> list[Path]:
+    """List the files of all splits of a [data] table, and of data that were given instead."""
+    suffixes = [f".{side}" for side in (getattr(data, "source", ""), getattr(data, "target", ""))]
+    splits = (getattr(data, split, None) for split in ("train", "valid", "test"))
+    names = [*splits, *getattr(data, "vocabulary", ()), given]
+    return [path for name in names for path in data_files(name, data.root, suffixes)]
 
 
 def reject_test_splits(*data: Corpus | StreamedCorpus | ImageSet) -> None:

@@ -12,6 +12,7 @@ from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.card import write_card
 from manyheads.app.project.folder import ModelFolder, append_evaluation
 from manyheads.app.requests import EvaluateRequest
+from manyheads.errors import OutputError
 
 
 def evaluate(model: str | Path | Predictor, **parameters: Any) -> Line:
@@ -47,6 +48,6 @@ def log(folder: ModelFolder, line: Line) -> Line:
         try:
             append_evaluation(folder.path, line)
             write_card(folder)
-        except OSError as error:  # it may lie where users cannot write
+        except OutputError as error:  # it may lie where users cannot write
             warnings.warn(f"The result was not logged with the model: {error}", stacklevel=3)
     return line

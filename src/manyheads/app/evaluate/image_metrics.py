@@ -29,6 +29,7 @@ from manyheads.tasks.metrics import Score
 from manyheads.train.class_losses import binary_cross_entropy
 
 MOST = 50  # classes whose confusion matrix is logged
+PLOTS = ("reliability.png", "confusion.png")
 CONFUSED = 5  # pairs of classes that are named
 
 
@@ -144,11 +145,10 @@ def draw(line: dict[str, Any], folder: Path) -> list[Path]:
     from manyheads.lens.plot.classifier_charts import draw_confusion, draw_reliability
 
     drawn = []
-    folder.mkdir(parents=True, exist_ok=True)
     if "reliability" in line:
-        drawn.append(folder / "reliability.png")
+        drawn.append(folder / PLOTS[0])
         draw_reliability(line["reliability"], line["all"]["ece"]["value"], drawn[-1])
     if "confusion" in line:
-        drawn.append(folder / "confusion.png")
+        drawn.append(folder / PLOTS[1])
         draw_confusion(np.array(line["confusion"]), list(line["classes"]), drawn[-1])
     return drawn

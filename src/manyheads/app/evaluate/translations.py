@@ -4,12 +4,18 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
-from manyheads.app.data.sources import corpus_split, find_corpus, named, read_corpus
+from manyheads.app.data.sources import (
+    corpus_split,
+    find_corpus,
+    inputs_of,
+    named,
+    read_corpus,
+)
 from manyheads.app.data.tables import PairData
 from manyheads.app.evaluate.alignment_choice import choose_reader, measured
 from manyheads.app.evaluate.domain import set_domain, unusual_share
@@ -18,13 +24,14 @@ from manyheads.app.predictors.text_predictor import one_line
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.alignment import store
 from manyheads.app.project.domain import store_domain
-from manyheads.app.project.folder import write_atomically
+from manyheads.app.project.folder import own_files
 from manyheads.app.project.paths import endings, here, make_room
 from manyheads.app.requests import EvaluateRequest
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.text.formats import read_pairs
 from manyheads.data.text.lines import ending
 from manyheads.errors import UsageError
+from manyheads.files import write_text
 from manyheads.tasks.bootstrap import bootstrap
 from manyheads.tasks.length_bins import length_bins
 from manyheads.tasks.metrics import TEXT_METRICS, Score, TextMetric
@@ -109,7 +116,9 @@ def measure(
     for name in names:
         TEXT_METRICS[name](["text"], ["text"], target)  # a missing package is found at once
     if request.outputs is not None:
-        make_room(request.outputs)
+        folder = translator.folder
+        data = inputs_of(cast(PairData, folder.recipe.data), request.data)
+        make_room(request.outputs, *own_files(folder.path), *data)
     if request.timing:
         translator.translate(corpus.source[:1])  # the first call sets things up
     began = time.perf_counter()
@@ -205,7 +214,7 @@ def latency(translator: Translator, sources: Sequence[str]) -> dict[str, float]:
 
 def write_outputs(path: Path, outputs: Iterable[str]) -> None:
     """Write translations so that line N belongs to pair N, whatever a model may put out."""
-    write_atomically(path, "".join(f"{one_line(output)}\n" for output in outputs).encode())
+    write_text(path, "".join(f"{one_line(output)}\n" for output in outputs))
 
 
 def _score(

@@ -14,6 +14,7 @@ from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.paths import checked_name, make_room
 from manyheads.app.requests import LookRequest
 from manyheads.errors import UsageError
+from manyheads.files import write_atomically, write_text
 from manyheads.lens.trace.shapes import ShapeLine
 from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.text_view import TextView
@@ -100,15 +101,16 @@ class Look:
             MissingExtraError: a PNG needs matplotlib, and a font for these texts.
         """
         target = checked_name(path, FORMS)
-        make_room(target)
+        make_room(target, self.told.get("path"))
         if target.suffix.lower() == ".png":
             self.png(target)
             return
         if target.suffix.lower() == ".html":
-            text = self.html()
+            # Lone surrogates become question marks.
+            write_atomically(target, self.html().encode("utf-8", "replace"))
         else:
-            text = dumps(self.to_json(), separators=(",", ":")) + "\n"
-        target.write_bytes(text.encode("utf-8", "replace"))  # lone surrogates become question marks
+            text = dumps(self.to_json(), separators=(",", ":"))
+            write_text(target, f"{text}\n")
 
 
 def look(model: str | Path | Predictor, given: str | Path | Image.Image, **parameters: Any) -> Look:

@@ -15,12 +15,12 @@ from manyheads.app.explain.given import refuse_for_texts, word_figures
 from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say
 from manyheads.app.predictors.language_models import Generator, MaskFiller
 from manyheads.app.predictors.text_reader import TokenPredictor
-from manyheads.app.project.folder import write_atomically
 from manyheads.app.project.recipe import Recipe
 from manyheads.app.requests import EvaluateRequest, LookRequest
 from manyheads.app.train.inputs import digest, language_splits, refuse_longer, say_left_out
 from manyheads.data.text.sentences import Sentences
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, TokenizerConfig
+from manyheads.files import write_atomically
 from manyheads.lens.trace.shapes import ShapeLine
 from manyheads.tasks.metrics import Score
 from manyheads.tasks.tokenwise import METRICS, Examples, TokenTask, TokenTrainConfig, measure

@@ -4,16 +4,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from manyheads.app.project.folder import ModelFolder, write_atomically
+from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.info import count_parameters
 from manyheads.app.project.registry import find_task
 from manyheads.errors import FolderError
+from manyheads.files import write_text
 from manyheads.train.history import metric_lines
 
 
 def write_card(folder: ModelFolder) -> None:
     """Write README.md."""
-    write_atomically(folder.path / "README.md", card(folder).encode())
+    write_text(folder.path / "README.md", card(folder))
 
 
 def card(folder: ModelFolder) -> str:

@@ -2,12 +2,9 @@
 
 import json
 import math
-import os
 import platform
-import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,13 +21,14 @@ from manyheads.app.project.migrate import RENAMED, rename
 from manyheads.app.project.paths import shipped
 from manyheads.app.project.plugins import LOADED, home
 from manyheads.app.project.recipe import Converted, Recipe, read_recipe
-from manyheads.app.project.registry import find_task
+from manyheads.app.project.registry import TASKS, find_task
 from manyheads.app.project.vocabulary import Vocabularies, need_vocabularies, sizes, tokenizers
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.data.tokenizers.marian import read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import FolderError, RecipeError, UsageError
+from manyheads.files import append_line, write_atomically, write_text
 from manyheads.models.presets import REGISTERED_BY, preset
 from manyheads.models.resize import resize
 from manyheads.nn.layers.linear import pack
@@ -42,7 +40,6 @@ from manyheads.version import __version__
 FORMAT_VERSION = 2
 LEFT_OUT = "left_out.txt"  # images that could not be read, and why
 CACHE = ".manyheads-cache"  # what training made of a large corpus; gone when it has finished
-UNFINISHED = ".part"  # the ending of a file that is being written
 HASHED = (
     "recipe.toml",
     "model.safetensors",
@@ -52,6 +49,18 @@ HASHED = (
     "characters.json",
     "preprocessing.json",
     "labels.json",
+)
+UNHASHED = (
+    "manyheads.json",
+    "README.md",
+    "metrics.jsonl",
+    "evaluations.jsonl",
+    "start.json",
+    LEFT_OUT,
+    "state",
+    "events",
+    "engines",
+    "marian",
 )
 
 
@@ -285,30 +294,9 @@ class ModelFolder:
         return lines
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is there as a whole or not at all.
-
-    Of a symbolic link the target is written; a pipe or a device is written into as it is.
-    """
-    if path.exists() and not path.is_file():
-        with path.open("wb") as file:
-            file.write(content)
-        return
-    path = path.resolve()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def write_json(path: Path, value: Any) -> None:
     """Write JSON that people can read, atomically."""
-    write_atomically(path, (dumps(value, indent=2) + "\n").encode())
+    write_text(path, dumps(value, indent=2) + "\n")
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -326,14 +314,22 @@ def write_weights(folder: Path, model: nn.Module, store: str) -> None:
         name: tensor.cpu().to(dtype if tensor.is_floating_point() else tensor.dtype).contiguous()
         for name, tensor in tensors(model).items()
     }
+    write_tensors(folder, stored)
+
+
+def write_tensors(folder: Path, state: dict[str, Tensor]) -> None:
+    """Write model.safetensors atomically."""
     # As bytes: safetensors' own files can be read by nobody else.
-    write_atomically(folder / "model.safetensors", save(stored, metadata={"format": "pt"}))
+    write_atomically(folder / "model.safetensors", save(state, metadata={"format": "pt"}))
 
 
-def remove_unfinished(folder: Path) -> None:
-    """Remove what a killed run was in the middle of writing."""
-    for path in folder.glob(f".*.[0-9]*{UNFINISHED}"):
-        path.unlink()
+def own_files(folder: Path) -> list[Path]:
+    """List what Manyheads reads and writes in a model folder; other files there are their owner's.
+
+    A folder stands for all that is in it.
+    """
+    of_tasks = (name for task in TASKS.values() for name in getattr(task, "files", ()))
+    return [folder / name for name in (*HASHED, *UNHASHED, *of_tasks)]
 
 
 def check_out(out: Path, *, resume: bool) -> None:
@@ -423,34 +419,18 @@ def write_labels(folder: Path, preprocessing: Preprocessing, labels: list[str]) 
 def write_left_out(folder: Path, faults: list[str]) -> None:
     """List the images that are not trained or validated on, if there are any."""
     if faults:
-        write_atomically(folder / LEFT_OUT, "".join(f"{each}\n" for each in faults).encode())
+        write_text(folder / LEFT_OUT, "".join(f"{each}\n" for each in faults))
 
 
 def append_evaluation(folder: Path, line: Mapping[str, Any]) -> None:
     """Add a line to the log of evaluations."""
-    with (folder / "evaluations.jsonl").open("a", encoding="utf-8") as file:
-        file.write(dumps(dict(line)) + "\n")
+    append_line(folder / "evaluations.jsonl", dumps(dict(line)))
 
 
 def refuse_used(out: Path) -> None:
     """Refuse a file, or a folder with something in it."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is there already. Choose a new folder.")
-
-
-@contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
-    """Give a folder to write into; it becomes `out` when all is written, or goes."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folder = out.with_name(f".{out.name}.{os.getpid()}")
-    folder.mkdir()
-    try:
-        yield folder
-        if out.exists():
-            out.rmdir()  # empty
-        folder.rename(out)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def versions() -> dict[str, str]:

@@ -1,23 +1,26 @@
 """Where things are found: data by the path rule, recipes and models by name or by path."""
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
 
 from manyheads.data.text.formats import is_one_file
 from manyheads.data.text.public_corpora import public_corpora
 from manyheads.errors import NotFoundError, UsageError, nearest
+from manyheads.files import expand_user, output_errors, reject_inputs
 
 
 def data_root(root: str | None) -> Path:
     """Return the folder of data sets: the recipe's data.root, else MANYHEADS_DATA, else data/."""
-    return Path(root or os.environ.get("MANYHEADS_DATA") or "data").expanduser()
+    return expand_user(root or os.environ.get("MANYHEADS_DATA") or "data")
 
 
 def here(name: str, suffixes: Sequence[str] = ("",)) -> str:
     """Make the name of data that a user gives absolute if it exists in the current folder."""
-    path = Path(name).expanduser()
+    path = expand_user(name)
     return str(path.absolute()) if _matches(path, suffixes) else name
 
 
@@ -35,7 +38,7 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
     them the path itself is enough. The error names the places looked at and the home of the data.
     """
     base = data_root(root)
-    path = base / Path(name).expanduser()
+    path = base / expand_user(name)
     found = _matches(path, suffixes)
     if found:
         return found
@@ -44,7 +47,7 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
     if suffixes[0] and len(missing) < len(suffixes):
         ending += f", and there is no {path.name}{missing[0]}"
     public = None if Path(name).is_absolute() else public_corpora().get(name.partition("/")[0])
-    local = Path(name).expanduser().absolute()
+    local = expand_user(name).absolute()
     also = f"; as a change of a recipe, also for {local}" if local != path.absolute() else ""
     if path.is_file():
         also += f". That file exists, but there is no reader for {path.suffix!r}: is it a plugin's?"
@@ -56,9 +59,22 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
     )
 
 
+def data_files(name: str | None, root: str | None, suffixes: Sequence[str] = ()) -> list[Path]:
+    """List where a data set may be, whether it is there or not: what must not be written over."""
+    bases = [] if name is None else [data_root(root) / expand_user(name), expand_user(name)]
+    stems = [path for base in bases for path in (base, *_matches(base, ()))]
+    return stems + [
+        Path(f"{stem}{suffix}{packed}")
+        for stem in stems
+        for suffix in suffixes
+        for packed in ("", ".gz")
+    ]
+
+
 def _matches(path: Path, suffixes: Sequence[str]) -> list[Path]:
     if "*" in path.name:
-        return sorted(path.parent.glob(path.name))
+        # Not as a pattern for glob, which refuses "a**b".
+        return sorted(p for p in path.parent.glob("*") if fnmatchcase(p.name, path.name))
     appended = [suffix for suffix in suffixes if suffix]
     whole = "" in suffixes and path.exists()
     return [path] if whole or (appended and all(_exists(path, s) for s in appended)) else []
@@ -80,11 +96,20 @@ def checked_name(path: str | os.PathLike[str], forms: Mapping[str, str]) -> Path
     return found
 
 
-def make_room(path: Path) -> None:
-    """Make the folder of a file that is to be written, before the work whose result it takes."""
+def make_room(path: Path, *inputs: str | Path | int | None) -> None:
+    """Make the folder of a file that is to be written, before the work whose result it takes.
+
+    Raises:
+        UsageError: it is a folder, one of the inputs or in one (see `files.reject_inputs`), or a
+            module that was imported, such as a plugin.
+        OutputError: the folder cannot be made.
+    """
     if path.is_dir():
         raise UsageError(f"{path} is a folder: name a file to write.")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    modules = (getattr(module, "__file__", None) for module in tuple(sys.modules.values()))
+    reject_inputs(path, (*inputs, *modules))
+    with output_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
 
 
 def shipped(kind: str) -> dict[str, Path]:
@@ -106,7 +131,7 @@ def find_model(name: str) -> Path:
 
 
 def _find(what: str, name: str, known: Mapping[str, Path], *, own: bool) -> Path:
-    if name in known or own:
+    if name in known or (own and name):  # an empty path is the current folder
         return known.get(name, Path(name))
     raise NotFoundError(
         f"There is no {what} {name!r}{nearest(name, known)}"

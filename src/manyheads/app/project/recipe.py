@@ -17,6 +17,7 @@ from manyheads.app.project.migrate import migrate
 from manyheads.app.project.paths import endings, here
 from manyheads.app.project.ranges import check_numbers, check_range, short
 from manyheads.app.project.registry import find_task, import_installed
+from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.errors import RecipeError, UsageError, nearest
 from manyheads.models.config import ModelConfig
 from manyheads.models.presets import PRESETS, preset
@@ -184,18 +185,28 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
 
 
 def write_recipe(recipe: Recipe, config: ModelConfig) -> str:
-    """Write a recipe as TOML with every default and the model's Config written out."""
+    """Write a recipe as TOML with every default and the model's Config written out.
+
+    Raises:
+        RecipeError: the name of data is not UTF-8, which TOML is.
+    """
     table = _without_none(recipe.model_dump(mode="python"))
     table["model"] = _without_none({"preset": recipe.model["preset"]} | asdict(config))
     for name in recipe.tables_not_written():
         del table[name]
     try:
-        return tomli_w.dumps(table)
+        text = tomli_w.dumps(table)
     except TypeError as error:
         raise RecipeError(
             f"{type(config).__name__} cannot be written as TOML: {error}. Let its fields be "
             "numbers, texts, booleans, lists or tables of these."
         ) from None
+    if not is_valid_unicode(text):
+        wrong = next(f"{k} = {v!r}" for k, v in _flat(table) if not is_valid_unicode(str(v)))
+        raise RecipeError(
+            f"{wrong} is not valid UTF-8, so a recipe cannot hold it: rename the file or folder."
+        )
+    return text
 
 
 def differences(before: str, now: str) -> list[str]:
@@ -221,7 +232,7 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 def _apply(table: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
-    if not equals:
+    if not equals or not key:
         raise RecipeError(
             f"{override!r} is not of the form key=value, for example train.steps=200."
         )

@@ -20,9 +20,7 @@ from manyheads.app.project.folder import (
     check_out,
     inputs,
     refresh_manifest,
-    remove_unfinished,
     versions,
-    write_atomically,
     write_json,
     write_manifest,
     write_weights,
@@ -32,7 +30,14 @@ from manyheads.app.project.migrate import migrate
 from manyheads.app.project.paths import find_recipe
 from manyheads.app.project.recipe import Recipe, differences, read_recipe, write_recipe
 from manyheads.app.train.observer import PrintObserver, RunObserver
-from manyheads.errors import FolderError, InterruptedRunError, RecipeError, UsageError
+from manyheads.errors import (
+    FolderError,
+    InterruptedRunError,
+    OutputError,
+    RecipeError,
+    UsageError,
+)
+from manyheads.files import remove_unfinished, write_text
 from manyheads.streams import stream
 from manyheads.train import checkpoint
 from manyheads.train.checkpoint import checkpoints
@@ -151,11 +156,26 @@ def _train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) ->
         raise InterruptedRunError(
             f"{error} The state is saved in {out}. Go on with the same recipe and `resume=True`."
         ) from None
+    except KeyboardInterrupt:
+        raise InterruptedRunError(f"Stopped at once. {_saved(out)}") from None
+    except OutputError as error:
+        raise OutputError(f"{error} {_saved(out)}") from None
     shutil.rmtree(out / CACHE, ignore_errors=True)
     if recipe.train.early_stop is None:
         keep(model)  # there already, unless a finished run's file was damaged and it is resumed
     predictor = load(out, threads=recipe.train.threads or None)
     return measure_model(predictor, pipeline.after_training(predictor))
+
+
+def _saved(out: Path) -> str:
+    """Say from where a run can go on that could not be saved when it ended."""
+    before = checkpoint.newest(out / "state")
+    if before is None:
+        return "No step is saved yet."
+    return (
+        f"The last saved step is {before.step}: go on from there with the same recipe and "
+        "`resume=True`."
+    )
 
 
 def _precision(
@@ -192,7 +212,7 @@ def _write_recipe(out: Path, text: str) -> bool:
     """
     path = out / "recipe.toml"
     if not path.exists():
-        write_atomically(path, text.encode())
+        write_text(path, text)
         return False
     stored = path.read_text(encoding="utf-8")
     before = tomllib.loads(stored)
@@ -205,5 +225,5 @@ def _write_recipe(out: Path, text: str) -> bool:
             "Resume it with the same recipe, or start another run with another `out`."
         )
     if migrated:
-        write_atomically(path, stored.encode())
+        write_text(path, stored)
     return migrated

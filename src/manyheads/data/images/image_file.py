@@ -166,18 +166,6 @@ def is_image(path: Path) -> bool:
         return False
 
 
-def in_folder(folder: Path, name: str) -> Path:
-    """Return a path that a table gives relative to its own folder.
-
-    Raises:
-        ValueError: it begins with ~ and a user that does not exist.
-    """
-    try:
-        return folder / Path(name).expanduser()
-    except RuntimeError as error:
-        raise ValueError(f"{name!r:.100}: {error}") from None
-
-
 def open_cell(cell: object, folder: Path) -> ImageContent:
     """Open the image in a table cell: its bytes, or its path relative to the folder.
 
@@ -189,7 +177,7 @@ def open_cell(cell: object, folder: Path) -> ImageContent:
     if isinstance(cell, Mapping):
         cell = cell.get("bytes") or cell.get("path")
     if isinstance(cell, str) and cell:
-        return open_content(read_content(in_folder(folder, cell)))
+        return open_content(read_content(folder / expand_user(cell)))
     if cell is None or isinstance(cell, bytes):
         return open_content(cell or b"")
     raise ValueError(f"the cell holds {cell!r:.50}, neither an image nor a path")

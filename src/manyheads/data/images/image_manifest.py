@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from manyheads.data.images.image_file import in_folder, open_content, read_content
+from manyheads.data.images.image_file import open_content, read_content
 from manyheads.data.images.image_set import ImageSet, number_labels
 from manyheads.data.regular_files import size_of
 from manyheads.data.text.tables import csv_rows, json_rows, tsv_rows
@@ -37,10 +37,7 @@ def read_listing(
             )
         if not isinstance(row[image], str) or not row[image]:
             raise DataError(f"{path}, line {line}: {image} is {row[image]!r}, not a path.")
-        try:
-            places.append(in_folder(path.parent, row[image]))
-        except ValueError as error:
-            raise DataError(f"{path}, line {line}: {error}.") from error
+        places.append(path.parent / expand_user(row[image]))
         values.append(None if label is None else row[label])
         names.append(str(places[-1]))
     if not places:

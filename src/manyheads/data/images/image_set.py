@@ -398,7 +398,7 @@ def _from_files(
         names=[str(path) for path in paths],
         read=lambda index: open_content(read_content(paths[index])),
         origin=str(folder),
-        hashes=(hashlib.sha256(listing.encode(errors="backslashreplace")).hexdigest(),),
+        hashes=(hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest(),),
         other_files=tuple(
             str(path)
             for path in sorted({*files}.difference(paths))

@@ -81,9 +81,7 @@ def read_shards(
             value = None if label is None else _label(shard, key, parts, label)
             values.append(value)
             images.append(image)
-            digest.update(
-                f"{image.name}\t{image.size}\t{value}\n".encode(errors="backslashreplace")
-            )
+            digest.update(f"{image.name}\t{image.size}\t{value}\n".encode(errors="surrogateescape"))
     if dotted:
         raise DataError(
             f"{dotted[0]} has a dot before its ending ({len(dotted):,} such images). The files of "

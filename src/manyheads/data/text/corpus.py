@@ -88,5 +88,5 @@ def origin(path: str | Path, source: str, target: str) -> str:
 def hashes(path: str | Path, source: str, target: str) -> tuple[str, ...]:
     """Return the sha256 of the content of each file, for the register of splits."""
     if str(path).startswith(HUB):  # no local file: hash the name
-        return (hashlib.sha256(str(path).encode()).hexdigest(),)
+        return (hashlib.sha256(str(path).encode(errors="surrogateescape")).hexdigest(),)
     return tuple(content_hash(file) for file in corpus_files(path, source, target))

@@ -4,12 +4,14 @@ import csv
 import gzip
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, cast
+from typing import BinaryIO
 
 from manyheads.data.text.formats import Pair
 from manyheads.data.text.lines import ending
 from manyheads.errors import DataError, UsageError
+from manyheads.files import writing as open_output
 from manyheads.strict_json import dumps
 
 FORMS = (".tsv", ".csv", ".jsonl")  # or two files; all may be compressed
@@ -46,7 +48,7 @@ def reject_existing_files(paths: list[Path]) -> None:
 
 @contextmanager
 def writing(out: Path, source: str, target: str) -> Iterator[Callable[[Pair], None]]:
-    """Yield a function that writes pairs; the files are renamed to `out` at the end.
+    """Yield a function that writes pairs; the files are complete, or not there.
 
     Raises:
         UsageError: the files exist, or the format cannot be written.
@@ -54,29 +56,37 @@ def writing(out: Path, source: str, target: str) -> Iterator[Callable[[Pair], No
     """
     paths = outputs(out, source, target)
     reject_existing_files(paths)
-    parts = [path.with_name(f"{path.name}.part") for path in paths]
+    with ExitStack() as stack:
+        # All are complete before the first gets its name.
+        opened = [stack.enter_context(open_output(path)) for path in paths]
+        with ExitStack() as texts:
+            yield _writer(
+                [texts.enter_context(_as_text(*each)) for each in zip(opened, paths, strict=True)],
+                out,
+                source,
+                target,
+            )
+
+
+@contextmanager
+def _as_text(file: BinaryIO, path: Path) -> Iterator[TextIOWrapper]:
+    """Write text to an open file, which stays open; packed if its name says so."""
+    packed = path.suffix == ".gz"
+    content = gzip.GzipFile("", "wb", fileobj=file) if packed else file
+    text = TextIOWrapper(content, encoding="utf-8", newline="")
     try:
-        with ExitStack() as stack:
-            files = [
-                stack.enter_context(_create(part, packed=path.suffix == ".gz"))
-                for part, path in zip(parts, paths, strict=True)
-            ]
-            yield _writer(files, ending(out), source, target)
-        for part, path in zip(parts, paths, strict=True):
-            part.rename(path)
+        yield text
     finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
+        text.detach()
+        if packed:
+            content.close()
+        file.flush()
 
 
-def _create(path: Path, *, packed: bool) -> IO[str]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if packed:
-        return cast(IO[str], gzip.open(path, "wt", encoding="utf-8", newline=""))
-    return path.open("w", encoding="utf-8", newline="")
-
-
-def _writer(files: list[IO[str]], suffix: str, source: str, target: str) -> Callable[[Pair], None]:
+def _writer(
+    files: list[TextIOWrapper], out: Path, source: str, target: str
+) -> Callable[[Pair], None]:
+    suffix = ending(out)
     if suffix == ".csv":
         records = csv.writer(files[0])
         records.writerow([source, target])
@@ -96,7 +106,7 @@ def _writer(files: list[IO[str]], suffix: str, source: str, target: str) -> Call
             if text.endswith("\r") or any(character in text for character in forbidden):
                 raise DataError(
                     f"line {pair.line}: a text with a line break or tab in it, {text[:60]!r}, "
-                    f"cannot be written to {files[0].name}. Write a .csv or .jsonl file."
+                    f"cannot be written to {out}. Write a .csv or .jsonl file."
                 )
         if len(files) == 1:
             files[0].write(f"{pair.source}\t{pair.target}\n")

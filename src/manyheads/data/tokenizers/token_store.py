@@ -6,7 +6,6 @@ The key identifies the data and tokenizer, so a resumed run finds only matching 
 """
 
 import io
-import os
 import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -24,6 +23,7 @@ from manyheads.data.batching.jagged_arrays import (
     smallest_dtype,
 )
 from manyheads.data.tokenizers.tokenizer import Tokenizers
+from manyheads.files import new_folder, output_errors, writing
 
 CHUNK = 10_000  # pairs encoded at a time
 BYTE = np.dtype(np.uint8)
@@ -88,17 +88,16 @@ def encode_on_disk(
     if found is not None:
         return found
     shutil.rmtree(folder, ignore_errors=True)
-    partial = folder / f"partial-{os.getpid()}"
-    partial.mkdir(parents=True)
-    with ExitStack() as files:
-        writers = [
-            JaggedWriter(files.enter_context((partial / name).open("wb")), dtype)
-            for name, dtype in dtypes.items()
-        ]
-        _encode(pairs, tokenizers, writers)
-    for name, writer in zip(dtypes, writers, strict=True):
-        np.save(_offsets(partial / name), writer.offsets())
-    partial.rename(final)
+    with new_folder(final) as partial:
+        with ExitStack() as files:
+            writers = [
+                JaggedWriter(files.enter_context(writing(partial / name)), dtype)
+                for name, dtype in dtypes.items()
+            ]
+            _encode(pairs, tokenizers, writers)
+        for name, writer in zip(dtypes, writers, strict=True):
+            with output_errors(final):
+                np.save(_offsets(partial / name), writer.offsets())
     found = _open(final, dtypes)
     assert found is not None
     return found

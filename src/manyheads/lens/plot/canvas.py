@@ -6,11 +6,11 @@ a user's matplotlib settings nor depends on them.
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from manyheads.files import writing
 from manyheads.lens.colours import BAR, FAINT, INK, LINE, PAPER, TRACK, signed_shade
 from manyheads.lens.plot.fonts import Fonts
 from manyheads.lens.view.text_view import Matrix
@@ -127,6 +127,5 @@ class Canvas:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a PNG; create its folder if necessary."""
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        self.figure.savefig(target, format="png", dpi=DPI, facecolor="white")
+        with writing(path) as file:
+            self.figure.savefig(file, format="png", dpi=DPI, facecolor="white")

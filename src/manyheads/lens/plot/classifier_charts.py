@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from manyheads.files import writing
 from manyheads.lens.colours import INK
 from manyheads.lens.plot.fonts import Fonts
 from manyheads.lens.plot.panel_plot import axes_of
@@ -26,7 +27,8 @@ def draw_reliability(bins: Sequence[Mapping[str, Any]], error: float, path: Path
         axes.plot(each["confidence"], each["accuracy"], "o", color=INK, markersize=3)
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence", ylabel="accuracy")
     axes.set_title(f"expected calibration error {error:.2f}%", fontsize=SIZE + 1)
-    figure.savefig(path, dpi=120, bbox_inches="tight")
+    with writing(path) as file:
+        figure.savefig(file, format="png", dpi=120, bbox_inches="tight")
 
 
 def draw_confusion(matrix: np.ndarray, labels: Sequence[str], path: Path) -> None:
@@ -37,11 +39,11 @@ def draw_confusion(matrix: np.ndarray, labels: Sequence[str], path: Path) -> Non
     shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     places = range(len(labels))
-    axes.set(xlabel="answer", ylabel="class", xticks=places, yticks=places)
-    for ticks in (axes.set_xticklabels(labels, rotation=90), axes.set_yticklabels(labels)):
-        for tick in ticks:
-            text, font = fonts.choose(tick.get_text(), SIZE)
-            tick.set_text(text)
+    axes.set(xlabel="answer", ylabel="class")
+    chosen = [fonts.choose(label, SIZE) for label in labels]
+    for axis, turn in ((axes.xaxis, 90), (axes.yaxis, 0)):
+        axis.set_ticks(places, [name for name, _ in chosen], rotation=turn, parse_math=False)
+        for tick, (_, font) in zip(axis.get_ticklabels(), chosen, strict=True):
             tick.set_fontproperties(font)
     if len(labels) <= 20:
         for row, column in np.argwhere(matrix > 0):
@@ -55,4 +57,5 @@ def draw_confusion(matrix: np.ndarray, labels: Sequence[str], path: Path) -> Non
                 color=colour,
                 fontsize=SIZE - 2,
             )
-    figure.savefig(path, dpi=120, bbox_inches="tight")
+    with writing(path) as file:
+        figure.savefig(file, format="png", dpi=120, bbox_inches="tight")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from manyheads.files import writing
 from manyheads.lens.colours import INK
 from manyheads.lens.plot.fonts import Fonts
 from manyheads.lens.plot.panel_plot import axes_of
@@ -59,6 +60,6 @@ def draw_curve(
         fontsize=SIZE, frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1), borderpad=0
     )
     text, font = Fonts([title]).choose(title, SIZE + 2)
-    axes.set_title(text, fontproperties=font, loc="left")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120, bbox_inches="tight")
+    axes.set_title(text, fontproperties=font, loc="left", parse_math=False)
+    with writing(path) as file:
+        figure.savefig(file, format="png", dpi=120, bbox_inches="tight")

@@ -6,6 +6,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from manyheads.errors import MissingExtraError
+from manyheads.files import writing
 from manyheads.lens.colours import AGAINST, FAINT, IDENTITY, INK, LINE, PAPER
 from manyheads.lens.labels import cut
 from manyheads.lens.panels import (
@@ -83,8 +84,8 @@ def _draw(panels: Sequence[Panel | Table], captions: Sequence[str], path: Path, 
     pen.write(paper.suptitle(" "), title, SMALL + 3)
     for axes, panel in zip(_rooms(paper, down, across, captions, pen), panels, strict=True):
         pen.panel(axes, panel)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    paper.savefig(path, format="png", dpi=DPI, facecolor="white")
+    with writing(path) as file:
+        paper.savefig(file, format="png", dpi=DPI, facecolor="white")
 
 
 def _rooms(
