@@ -19,6 +19,7 @@ from PIL import Image, UnidentifiedImageError
 
 from manyheads.data.regular_files import open_regular
 from manyheads.errors import ManyheadsError, NotFoundError, UnreadableError
+from manyheads.files import expand_user
 from manyheads.registration import checked_ending, register
 
 ANIMATED = "animated"  # key in the info of the first frame of an animation

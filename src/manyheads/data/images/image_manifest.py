@@ -10,6 +10,7 @@ from manyheads.data.images.image_set import ImageSet, number_labels
 from manyheads.data.regular_files import size_of
 from manyheads.data.text.tables import csv_rows, json_rows, tsv_rows
 from manyheads.errors import DataError, nearest
+from manyheads.files import expand_user
 
 LISTINGS = (".csv", ".tsv", ".jsonl")
 
