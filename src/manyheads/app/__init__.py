@@ -1,1 +1,1 @@
-"""The one place that knows everything: recipe -> run folder -> predictor -> look."""
+"""From a recipe to a run folder, a predictor, and a look inside."""

@@ -64,7 +64,7 @@ class ModelConfig(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageConfig(ModelConfig):
-    """What every classifier of images has; one for any size has the size that it is meant for."""
+    """Fields of every image classifier; the size is the one that it is meant for."""
 
     tasks: ClassVar[tuple[str, ...]] = ("classify",)
 

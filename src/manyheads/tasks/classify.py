@@ -35,7 +35,7 @@ ROWS = 256  # images per forward pass
 
 @dataclass(frozen=True, kw_only=True)
 class ImageTrainConfig(TrainConfig):
-    """What the [train] tables of all tasks on images have."""
+    """Fields of the [train] table of every task on images."""
 
     batch_size: Count = 128  # images
 

@@ -37,7 +37,7 @@ TOO_LARGE = (
 
 
 class Observer(Protocol):
-    """What watches a run: a progress bar, a page, nothing."""
+    """Receives the events of a run, such as a progress bar."""
 
     def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
         """Hear of every step; `line` is the newest line of the metrics log."""

@@ -314,7 +314,8 @@ def _read_search(
     known = {*_Search.model_fields, *SEARCH, *SAMPLING, *HARMLESS}
     off = SEARCH | (SAMPLING if read.do_sample else {}) | dict.fromkeys(strange.keys() - known)
     remarks = [
-        f"Their search has {key} = {told[key]!r:.80}, which ours has not: outputs may differ."
+        f"Their search has {key} = {told[key]!r:.80}, and Manyheads has no "
+        "equivalent: outputs may differ."
         for key in sorted(off)
         if told.get(key) not in (None, off[key], [], {})
     ]
@@ -408,7 +409,8 @@ def _check_tokenizer_config(told: Mapping[str, Any], folder: Path) -> list[str]:
                 "can be converted."
             )
     remarks = [
-        f"Their tokenizer has {key} = {told[key]!r:.80}, which ours has not: outputs may differ."
+        f"Their tokenizer has {key} = {told[key]!r:.80}, and Manyheads has no "
+        "equivalent: outputs may differ."
         for key in ("sp_model_kwargs", "additional_special_tokens", "extra_special_tokens")
         if told.get(key)
     ]

@@ -94,7 +94,7 @@ class LanguageData(SentenceData):
 
 
 class ImageRecipe(Recipe):
-    """What recipes of image models share."""
+    """Fields that recipes of image models share."""
 
     data: ImageData
     image: Preprocessing = Preprocessing()

@@ -1,1 +1,1 @@
-"""What is wrong with a run: from its metrics, its weights, and a few batches of its data."""
+"""Diagnosis of a run from its metrics, its weights and a few batches of its data."""

@@ -1,4 +1,4 @@
-"""What is measured of a classifier on a set of images, and drawn if asked for."""
+"""Classifier metrics on an image set, and their charts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

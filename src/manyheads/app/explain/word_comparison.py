@@ -51,6 +51,6 @@ def _occurrence(reader: TextReader, word: str, text: str) -> Occurrence:
 
 
 def _find(word: str, text: str) -> int:
-    """Find a word; only where it stands nowhere alone, inside another, as with a Korean ending."""
+    """Find a word; inside another word only if it is nowhere a word of its own."""
     alone = re.search(rf"\b{re.escape(word)}\b", text)
     return text.find(word) if alone is None else alone.start()

@@ -1,4 +1,4 @@
-"""What the pipelines of models with one output per token share: generate, fill and tag."""
+"""Shared parts of the pipelines with one output per token: generate, fill and tag."""
 
 from abc import abstractmethod
 from collections.abc import Sequence

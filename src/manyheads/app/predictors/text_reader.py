@@ -1,4 +1,4 @@
-"""What looking needs of a predictor that reads text: its tokens, and one output for each."""
+"""The interface that `look` needs of a text predictor: its tokens, and one output for each."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

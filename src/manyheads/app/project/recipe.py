@@ -62,7 +62,7 @@ class DataTable(Table):
 
 
 class Recipe(Table, ABC):
-    """What every recipe has; a task's own class (app/pipelines/) adds its tables.
+    """Fields of every recipe; a task's own class (app/pipelines/) adds its tables.
 
     Fields of a subclass: `task: Literal["..."]`, `data` and `train` at least.
     """

@@ -8,7 +8,7 @@ from manyheads.train.loop import Observer
 
 
 class RunObserver(Observer, Protocol):
-    """What a run tells: the events of the training loop, and what happens before and after."""
+    """Events of a run: those of the training loop, and messages before and after."""
 
     def say(self, message: str) -> None:
         """Hear of what happens before and after training."""

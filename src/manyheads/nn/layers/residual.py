@@ -54,7 +54,7 @@ class PreNorm(_Residual):
 
 
 def branch_end(dim: int, dropout: float, layer_scale: float, drop_path: float) -> nn.Module:
-    """What a branch goes through before it is added; 0 leaves a part out.
+    """Build the end of a residual branch: dropout, then the parts that are not 0.
 
     Args:
         dim: width of the branch.

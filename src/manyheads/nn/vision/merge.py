@@ -35,7 +35,7 @@ class PatchMerging(nn.Module):
 
 
 class NoMerging(nn.Module):
-    """What stands before the first stage: nothing."""
+    """No merging, in front of the first stage."""
 
     def forward(self, x: Tokens, grid: Grid) -> tuple[Tokens, Grid]:
         """Return x and its grid."""
