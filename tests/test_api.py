@@ -115,7 +115,7 @@ def test_arguments_of_look_and_evaluate(classifier: Path) -> None:
     image = classifier.parent / "halves" / "left" / "000.png"
     assert manyheads.look(classifier, image, device="cpu", threads=1).answer in CLASSES
     wrong: Any = None
-    with pytest.raises(UsageError, match="`given` = None: input should be a valid string"):
+    with pytest.raises(UsageError, match="What was given is None: give a text, the path"):
         manyheads.look(classifier, wrong)
     with pytest.raises(UsageError, match="`split` = 3: input should be a valid string"):
         manyheads.evaluate(classifier, split=3)

@@ -81,7 +81,7 @@ def translate_document(
     if format not in TEXT_FORMATS:
         raise UsageError(
             f"`format` is {format!r}{nearest(format, TEXT_FORMATS)}Allowed for texts: "
-            f"{', '.join(TEXT_FORMATS)}. Files in other formats: `translate_file`."
+            f"{', '.join(TEXT_FORMATS)}. Files in other formats: `translate_file()`."
         )
     reject_surrogates([text])
     fallbacks = FallbackTranslator(

@@ -38,8 +38,7 @@ def stored_domain(folder: ModelFolder) -> Domain | None:
         detail = error.errors()[0]
         raise FolderError(
             f"{folder.path / 'manyheads.json'}, domain.{'.'.join(map(str, detail['loc']))}: "
-            f"{detail['msg']}. Remove the entry; `manyheads evaluate --model {folder.path}` sets "
-            "it anew."
+            f"{detail['msg']}. Remove the entry; evaluating {folder.path} sets it anew."
         ) from None
 
 
