@@ -11,6 +11,7 @@ other processes, is changed in a copy of the repository instead.
 import argparse
 import ast
 import gc
+import hashlib
 import json
 import os
 import random
@@ -254,7 +255,7 @@ class Tests:
 
     def __init__(self, mutants: Sequence[Mutant], known: Path, copy: Path) -> None:
         self.mutants = mutants
-        self.known = known  # which lines each test executes: measured if the file is missing
+        self.known = known  # which lines each test executes: measured unless it is of this code
         self.copy = copy
 
     def pytest_configure(self) -> None:
@@ -275,9 +276,11 @@ class Tests:
         """Run all mutants."""
         self.session = session
         self.items = {item.nodeid: item for item in session.items}
-        if not self.known.exists() and (failure := fork(self.measure, 7200)):
-            raise RuntimeError(f"The tests could not be measured: {failure}")
-        measured = json.loads(self.known.read_text(encoding="utf-8"))
+        measured = json.loads(self.known.read_text("utf-8")) if self.known.exists() else {}
+        if measured.get("code") != code_hash():
+            if failure := fork(self.measure, 7200):
+                raise RuntimeError(f"The tests could not be measured: {failure}")
+            measured = json.loads(self.known.read_text("utf-8"))
         # Tests younger than the measurement are free, and may execute any line.
         seconds = dict.fromkeys(self.items, 0.0) | measured["seconds"]
         self.seconds = {k: v for k, v in seconds.items() if k in self.items and v is not None}
@@ -315,7 +318,7 @@ class Tests:
             }
             for file in data.measured_files()
         }
-        known = json.dumps({"seconds": seconds, "lines": lines})
+        known = json.dumps({"code": code_hash(), "seconds": seconds, "lines": lines})
         self.known.write_text(known, encoding="utf-8")
         return ""
 
@@ -414,6 +417,12 @@ class Tests:
             if line.startswith(("FAILED ", "ERROR "))
         ]
         return names[0] if names else "does not start"
+
+
+def code_hash() -> str:
+    """Return what changes with every change of the package: the lines that tests execute move."""
+    files = sorted(PACKAGE.rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def computed() -> float:

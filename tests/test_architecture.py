@@ -486,7 +486,8 @@ def text_without_encoding(node: ast.AST) -> Iterator[int]:
         if not isinstance(part, ast.Call) or any(each.arg == "encoding" for each in part.keywords):
             continue
         name = part.func.attr if isinstance(part.func, ast.Attribute) else ast.unparse(part.func)
-        mode = next((each.value for each in part.args if isinstance(each, ast.Constant)), None)
+        first = part.args[0] if part.args else None  # the mode, for a Path; archives open bytes
+        mode = first.value if isinstance(first, ast.Constant) else None
         if (
             (name == "read_text" and not part.args)
             or (name == "write_text" and len(part.args) == 1)

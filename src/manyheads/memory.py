@@ -37,14 +37,16 @@ def available_memory() -> int | None:
     """
     limits = []
     try:
-        facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        facts = dict(
+            line.split(":") for line in Path("/proc/meminfo").read_text("utf-8").splitlines()
+        )
         limits.append(1024 * int(facts["MemAvailable"].split()[0]))
     except (OSError, ValueError, KeyError):  # not Linux
         with suppress(AttributeError, ValueError, OSError):
             limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for name in ("memory.max", "memory/memory.limit_in_bytes"):  # cgroups, version 2 and 1
         with suppress(OSError, ValueError):  # "max": no limit
-            limits.append(int((Path("/sys/fs/cgroup") / name).read_text()))
+            limits.append(int((Path("/sys/fs/cgroup") / name).read_text("utf-8")))
     return min(limits, default=None)
 
 
