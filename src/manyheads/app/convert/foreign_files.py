@@ -19,6 +19,7 @@ from manyheads.errors import FolderError, MissingExtraError, NotFoundError, Usag
 from manyheads.files import expand_user
 from manyheads.models.config import ModelConfig
 from manyheads.models.presets import build
+from manyheads.strict_json import dumps
 from manyheads.train.checkpoint import restore
 
 PICKLED = {".pth", ".pt", ".bin"}
@@ -161,7 +162,7 @@ def read_table(path: Path, *, needed: bool = True) -> dict[str, Any] | None:
     if level:
         raise FolderError(f"{path} has tables in tables, over {DEEPEST} deep. Get it again.")
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        dumps(value).encode()
     except UnicodeEncodeError as error:
         raise FolderError(f"{path} has text that is not UTF-8. Get it again.") from error
     return value
