@@ -285,11 +285,11 @@ def test_a_run_in_a_folder_whose_name_is_markup(call: Call, tmp_path: Path) -> N
     assert (tmp_path / "a.png").exists()
 
 
-def test_classes_and_images_whose_names_are_not_utf_8(call: Call, tmp_path: Path) -> None:
-    """They are read, stored, and named."""
+def test_images_whose_names_are_not_utf_8(call: Call, tmp_path: Path) -> None:
+    """They are read, drawn and named; a class or a recipe cannot have such a name."""
     write_halves(tmp_path)
     halves = tmp_path / "halves"
-    (halves / "left").rename(halves / os.fsdecode(b"\xff$\\x"))
+    (halves / "left").rename(halves / r"$\x")  # no formula
     (halves / "right" / "001.png").rename(halves / "right" / os.fsdecode(b"\xfe.png"))
     recipe = write_recipe(tmp_path / "halves.toml", CLASSIFY, tmp_path)
     options = ("train.steps=4", "train.validate_every=2")
@@ -298,7 +298,7 @@ def test_classes_and_images_whose_names_are_not_utf_8(call: Call, tmp_path: Path
     answer = call("classify", "--model", "out", "--json", name)
     found = json.loads(answer.out)
     assert found["path"] == name
-    assert {each["label"] for each in found["classes"]} == {os.fsdecode(b"\xff$\\x"), "right"}
+    assert {each["label"] for each in found["classes"]} == {r"$\x", "right"}
     assert call("check-data", "halves", "--json").code == 0
     assert (
         call("evaluate", "--model", "out", "--data", "halves", "--plots", "p", "--json").code == 0
@@ -309,6 +309,9 @@ def test_classes_and_images_whose_names_are_not_utf_8(call: Call, tmp_path: Path
     shutil.move("halves", os.fsdecode(b"\xff"))
     answer = call("train", recipe, "--out", "o", *options, os.fsdecode(b"data.train=\xff"))
     refused(answer, 2, r"data.train = '", r"\udcff' is not valid UTF-8", "rename")
+    moved = os.fsdecode(b"\xff/\xfe")
+    Path(os.fsdecode(b"\xff/right")).rename(moved)
+    refused(call("advise", os.fsdecode(b"\xff")), 1, "is not UTF-8: rename it")
 
 
 # --- Numbers ------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def target(text: str) -> list[int]:
             {"min_length": 9, "max_length": 9},
             "min_length is 9 and max_length, with the end token, 9",
         ),
-        ({"temperature": 0.0, "sample": True}, "greater than 0"),
+        ({"temperature": 0.0, "sample": True}, "greater than or equal to 0.0001"),
         ({"top_p": 1.5, "sample": True}, "less than or equal to 1"),
         ({"top_k": 0, "sample": True}, "greater than or equal to 1"),
         ({"banned": [-1]}, "greater than or equal to 0"),

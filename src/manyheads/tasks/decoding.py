@@ -44,7 +44,7 @@ ROOM = 65_536  # tokens that their outputs may have together: memory, and what a
 STEEPEST = 10  # length penalty; beyond it, scores of long outputs soon are 0 or infinite
 LengthPenalty = Annotated[float, Ge(-STEEPEST), Le(STEEPEST)]
 Penalty = Annotated[float, Ge(0), Le(1000)]  # in nats
-Temperature = Annotated[float, Gt(0), Le(1000)]
+Temperature = Annotated[float, Ge(1e-4), Le(1000)]
 Tokens = Sequence[int]
 
 
