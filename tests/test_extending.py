@@ -241,8 +241,8 @@ def test_what_is_registered_replaces_nothing_and_is_checked() -> None:
             inspect.unwrap(register)(*given)
     register_engine("again", ENGINES["torch"])
     register_engine("again", ENGINES["torch"])
-    register_image_format(".ppm")
-    assert IMAGE_FORMATS[".ppm"] is None
+    register_image_format(".jfif")
+    assert IMAGE_FORMATS[".jfif"] is None
 
 
 @pytest.mark.usefixtures("undone")

@@ -75,12 +75,12 @@ LARGEST = 1 << 31  # bytes of the file of one image
 
 
 def register_image_format(ending: str, format: ImageFormat | None = None) -> None:
-    """Add a format of images in files with this ending, such as ".ff"; None: Pillow reads it.
+    """Add a format of images in files with this ending, such as ".ff"; None: it is read already.
 
     Raises:
         UsageError: the ending is not one, or is known; the object is no `ImageFormat`.
     """
-    wanted = "Give an ImageFormat, or None for a format that Pillow reads."
+    wanted = "Give an ImageFormat, or None for another ending of one that is read."
     lacks = ["being an ImageFormat"] * (not isinstance(format, ImageFormat | None))
     register(FORMATS, "an image format", checked_ending(ending), format, wanted, lacks)
 
