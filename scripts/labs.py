@@ -20,6 +20,7 @@ from manyheads.labs.catalogue import CATALOGUE, entry, find
 from manyheads.labs.findings import Result
 from manyheads.labs.run import RESULT, is_full, read, run_lab, write
 from manyheads.memory import keep_freed_memory
+from manyheads.strict_json import dumps
 
 OUT = Path(__file__).parents[1] / "docs" / "lab"
 
@@ -64,7 +65,7 @@ def concluded(kept: Result) -> Result:
     lab = find(kept.lab)
     with tempfile.TemporaryDirectory() as folder:
         notebook = Path(folder) / "trials.jsonl"
-        head = json.dumps({"size": kept.size, "torch": torch.__version__})
+        head = dumps({"size": kept.size, "torch": torch.__version__})
         trials = (json.dumps(asdict(trial)) for trial in kept.trials)
         notebook.write_text("\n".join([head, *trials, ""]), encoding="utf-8")
         bench = Bench(seeds=tuple(kept.seeds), notebook=notebook)

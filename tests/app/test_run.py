@@ -173,7 +173,7 @@ def test_data_that_cannot_be_used_leave_no_folder(sentences: Path, tmp_path: Pat
     """So that the same command works once they are mended."""
     train_de = tmp_path / "numbers" / "train.de"
     whole = train_de.read_bytes()
-    train_de.write_bytes(whole.replace(b"eins", b"\xff\xfe", 1))
+    train_de.write_bytes(whole.replace(b"eins", b"ein\xff", 1))
     with pytest.raises(DataError, match=r"train\.de, line \d+: byte \d+"):
         run(sentences, tmp_path / "out", *SHORT)
     assert not (tmp_path / "out").exists()

@@ -15,6 +15,7 @@ from manyheads.labs.findings import interval, leader, more, verdict
 from manyheads.labs.page import cell, page
 from manyheads.labs.run import RESULT, read, run_lab
 from manyheads.lens.panels import Curve, Interval, number
+from manyheads.strict_json import dumps
 
 DOCS = Path(__file__).parents[2] / "docs" / "lab"
 
@@ -229,7 +230,7 @@ def test_a_committed_result_is_what_its_trials_say(
     """A full run; its sentence, tables and figure are those of today's code, nothing measured."""
     kept, lab = read(DOCS / f"{name}.json"), find(name)
     assert (kept.scale, kept.method, kept.limits) == ("full", lab.method, lab.limits)
-    head = json.dumps({"size": kept.size, "torch": torch.__version__})
+    head = dumps({"size": kept.size, "torch": torch.__version__})
     notebook = tmp_path / "trials.jsonl"
     notebook.write_text(
         "\n".join([head, *(json.dumps(asdict(trial)) for trial in kept.trials), ""])

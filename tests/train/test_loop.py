@@ -371,10 +371,11 @@ def test_two_signals_at_once_are_one(tmp_path: Path, number: signal.Signals) -> 
 
 def test_a_terminal_that_is_closed_saves_and_stops(tmp_path: Path) -> None:
     """Unless the run was started to outlive it, as by nohup."""
-    with pytest.raises(InterruptedRunError, match="after step 6 of 12"):
-        run(tmp_path / "out", Plane(), config(), observer=Signals(6, signal.SIGHUP))
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
+        with pytest.raises(InterruptedRunError, match="after step 6 of 12"):
+            run(tmp_path / "out", Plane(), config(), observer=Signals(6, signal.SIGHUP))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         run(tmp_path / "nohup", Plane(), config(), observer=Signals(6, signal.SIGHUP))
     finally:
         signal.signal(signal.SIGHUP, before)

@@ -32,7 +32,7 @@ def _is_text(head: bytes, encoding: str) -> bool:
     """Tell whether bytes are characters in this encoding, hardly any of them unprintable."""
     text = codecs.getincrementaldecoder(encoding)("replace").decode(head)
     odd = sum(c == "\ufffd" or not (c.isprintable() or c in "\t\n\r\0") for c in text)
-    return odd <= len(text) // 20
+    return odd <= max(1, len(text) // 20)
 
 
 def decode(content: bytes, name: str) -> tuple[str, str]:
