@@ -222,7 +222,7 @@ def test_everything_at_once_resumes_where_it_was(recipe: Path, tmp_path: Path) -
 
     class Stop(Silent):
         def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
-            if step == 3:
+            if step == 4:
                 raise KeyboardInterrupt
 
     parsed = read_recipe(recipe, [*changes, "train.steps=6"])

@@ -167,15 +167,12 @@ def test_a_document_that_is_not_text(call: Call, translator: Path, tmp_path: Pat
     assert "bad.tsv, line 1" in found.err
 
 
-def test_long_lines_are_remarked_on(
-    call: Call, translator: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_lines_are_remarked_on(call: Call, translator: Path) -> None:
     """Translated as ever, with a warning that tells of --file."""
-    monkeypatch.setattr("manyheads.app.documents.documents.longest_source", lambda _: 8)
-    long = "nine " * 12
+    long = "nine " * 300
     found = call("translate", "--model", translator, "--beam", "1", "three", long)
     assert found.code == 0
     assert len(found.out.splitlines()) == 2
-    assert "text 2 has" in found.err
+    assert "text 2: it has" in found.err
     assert "--file" in found.err
     assert "text 1" not in found.err

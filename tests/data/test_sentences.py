@@ -20,10 +20,13 @@ def test_lines(tmp_path: Path) -> None:
 
 def test_a_column_of_a_table(tmp_path: Path) -> None:
     """Counted from 1."""
-    write_lines(tmp_path / "a.tsv", ["one\teins\tx", "two\tzwei"])
+    write_lines(tmp_path / "a.tsv", ["one\teins\tx", "two\tzwei\ty"])
     assert read_sentences(tmp_path / "a.tsv", 2).lines == ["eins", "zwei"]
-    with pytest.raises(DataError, match=r"a\.tsv, line 2: there is no column 3, only 2"):
-        read_sentences(tmp_path / "a.tsv", 3)
+    with pytest.raises(DataError, match=r"a\.tsv, line 1: there is no column 4, only 3"):
+        read_sentences(tmp_path / "a.tsv", 4)
+    write_lines(tmp_path / "a.tsv", ["one\teins\tx", "two\tzwei"])
+    with pytest.raises(DataError, match=r"a\.tsv, line 2: 2 columns where 3 are expected"):
+        read_sentences(tmp_path / "a.tsv", 2)
 
 
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
