@@ -35,7 +35,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "manyheads"
-TESTS = [f"tests/{each}" for each in ("nn", "decode", "train", "data", "models", "tasks", "lens")]
+TESTS = [
+    *(f"tests/{each}" for each in ("nn", "decode", "train", "data", "models", "tasks", "lens")),
+    *("tests/app/test_documents.py", "tests/app/test_document_formats.py"),  # of data/documents
+]
 BUDGET = 30.0  # seconds of tests for a mutant, as measured without it
 PATIENCE = 30.0  # seconds of computation that a mutant may need more than its tests
 WAIT = 20  # how much longer than its computation a mutant may take on a busy machine

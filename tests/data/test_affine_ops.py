@@ -111,3 +111,19 @@ def test_crops_lie_inside(source: tuple[int, int]) -> None:
     if source == (8, 8):
         assert area.max() > 0.9
         assert area.mean() == pytest.approx(0.53, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "entry"),
+    [
+        ("shear_x", (0, 1), 0.5),
+        ("shear_y", (1, 0), 0.5),
+        ("translate_x", (0, 2), -1.0),  # the result is read to the left of itself
+        ("translate_y", (1, 2), -1.0),
+    ],
+)
+def test_one_number_of_a_map_each(kind: str, place: tuple[int, int], entry: float) -> None:
+    """At half of the largest level; everything else is as in the identity."""
+    expected = np.eye(3)
+    expected[place] = entry
+    assert np.allclose(operation_maps(drawn((kind, 0.5)), SPACE)[0], expected)

@@ -187,3 +187,10 @@ def test_pairs_are_named_as_the_user_knows_them() -> None:
     assert corpus.describe([4]) == "train.tsv, line 5"
     assert corpus.describe([7, 0, 3]) == "train.tsv, lines 1, 4, 8"
     assert corpus.describe(range(20)) == "train.tsv, lines 1, 2, 3, 4, 5, 6, 7, 8, ..."
+
+
+def test_a_corpus_in_memory_is_its_own_sample() -> None:
+    """Nothing is drawn; `StreamedCorpus` draws."""
+    corpus = Corpus(["a", "b"], ["c", "d"], "here")
+    assert corpus.sample(1) == (["a", "b"], ["c", "d"])
+    assert list(corpus.pairs()) == [("a", "c"), ("b", "d")]

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -627,3 +628,10 @@ def test_restore_undoes_normalise() -> None:
     preprocessing = Preprocessing(mean=(0.1, 0.5, 0.2), std=(0.3, 0.5, 0.1))
     pixels = torch.randint(0, 256, (2, 3, 4, 4)).float()
     torch.testing.assert_close(preprocessing.restore(preprocessing.normalise(pixels)), pixels)
+
+
+@pytest.mark.parametrize("rounding", ["down", "even"])
+def test_a_share_that_divides_the_side_is_not_rounded(rounding: Literal["down", "even"]) -> None:
+    """224 / 0.875 is 256, of which 16 lie on each side: 32 of 512 pixels."""
+    how = Preprocessing(height=224, width=224, crop=0.875, crop_rounding=rounding)
+    assert how.box(512, 512) == (32, 32, 480, 480)

@@ -151,3 +151,11 @@ def test_damaged_files_are_named(
         (tmp_path / name).write_bytes(content)
     with pytest.raises(FolderError, match=message):
         read_marian(tmp_path)
+
+
+def test_scores_are_sentencepieces() -> None:
+    """Log-probabilities of pieces; a code has none."""
+    (tokens,) = tokenizer().encode([">>deu<< the dog"])
+    code, *rest = [tokenizer().score(token) for token in tokens]
+    assert code == 0
+    assert min(rest) < 0

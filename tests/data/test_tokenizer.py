@@ -3,6 +3,7 @@
 import re
 from functools import cache
 from itertools import pairwise
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -25,6 +26,9 @@ TEXTS = st.one_of(
     st.text("ab Küche  .\t\n"),
     st.lists(st.sampled_from(["<s>", "<pad>", "<0x41>", "한국어", "🙂", "the", " "])).map(" ".join),
 )
+
+
+KINDS: tuple[Literal["bpe", "unigram"], ...] = ("bpe", "unigram")
 
 
 @cache
@@ -160,3 +164,13 @@ def test_a_damaged_model(model: bytes) -> None:
     """Neither an empty file nor a piece of one passes for a tokenizer."""
     with pytest.raises(FolderError, match="tokenizer"):
         Tokenizer(model)
+
+
+def test_pairs_are_merged_from_the_most_frequent() -> None:
+    """Sennrich et al. 2016: pieces rank by when they were merged; others by probability."""
+    lines = ["abab abab abc abc ab"] * 5
+    bpe, unigram = (Tokenizer.train(lines, TokenizerConfig(kind=k, size=268)) for k in KINDS)
+    merged = [token for token in range(len(bpe)) if re.fullmatch("▁?[abc]{2,}", bpe.piece(token))]
+    assert "ab" in bpe.piece(merged[0])
+    assert [bpe.score(token) for token in merged] == [-float(rank) for rank in range(len(merged))]
+    assert any(unigram.score(token) % 1 for token in range(len(unigram)))

@@ -65,6 +65,17 @@ def test_any_number_of_values(shape: tuple[int, ...]) -> None:
     assert Dropout(0.5).train()(torch.ones(shape)).shape == shape
 
 
+@pytest.mark.parametrize(("values", "words"), [(0, 0), (1, 1), (8, 1), (9, 2), (16, 2)])
+def test_eight_values_cost_one_random_word(values: int, words: int) -> None:
+    """What is drawn behind it depends on that: no more, no less."""
+    torch.manual_seed(0)
+    Dropout(0.5).train()(torch.ones(values))
+    behind = torch.rand(1)
+    torch.manual_seed(0)
+    torch.empty(words, dtype=torch.int64).random_(torch.iinfo(torch.int64).min, None)
+    assert torch.equal(behind, torch.rand(1))
+
+
 def test_neighbours_are_independent() -> None:
     """All eight bytes of a random word are random, and neighbours do not follow each other."""
     torch.manual_seed(0)
