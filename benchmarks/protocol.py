@@ -254,7 +254,6 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-@torch.inference_mode()
 @dataclass(frozen=True)
 class _Jiffies:
     """Processor time so far in seconds: of the whole machine, and of us and our children."""
