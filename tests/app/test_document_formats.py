@@ -31,8 +31,7 @@ class Stub(Translator):
     """Translates with a function."""
 
     def __init__(self, like: Translator, function: Callable[[str], str]) -> None:
-        self.folder, self.tokenizers, self.decode = like.folder, like.tokenizers, like.decode
-        self.source, self.target = like.source, like.target
+        vars(self).update(vars(like))
         self.function = function
 
     def translate(self, texts: Sequence[str], **_: Any) -> list[list[Translation]]:

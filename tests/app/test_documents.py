@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 import manyheads
 from manyheads.app.documents.documents import (
-    longest_source,
-    source_length,
     translate_document,
     translate_lines,
 )
@@ -49,8 +47,7 @@ class Hostile(Translator):
     """Answers with what it is given, in turn."""
 
     def __init__(self, like: Translator, outputs: Sequence[str]) -> None:
-        self.folder, self.tokenizers, self.decode = like.folder, like.tokenizers, like.decode
-        self.source, self.target = like.source, like.target
+        vars(self).update(vars(like))
         self.outputs = outputs
 
     def translate(self, texts: Sequence[str], **_: Any) -> list[list[Translation]]:
@@ -217,12 +214,12 @@ def test_sentences_longer_than_training_are_divided(translator: Translator) -> N
     short = translate_document(translator, text, longest=16)
     assert len(short.lines[0].sentences) > 10
     for sentence in short.lines[0].sentences:
-        assert source_length(translator, sentence.source) <= 16
+        assert translator.source_length(sentence.source) <= 16
     assert short.notes[0].startswith("line 1: 'one two three, one")
     assert f"was divided into {len(short.lines[0].sentences)} parts" in short.notes[0]
     encoded = translator.tokenizers.source.encode(["one"])[0]
-    assert source_length(translator, "one") == len(encoded) + 1
-    assert longest_source(translator) == 256
+    assert translator.source_length("one") == len(encoded) + 1
+    assert translator.longest == 256
 
 
 def test_other_seeds_draw_other_documents(untrained: Translator) -> None:

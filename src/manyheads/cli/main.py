@@ -1,10 +1,7 @@
 """The command `manyheads`."""
 
 import os
-import platform
 import sys
-import tempfile
-import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -196,6 +193,10 @@ def _explain(error: BaseException | None) -> int:
 
 def _write_report(error: BaseException) -> str:
     """Write a traceback to a file; say where it is, and what to do with it."""
+    import platform  # all three are slow to import, and hardly ever needed
+    import tempfile
+    import traceback
+
     lines = [f"manyheads {__version__}, Python {sys.version}, {platform.platform()}\n"]
     used = [sys.modules[name] for name in ("torch", "numpy", "typer") if name in sys.modules]
     lines += [f"{module.__name__} {module.__version__}\n" for module in used]

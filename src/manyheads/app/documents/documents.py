@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence, tidy
 from manyheads.app.predictors.text_predictor import one_line
@@ -202,28 +202,17 @@ def read_content(path: Path | None) -> bytes:
     return content
 
 
-def longest_source(translator: Translator) -> int:
-    """Return the maximum number of source tokens in training, the end token included."""
-    train: Any = translator.folder.recipe.train
-    return int(train.max_length)
-
-
-def source_length(translator: Translator, text: str) -> int:
-    """Count the tokens of a source, its end included."""
-    return len(translator.tokenizers.source.encode([text])[0]) + 1
-
-
 def translate_blocks(
     fallbacks: FallbackTranslator, lines: Iterable[Sequence[Part]], longest: int | None = None
 ) -> list["Block"]:
     """Translate the sentences of some lines, all of them together."""
     translator = fallbacks.translator
-    limit = longest_source(translator) if longest is None else longest
+    limit = translator.longest if longest is None else longest
 
     def divided(part: Part) -> list[Part]:
         if part.kept or len(part.sentence.encode()) < limit:  # hardly ever more tokens than bytes
             return [part]
-        return split_long(part, limit, lambda text: source_length(translator, text))
+        return split_long(part, limit, translator.source_length)
 
     pieces = [[divided(part) for part in line] for line in lines]
     every = (part for line in pieces for parts in line for part in parts)

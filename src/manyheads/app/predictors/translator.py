@@ -62,6 +62,10 @@ class Translator(TextPredictor):
             ids, [sources.piece(token) for token in ids], [*spans(sources, text), None]
         )
 
+    def source_length(self, text: str) -> int:
+        """Count the tokens of a source, its end included."""
+        return len(self.tokenizers.source.encode([text])[0]) + 1
+
     def encode(self, tokens: Tensor) -> Tensor:
         """Read a source, and the start of a translation."""
         start = torch.full_like(tokens[:, :1], special_ids(self.model).start)
@@ -108,7 +112,7 @@ class Translator(TextPredictor):
                 "sentence."
             )
         elif len(text.encode()) >= self.longest:  # hardly ever more tokens than bytes
-            tokens = len(self.tokenizers.source.encode([source.text])[0]) + 1
+            tokens = self.source_length(source.text)
             if tokens > self.longest:
                 yield (
                     f"it has {tokens} tokens, more than any in training ({self.longest}): `file` "
