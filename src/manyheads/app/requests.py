@@ -75,8 +75,8 @@ class TextRequest(Request):
         return type(self)(**dict(self) | {"texts": texts})
 
 
-class SearchRequest(TextRequest):
-    """Write a text for each text: by a search for the most probable, or by sampling."""
+class SearchOptions(Request):
+    """How an output is found: by a search for the most probable, or by sampling."""
 
     n_best: Beams = 1  # outputs per input
     beams: Beams | None = None  # of the search, 1 is greedy; the model's own number if None
@@ -106,6 +106,10 @@ class SearchRequest(TextRequest):
                 "sampling has no beams: leave out `beams`, or what belongs to sampling"
             )
         return self
+
+
+class SearchRequest(TextRequest, SearchOptions):
+    """Write a text for each text."""
 
 
 class TranslateRequest(SearchRequest):
@@ -272,6 +276,43 @@ class ClassifyAnswer(Answer):
 
     path: str
     classes: tuple[ClassProbability, ...] | None = None
+    error: str | None = None
+
+
+class CaptionRequest(SearchOptions):
+    """Write the text of images: what they show, or what is printed on them."""
+
+    images: Several[AnyPath]
+    language: str | None = None  # of the text; the model's first if None
+    probabilities: bool = False  # describe the tokens of each text
+
+
+class CaptionToken(Answer):
+    """One token of a caption."""
+
+    token: str
+    probability: float  # given the image and the tokens before it
+    begin: int  # characters of the caption
+    end: int
+
+
+class Caption(Answer):
+    """One text for an image."""
+
+    text: str
+    score: float
+    finished: bool = True  # False: cut off at the length limit
+    tokens: tuple[CaptionToken, ...] | None = None  # with probabilities
+
+
+class CaptionAnswer(Answer):
+    """The texts of one image, best first, or why it could not be read."""
+
+    path: str
+    text: str | None = None  # the best
+    language: str | None = None
+    n_best: tuple[Caption, ...] | None = None
+    notes: tuple[str, ...] | None = None
     error: str | None = None
 
 
