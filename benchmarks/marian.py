@@ -23,7 +23,8 @@ from manyheads.app.predictors.translator import Translator
 from manyheads.data.tokenizers.marian import read_marian
 from manyheads.models.convert import marian
 from manyheads.models.transformer import Transformer
-from manyheads.tasks.decoding import DecodeConfig, translate
+from manyheads.tasks.decode_config import DecodeConfig
+from manyheads.tasks.decoding import translate
 from manyheads.train.checkpoint import restore
 from tests import made
 from tests.marian_search import LIMIT, SETTINGS, Setting, search

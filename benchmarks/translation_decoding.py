@@ -24,8 +24,9 @@ from manyheads.data.text.corpus import read_parallel
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.decode.beam import beam_search
 from manyheads.decode.greedy import greedy_search
+from manyheads.models.encoder_decoder import DecoderState
 from manyheads.models.presets import PRESETS
-from manyheads.models.transformer import DecoderState, Transformer, TransformerConfig
+from manyheads.models.transformer import Transformer, TransformerConfig
 
 TITLE = "Translating"
 BATCH = 32

@@ -23,7 +23,7 @@ from manyheads.app.requests import (
     TranslateRequest,
 )
 from manyheads.errors import DataError, UsageError
-from manyheads.tasks.decoding import DecodeConfig
+from manyheads.tasks.decode_config import DecodeConfig
 from tests import language
 
 KINDS = [

@@ -13,7 +13,8 @@ from manyheads.lens.measures.attention_distance import head_distances
 from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.decoding import decoded
 from manyheads.models.components import SCORES
-from manyheads.models.transformer import DecoderState, Transformer, TransformerConfig
+from manyheads.models.encoder_decoder import DecoderState
+from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.nn.attention.recurrent_attention import GlobalAttention
 from manyheads.nn.layers.cache import KeyValueCache
@@ -54,7 +55,7 @@ class Captioner(Transformer):
 
     def caption(self, images: Tensor, target: Tensor) -> Tensor:
         memory = self.memory(images)
-        x = self.positions(self._embed(self.target_embedding, target))
+        x = self.positions(self.embed(self.target_embedding, target))
         return self.output(self.decoder(x, memory))
 
     def start(self, source: Tensor, beams: int, max_length: int) -> DecoderState:

@@ -15,7 +15,9 @@ from manyheads.lens.measures.alignment_head import fallback, layers, read
 from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.nn.recording.trace import record
-from manyheads.tasks.decoding import DecodeConfig, Translation, _batches, _Job, translate
+from manyheads.tasks.decode_config import DecodeConfig
+from manyheads.tasks.decoding import Translation, translate
+from manyheads.tasks.search import Job, batches
 from manyheads.tasks.token_details import describe
 from tests.made import numbers
 
@@ -272,16 +274,15 @@ def test_equal_texts_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_long_texts_get_batches_of_their_own() -> None:
     """All outputs of a batch have room for so many tokens together, however long one is."""
     jobs = [
-        _Job(n, [5] * size, [], [], 4, 2 * size + 16) for n, size in enumerate([9] * 90 + [999])
+        Job(n, [5] * size, [], [], 4, 2 * size + 16, 0) for n, size in enumerate([9] * 90 + [999])
     ]
-    batches = list(_batches(jobs[::-1]))
-    assert [len(batch) for batch in batches] == [64, 26, 1]
-    assert [len(batch) for batch in _batches([replace(job, limit=10**6) for job in jobs[:3]])] == [
+    assert [len(batch) for batch in batches(jobs[::-1])] == [64, 26, 1]
+    assert [len(batch) for batch in batches([replace(job, limit=10**6) for job in jobs[:3]])] == [
         1,
         1,
         1,
     ]
-    assert list(_batches([])) == []
+    assert list(batches([])) == []
 
 
 @pytest.mark.parametrize("name", ["greedy", "beam", "sample", "diverse"])

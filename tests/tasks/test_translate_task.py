@@ -23,7 +23,8 @@ from manyheads.data.tokenizers.tokenizer import (
 )
 from manyheads.errors import DataError
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.tasks.decoding import DecodeConfig, translate
+from manyheads.tasks.decode_config import DecodeConfig
+from manyheads.tasks.decoding import translate
 from manyheads.tasks.translate import EvaluateConfig, TranslateTask, TranslateTrainConfig
 from manyheads.train.loop import fit
 from tests.made import Silent, numbers

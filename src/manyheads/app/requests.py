@@ -28,7 +28,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from manyheads.decode.sampling import Sampling
 from manyheads.errors import UsageError, nearest
-from manyheads.tasks.decoding import DecodeConfig, LengthPenalty, Penalty, Temperature
+from manyheads.tasks.decode_config import DecodeConfig, LengthPenalty, Penalty, Temperature
 from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
 from manyheads.train.config import Count
 

@@ -11,7 +11,7 @@ from manyheads.strict_json import dumps
 if TYPE_CHECKING:
     from manyheads.app.documents.documents import Document
     from manyheads.app.predictors.translator import Translator
-    from manyheads.tasks.decoding import DecodeConfig
+    from manyheads.tasks.decode_config import DecodeConfig
 
 
 def document(

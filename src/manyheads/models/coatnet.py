@@ -101,6 +101,11 @@ class CoatnetConfig(ImageConfig):
         """Bias tables depend on the grid of their stage."""
         return stage_tables("stages.{}.*.bias.table", self.grids)
 
+    @property
+    def feature_dim(self) -> int:
+        """The width of the last stage."""
+        return self.dims[-1]
+
     def build(self) -> "Coatnet":
         """Build the model with fresh weights."""
         return Coatnet(self)

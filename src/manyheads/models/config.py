@@ -73,6 +73,11 @@ class ImageConfig(ModelConfig):
     channels: int = 3
     classes: int = 1000
 
+    @property
+    def feature_dim(self) -> int:
+        """Width of the vectors that the model's `features` gives for parts of an image; 0: none."""
+        return 0
+
 
 def check_stages(config: ModelConfig, keys: Sequence[str]) -> None:
     """Refuse stages that are not described by equally many numbers under each of these keys.

@@ -50,6 +50,11 @@ class CvtConfig(ImageConfig):
         """Refuse stages that are not all described."""
         check_stages(self, ["dims", "layers", "heads", "kernels", "strides", "paddings"])
 
+    @property
+    def feature_dim(self) -> int:
+        """The width of the last stage."""
+        return self.dims[-1]
+
     def build(self) -> "Cvt":
         """Build the model with fresh weights."""
         return Cvt(self)

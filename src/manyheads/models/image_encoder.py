@@ -68,6 +68,11 @@ class ImageEncoderConfig(ImageConfig):
         raise NotImplementedError
 
     @property
+    def feature_dim(self) -> int:
+        """The width of the tokens."""
+        return self.dim
+
+    @property
     def sized_tables(self) -> Mapping[str, SizedTable]:
         """Position tables, absolute or relative, have the size of the grid."""
         return grid_tables(self.grid, POOLS[self.pool].extra)

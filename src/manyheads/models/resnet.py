@@ -62,6 +62,11 @@ class ResNetConfig(ImageConfig):
         """Refuse stages that do not match."""
         check_stages(self, ["depths", "widths", "outputs"])
 
+    @property
+    def feature_dim(self) -> int:
+        """The width of the last stage."""
+        return self.outputs[-1]
+
     def build(self) -> "ResNet":
         """Build the model with fresh weights."""
         return ResNet(self)

@@ -41,6 +41,11 @@ class ResNetV2Config(ImageConfig):
                     "choose widths that are multiples of norm_groups."
                 )
 
+    @property
+    def feature_dim(self) -> int:
+        """The width of the last stage."""
+        return self.outputs[-1]
+
     def build(self) -> "ResNetV2":
         """Build the model with fresh weights."""
         return ResNetV2(self)

@@ -87,6 +87,11 @@ class SwinConfig(ImageConfig):
         """Bias tables depend on the window, which shrinks with the grid."""
         return stage_tables("stages.{}.blocks.*.bias.table", self.windows)
 
+    @property
+    def feature_dim(self) -> int:
+        """The width of the last stage."""
+        return self.dims[-1]
+
     def build(self) -> "Swin":
         """Build the model with fresh weights."""
         return Swin(self)

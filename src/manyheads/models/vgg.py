@@ -57,6 +57,11 @@ class VggConfig(ImageConfig):
         check_stages(self, ["depths", "widths"])
         _check_size(self.height, self.width, len(self.depths))
 
+    @property
+    def feature_dim(self) -> int:
+        """The width of the last stage."""
+        return self.widths[-1]
+
     def build(self) -> "Vgg":
         """Build the model with fresh weights."""
         return Vgg(self)

@@ -16,7 +16,8 @@ from manyheads.data.tokenizers.subword_sampling import SubwordSampler
 from manyheads.data.tokenizers.token_store import TokenStore, encode_in_memory
 from manyheads.data.tokenizers.tokenizer import OURS, Tokenizers
 from manyheads.errors import DataError
-from manyheads.tasks.decoding import DecodeConfig, SpecialIds, translate
+from manyheads.tasks.decode_config import DecodeConfig, SpecialIds
+from manyheads.tasks.decoding import translate
 from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
 from manyheads.tasks.output_monitor import OutputMonitor
 from manyheads.train.config import Count, NotNegative, TrainConfig

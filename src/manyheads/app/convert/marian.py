@@ -42,7 +42,7 @@ from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.files import expand_user, new_folder, write_atomically, write_text
 from manyheads.models.convert import marian
 from manyheads.models.transformer import TransformerConfig
-from manyheads.tasks.decoding import DecodeConfig
+from manyheads.tasks.decode_config import DecodeConfig
 
 FOLDER = "marian"  # of a converted model: the files as they came, the weights left out
 KEPT = {".json", ".md", ".spm", ".txt", ".yml"}

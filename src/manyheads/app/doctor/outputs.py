@@ -15,7 +15,8 @@ from manyheads.data.text.sentences import Sentences
 from manyheads.data.tokenizers.tokenizer import TextTokenizer, Tokenizers
 from manyheads.decode.sampling import Sampling
 from manyheads.models.causal_lm import CausalLanguageModel
-from manyheads.tasks.decoding import DecodeConfig, translate
+from manyheads.tasks.decode_config import DecodeConfig
+from manyheads.tasks.decoding import translate
 from manyheads.tasks.language import complete
 from manyheads.tasks.output_monitor import PAIRS, SIGNS, OutputMonitor, marked, signs
 

@@ -27,7 +27,7 @@ from manyheads.data.documents.segments import split_line, split_long
 from manyheads.data.documents.spans import Part
 from manyheads.data.text.surrogates import reject_surrogates
 from manyheads.errors import DataError, NotFoundError, UsageError, nearest
-from manyheads.tasks.decoding import DecodeConfig
+from manyheads.tasks.decode_config import DecodeConfig
 
 LARGEST = 256 << 20  # bytes of a file
 

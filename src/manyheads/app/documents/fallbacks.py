@@ -28,7 +28,8 @@ from manyheads.data.documents.placeholders import (
 )
 from manyheads.data.documents.segments import is_bullet
 from manyheads.errors import UsageError
-from manyheads.tasks.decoding import DecodeConfig, Translation
+from manyheads.tasks.decode_config import DecodeConfig
+from manyheads.tasks.decoding import Translation
 
 How = Literal["whole", "guided", "pieces", "kept"]
 # A guided translation may be this much less likely a token, in nats, than the free one.

@@ -37,7 +37,7 @@ from manyheads.data.text.streamed_corpus import StreamedCorpus
 from manyheads.data.tokenizers.token_store import TokenStore, encode_on_disk
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, PairTokenizerConfig
 from manyheads.lens.trace.shapes import ShapeLine
-from manyheads.tasks.decoding import DecodeConfig, SpecialIds
+from manyheads.tasks.decode_config import DecodeConfig, SpecialIds
 from manyheads.tasks.metrics import TEXT_METRICS
 from manyheads.tasks.translate import EvaluateConfig, TranslateTask, TranslateTrainConfig
 from manyheads.tasks.word_alignment import reads_source

@@ -27,7 +27,8 @@ from manyheads.app.requests import (
 from manyheads.data.text.capitals import to_capitals
 from manyheads.decode.loops import repeated
 from manyheads.errors import UsageError
-from manyheads.tasks.decoding import DecodeConfig, Translation, special_ids, translate
+from manyheads.tasks.decode_config import DecodeConfig, special_ids
+from manyheads.tasks.decoding import Translation, translate
 from manyheads.tasks.token_details import OutputToken, spans
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -23,6 +23,8 @@ from manyheads.models.config import ModelConfig
 from manyheads.models.presets import PRESETS, preset
 from manyheads.strict_json import dumps
 from manyheads.train.config import TrainConfig
+
+C = TypeVar("C", bound=ModelConfig)
 
 
 class Table(BaseModel):
@@ -93,7 +95,7 @@ class Recipe(Table, ABC):
     def complete(cls, table: dict[str, Any]) -> None:
         """Fill in what a recipe file leaves out because another of its keys says it, in place."""
 
-    def config(self, **derived: int) -> ModelConfig:
+    def config(self, **derived: Any) -> ModelConfig:
         """Return the model's Config: its preset, this recipe's changes, and sizes of the data.
 
         Raises:
@@ -117,27 +119,36 @@ class Recipe(Table, ABC):
                 f"model.preset {self.model['preset']!r} does not fit the task {self.task!r}. "
                 f"Presets that do: {', '.join(fitting)}."
             )
-        for key, value in changes.items():
-            if key not in allowed:
-                raise RecipeError(_unknown(f"model.{key}", key, ["preset", *allowed]))
-            if key in derived and derived[key] != value:
-                raise RecipeError(
-                    f"model.{key} is {value!r}, but the data make it {derived[key]}: leave it out."
-                )
-            usual = getattr(base, key)  # may be 0 where that stands for none
-            if key not in derived and value != usual:
-                check_range(key, value, whole=type(usual) is int)
-        try:
-            config: ModelConfig = TypeAdapter(type(base)).validate_python(
-                asdict(base) | changes | derived
-            )
-        except ValidationError as error:
-            raise RecipeError(_explain(error, type(base), prefix=("model",))) from None
-        return config
+        return configure(base, changes, derived)
 
-    def derived(self) -> dict[str, int]:
+    def derived(self) -> dict[str, Any]:
         """Return keys of the model's Config that follow from other tables of the recipe."""
         return {}
+
+
+def configure(
+    base: C, changes: Mapping[str, Any], derived: Mapping[str, Any], table: str = "model"
+) -> C:
+    """Return a Config with the changes of a recipe's table, and what the data decide.
+
+    Raises:
+        RecipeError: an unknown key, or a value that does not fit or contradicts the data.
+    """
+    usual = {field.name: getattr(base, field.name) for field in fields(base)}
+    for key, value in changes.items():
+        if key not in usual:
+            raise RecipeError(_unknown(f"{table}.{key}", key, ["preset", *usual]))
+        if key in derived and derived[key] != value:
+            raise RecipeError(
+                f"{table}.{key} is {value!r}, but the data make it {derived[key]}: leave it out."
+            )
+        if key not in derived and value != usual[key]:  # may be 0 where that stands for none
+            check_range(key, value, whole=type(usual[key]) is int)
+    try:
+        config: C = TypeAdapter(type(base)).validate_python({**usual, **changes, **derived})
+    except ValidationError as error:
+        raise RecipeError(_explain(error, type(base), prefix=(table,))) from None
+    return config
 
 
 PATHS = ("data.root=", "data.train=", "data.valid=", "data.test=", "data.vocabulary=")

@@ -11,7 +11,8 @@ from manyheads.labs.symbols import Symbols, copying, random_texts, training, tra
 from manyheads.lens.panels import Lines
 from manyheads.models.config import ModelConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
-from manyheads.tasks.decoding import DecodeConfig, translate
+from manyheads.tasks.decode_config import DecodeConfig
+from manyheads.tasks.decoding import translate
 from manyheads.tasks.translate import TranslateTrainConfig
 
 

@@ -1,0 +1,47 @@
+"""Recipes of models with an image encoder inside: any image preset, changed by [model.image]."""
+
+from typing import Any
+
+from manyheads.app.data.tables import ImageRecipe
+from manyheads.app.project.recipe import configure
+from manyheads.errors import RecipeError, nearest
+from manyheads.models.config import ImageConfig, ModelConfig
+from manyheads.models.presets import PRESETS, preset
+
+
+class EncoderRecipe(ImageRecipe):
+    """A recipe whose model has the fields `encoder`, a preset's name, and `image`, its Config."""
+
+    def config(self, **derived: Any) -> ModelConfig:
+        """Resolve the image encoder, then the model around it.
+
+        Raises:
+            RecipeError: as for any recipe; or the encoder is no image model.
+        """
+        model = dict(self.model)
+        own: Any = preset(str(model["preset"])) if "preset" in model else None
+        if not isinstance(getattr(own, "image", None), ImageConfig):
+            return super().config(**derived)  # which refuses it
+        name, table = model.get("encoder", own.encoder), model.get("image", {})
+        if not isinstance(table, dict):
+            raise RecipeError(f"model.image = {table!r}: it must be a table of keys and values.")
+        base = own.image if name == own.encoder else preset(name)
+        if not isinstance(base, ImageConfig):
+            fitting = [each for each, config in PRESETS.items() if isinstance(config, ImageConfig)]
+            raise RecipeError(
+                f"model.encoder is {name!r}{nearest(str(name), fitting)}Presets of image models: "
+                f"{', '.join(fitting)}."
+            )
+        size = {
+            "channels": self.image.channels,
+            "height": self.image.height,
+            "width": self.image.width,
+        }
+        image = configure(base, table, size, "model.image")
+        without = {key: value for key, value in model.items() if key != "image"}
+        plain = self.model_copy(update={"model": without})
+        return super(EncoderRecipe, plain).config(image=image, **derived)
+
+    def derived(self) -> dict[str, Any]:
+        """Nothing: the size of the images is the encoder's."""
+        return {}

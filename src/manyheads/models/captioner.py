@@ -1,0 +1,106 @@
+"""An image encoder and a text decoder: an image in, a text out.
+
+Any image model of the package encodes: the vectors of its tokens, or of the places of its last
+feature map, are what the decoder of the Transformer attends to. Xu et al. 2015, "Show, Attend and
+Tell", with the encoder of Dosovitskiy et al. 2021 and the decoder of Vaswani et al. 2017. The
+language of the text is its first token.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
+from manyheads.models.config import ImageConfig
+from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
+from manyheads.models.image_features import feature_encoder, feature_tokens
+from manyheads.models.sized_tables import SizedTable
+from manyheads.models.vit import VitConfig
+from manyheads.nn.layers import initial
+from manyheads.nn.layers.dropout import Dropout
+from manyheads.nn.layers.linear import Linear
+from manyheads.nn.layers.output_head import OutputFn, logits
+from manyheads.nn.recording.tracking import track_memory
+from manyheads.nn.shapes import Images, Mask
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptionerConfig(DecoderConfig):
+    """Shape and parts of a captioner."""
+
+    tasks = ("caption",)
+
+    encoder: str = "vit-ti"  # name of the image encoder's preset
+    image: ImageConfig = field(default_factory=VitConfig)  # and its own Config: [model.image]
+    vocabulary: int = 8000
+    dim: int = 256
+    heads: int = 4
+    ffn_dim: int = 1024
+    decoder_layers: int = 3
+    tied: bool = True  # one matrix for the embedding and the output layer
+    norm: Norm = "pre"
+    activation: FeedForwardName = "gelu"
+    positions: TokenPositions = "sinusoidal"
+
+    @property
+    def sized_tables(self) -> Mapping[str, SizedTable]:
+        """Those of the image encoder."""
+        return {f"encoder.{name}": table for name, table in self.image.sized_tables.items()}
+
+    def build(self) -> "Captioner":
+        """Build the model with fresh weights."""
+        return Captioner(self)
+
+
+class Captioner(EncoderDecoder[CaptionerConfig]):
+    """Images in, logits over the vocabulary out; decodes through the Step protocol."""
+
+    def __init__(self, config: CaptionerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.target_embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
+        self.output = Linear(config.dim, config.vocabulary, bias=config.output_bias)
+        if config.tied:
+            self.output.weight = self.target_embedding.weight
+        self.positions = POSITIONS[config.positions](config.max_length, config.dim)
+        self.dropout = Dropout(config.dropout)
+        self.bridge = Linear(config.image.feature_dim, config.dim)
+        self.decoder = decoder(config)
+        initial.xavier(self)
+        initial.embeddings(self)
+        self.encoder = feature_encoder(config.image)  # it draws its own weights
+
+    def forward(
+        self,
+        images: Images,
+        target: Int[Tensor, "caption target"],
+        owners: Int[Tensor, " caption"] | None = None,
+        scored: Bool[Tensor, "caption target"] | None = None,
+        readout: OutputFn = logits,
+    ) -> Float[Tensor, "..."]:
+        """Score every next token of captions that begin with the start token (teacher forcing).
+
+        Args:
+            images: normalised.
+            target: token ids, padded.
+            owners: index of each caption's image; None: one caption an image. An image with several
+                captions is encoded once.
+            scored: positions to score, which spares the output layer the others; all if None.
+            readout: function of the output layer and the decoder's vectors: logits, or a loss.
+
+        Returns:
+            Logits (caption, target, vocabulary) or (scored, vocabulary), or what readout returns.
+        """
+        memory = self.encode(images)
+        memory = memory if owners is None else track_memory(memory[owners])
+        return self.write(target, memory, None, scored, readout)
+
+    def encode(self, images: Images) -> Float[Tensor, "batch source dim"]:
+        """Return a vector for every part of an image."""
+        return track_memory(self.bridge(feature_tokens(self.encoder.features(images))))
+
+    def memory_mask(self, source: Images) -> Mask | None:
+        """Nothing of an image is padding."""
+        return None

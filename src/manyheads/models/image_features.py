@@ -1,0 +1,41 @@
+"""An image model without its classifier: the features that a captioner or a matcher builds on."""
+
+from typing import Protocol, cast
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.errors import UsageError
+from manyheads.models.config import ImageConfig
+from manyheads.nn.shapes import FeatureMap, Images, Tokens
+
+
+class FeatureEncoder(Protocol):
+    """An image model that gives its features."""
+
+    def features(self, images: Images) -> Tokens | FeatureMap:
+        """Return the vectors of tokens, or of the places of a feature map."""
+        ...
+
+
+def feature_encoder(config: ImageConfig) -> FeatureEncoder:
+    """Build an image model for its features alone.
+
+    Raises:
+        UsageError: the model gives one vector for the whole image.
+    """
+    if not config.feature_dim:
+        raise UsageError(
+            f"{type(config).__name__} has no features for parts of an image: choose an encoder "
+            "with tokens or a feature map, such as vit-ti, cct-7/3x2, swin-t or resnet-18."
+        )
+    model = config.build()
+    for name in ("head", "representation", "pool_norm"):  # behind the features
+        if hasattr(model, name):
+            setattr(model, name, nn.Identity())
+    return cast(FeatureEncoder, model)
+
+
+def feature_tokens(features: Tokens | FeatureMap) -> Float[Tensor, "batch token dim"]:
+    """Write the places of a feature map in a row; tokens stay as they are."""
+    return features.flatten(2).transpose(1, 2) if features.ndim == 4 else features
