@@ -1,11 +1,13 @@
 """The [data] tables of recipes: where the data of a task come from."""
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from manyheads.app.project.recipe import DataTable, Recipe
 from manyheads.data.augment.augment import Augmentation
+from manyheads.data.images.captioned_images import CaptionColumns
 from manyheads.data.images.image_set import Preprocessing
 
 
@@ -78,6 +80,51 @@ class LabelledImageData(ImageData):
         return self.separator if self.multi_label else None
 
 
+# A code such as "en", "pt-BR" or "zh_Hans".
+Language = Annotated[str, StringConstraints(pattern="^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$")]
+Column = Annotated[str, StringConstraints(min_length=1)]
+# The name of one column may stand for a list of it.
+Columns = Annotated[
+    tuple[Column, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+    Field(min_length=1),
+]
+
+
+class CaptionData(ImageData):
+    """Images with texts in one or several languages.
+
+    Tables whose texts are in columns of their languages name them in `texts`. All other data have
+    one column of texts, and one language or a column of it.
+    """
+
+    texts: Mapping[Language, Columns] = {}  # of each language its columns, of texts or lists of it
+    caption: Column | None = None  # else "caption"
+    language: Language | None = None  # else "en"
+    language_column: Column | None = None
+
+    @model_validator(mode="after")
+    def _one_way_to_name_texts(self) -> Self:
+        others = [
+            key
+            for key in ("caption", "language", "language_column")
+            if getattr(self, key) is not None
+        ]
+        if self.texts and others:
+            raise ValueError(
+                f"texts names the columns of each language, so leave out {' and '.join(others)}"
+            )
+        if self.language is not None and self.language_column is not None:
+            raise ValueError("the language is either the same for all texts or in a column")
+        return self
+
+    @property
+    def caption_columns(self) -> CaptionColumns:
+        """Columns of a table: images, and the texts of each language."""
+        texts = dict(self.texts) or {self.language or "en": (self.caption or "caption",)}
+        return CaptionColumns(self.image, texts, self.language_column)
+
+
 class SentenceData(DataTable):
     """Single sentences: text files, one sentence a line."""
 
@@ -117,3 +164,9 @@ class ImageRecipe(Recipe):
             "height": self.image.height,
             "width": self.image.width,
         }
+
+
+class CaptionRecipe(ImageRecipe):
+    """Fields that recipes of models of images and texts share."""
+
+    data: CaptionData

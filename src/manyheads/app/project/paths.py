@@ -1,6 +1,7 @@
 """Where things are found: data by the path rule, recipes and models by name or by path."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -20,8 +21,26 @@ def data_root(root: str | None) -> Path:
 
 def here(name: str, suffixes: Sequence[str] = ("",)) -> str:
     """Make the name of data that a user gives absolute if it exists in the current folder."""
-    path = expand_user(name)
-    return str(path.absolute()) if _matches(path, suffixes) else name
+    file, rows = split_selection(name)
+    path = expand_user(file)
+    if not _matches(path, suffixes):
+        return name
+    return str(path.absolute()) + (f"[{rows[0]}={rows[1]}]" if rows else "")
+
+
+def split_selection(name: str) -> tuple[str, tuple[str, str] | None]:
+    """Split the name of a table into that of its file and the rows selected: (column, value).
+
+    Examples:
+        >>> split_selection("noto72.parquet[split=train]")
+        ('noto72.parquet', ('split', 'train'))
+        >>> split_selection("noto72.parquet")
+        ('noto72.parquet', None)
+    """
+    found = re.fullmatch(r"(.+)\[([^\[\]=]+)=([^\[\]]*)\]", name, re.DOTALL)
+    if found is None or expand_user(name).exists():
+        return name, None
+    return found[1], (found[2], found[3])
 
 
 def endings(name: str, source: str | None, target: str | None) -> tuple[str, ...]:
@@ -61,7 +80,10 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
 
 def data_files(name: str | None, root: str | None, suffixes: Sequence[str] = ()) -> list[Path]:
     """List where a data set may be, whether it is there or not: what must not be written over."""
-    bases = [] if name is None else [data_root(root) / expand_user(name), expand_user(name)]
+    names = [] if name is None else dict.fromkeys((name, split_selection(name)[0]))
+    bases = [
+        base for each in names for base in (data_root(root) / expand_user(each), expand_user(each))
+    ]
     stems = [path for base in bases for path in (base, *_matches(base, ()))]
     return stems + [
         Path(f"{stem}{suffix}{packed}")

@@ -75,11 +75,13 @@ def read_captioned_parquet(
     for owner, row in enumerate(rows):
         for language, keys in columns.texts.items():
             for key in keys:
-                value = row[key]
+                value = row.get(key)
                 for text in value if isinstance(value, list) else [value]:
+                    if text is None or not str(text).strip():
+                        continue
                     owners.append(owner)
                     texts.append(str(text))
-                    languages.append(language)
+                    languages.append(str(row[columns.language]) if columns.language else language)
     if not rows:
         raise DataError(f"{', '.join(map(str, paths))}: no rows.")
     labels, classes = number_labels(None, names, None)
