@@ -286,6 +286,10 @@ class CaptionRequest(SearchOptions):
     language: str | None = None  # of the text; the model's first if None
     probabilities: bool = False  # describe the tokens of each text
 
+    def with_images(self, images: Iterable[Path]) -> Self:
+        """Ask the same of other images."""
+        return type(self)(**dict(self) | {"images": tuple(images)})
+
 
 class CaptionToken(Answer):
     """One token of a caption."""

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from manyheads.cli.images import AT_ONCE, images, no_images
 from manyheads.cli.options import Device, Engine, Threads
 
 if TYPE_CHECKING:
     from manyheads.app.predictors.predictor import Predictor
     from manyheads.app.requests import ClassifyAnswer
-
-AT_ONCE = 32  # images classified together
 
 
 def run(
@@ -55,7 +54,7 @@ def run(
         shown = range(1, min(top, len(getattr(classifier, "labels", range(top)))) + 1)
         _print_row(["path", *(f"{what}{n}" for n in shown for what in ("label", "p"))])
     code = 0
-    waiting = _images(paths or [Path("-")])
+    waiting = images(paths or [Path("-")])
     while chunk := list(islice(waiting, AT_ONCE)):
         for answer in _answers(classifier, chunk, top):
             if answer.error is not None:
@@ -76,15 +75,13 @@ def run(
 def _answers(classifier: "Predictor", paths: list[Path], top: int) -> "Iterator[ClassifyAnswer]":
     """Classify images together; say in its place of a folder that it has none."""
     from manyheads.app.requests import ClassifyAnswer, ClassifyRequest
-    from manyheads.data.images.image_file import SUFFIXES
 
     for folder, group in groupby(paths, Path.is_dir):
         if not folder:
             yield from classifier.answer(ClassifyRequest(images=tuple(group), top=top))
             continue
         for path in group:
-            error = f"{path} has no images ({', '.join(sorted(SUFFIXES))})."
-            yield ClassifyAnswer(path=str(path), error=error)
+            yield ClassifyAnswer(path=str(path), error=no_images(path))
 
 
 def _print_row(cells: list[str]) -> None:
@@ -93,18 +90,3 @@ def _print_row(cells: list[str]) -> None:
 
     csv.writer(sys.stdout, lineterminator="\n").writerow(cells)
     sys.stdout.flush()
-
-
-def _images(paths: list[Path]) -> Iterator[Path]:
-    """Name the images of folders; a folder without any stands for itself."""
-    from manyheads.cli.texts import texts
-    from manyheads.data.images.image_file import is_image
-    from manyheads.data.regular_files import files_below
-
-    for path in paths:
-        if str(path) == "-":
-            yield from (Path(line) for line in texts(None) if line)
-        elif path.is_dir():
-            yield from list(filter(is_image, files_below(path))) or [path]
-        else:
-            yield path

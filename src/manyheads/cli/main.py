@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from manyheads import __version__
 from manyheads.cli import (
     advise,
+    caption,
     check_data,
     classify,
     compare,
@@ -101,6 +102,7 @@ for verb in (
     train,
     translate,
     classify,
+    caption,
     generate,
     fill,
     tag,

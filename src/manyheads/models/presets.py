@@ -8,6 +8,7 @@ from typing import TypeVar, overload
 from torch import nn
 
 from manyheads.errors import UsageError, nearest
+from manyheads.models.captioner import CaptionerConfig
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.cct import CctConfig
 from manyheads.models.coatnet import CoatnetConfig
@@ -40,6 +41,16 @@ SMALL = VitConfig(
     classes=10,
     norm_eps=1e-5,
     qkv_bias=False,
+)
+
+
+SMALL_CCT = CctConfig(
+    height=64,
+    width=64,
+    dim=192,
+    heads=4,
+    ffn_dim=384,
+    pool="mean",
 )
 
 
@@ -95,6 +106,18 @@ PRESETS: dict[str, ModelConfig] = {
     "seq2seq-gru-attention": Seq2SeqConfig(
         cell="gru", dim=192, hidden_size=376, attention="general", dropout=0.3
     ),
+    # An image encoder under the decoder of a Transformer (atlas M2): for images of 64 pixels, with
+    # three convolutions in front; and on the patches of a ViT
+    "captioner-tiny": CaptionerConfig(
+        encoder="cct-7/3x2",
+        image=replace(SMALL_CCT, convolutions=3, layers=4),
+        dim=192,
+        heads=4,
+        ffn_dim=384,
+        decoder_layers=3,
+        dropout=0.1,
+    ),
+    "captioner-vit-ti": CaptionerConfig(image=VitConfig(dim=192, heads=3, ffn_dim=768)),
     # The encoder and the decoder alone (atlas T20), of the size of transformer-tiny's
     "gpt-tiny": CausalConfig(dim=128, layers=4, heads=4, ffn_dim=256, positions="sinusoidal"),
     "bert-tiny": MaskedConfig(

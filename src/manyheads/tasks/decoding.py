@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -114,7 +115,7 @@ def translate(
             tokenizers.target,
             n_best,
             seed,
-            real=lambda source=source: source != ids.pad,
+            real=partial(torch.ne, source, ids.pad),
         )
         chosen = [texts[job.number] for job in batch]
         read = iter(

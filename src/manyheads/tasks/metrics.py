@@ -17,6 +17,9 @@ from manyheads.errors import MissingExtraError
 TextMetric = Literal["bleu", "chrf", "ter", "exact", "bleu_lc_tok"]
 
 
+References = str | Sequence[str]  # of one output
+
+
 class Score(NamedTuple):
     """A value, and a signature of how it was computed."""
 
@@ -33,22 +36,25 @@ class Statistics(NamedTuple):
 
 
 class Metric:
-    """A text metric: returns the Score of outputs, given references and their language."""
+    """A text metric: returns the Score of outputs, given references and their language.
+
+    An output may have several references, all of them right.
+    """
 
     def __init__(
-        self, statistics: Callable[[Sequence[str], Sequence[str], str], Statistics]
+        self, statistics: Callable[[Sequence[str], Sequence[References], str], Statistics]
     ) -> None:
         self._statistics = statistics
 
     def __call__(
-        self, outputs: Sequence[str], references: Sequence[str], language: str = ""
+        self, outputs: Sequence[str], references: Sequence[References], language: str = ""
     ) -> Score:
         """Score a corpus."""
         rows, value, signature = self.statistics(outputs, references, language)
         return Score(value(rows.sum(axis=0)), signature)
 
     def statistics(
-        self, outputs: Sequence[str], references: Sequence[str], language: str = ""
+        self, outputs: Sequence[str], references: Sequence[References], language: str = ""
     ) -> Statistics:
         """Return the statistics of each sentence.
 
@@ -58,9 +64,13 @@ class Metric:
         return self._statistics(outputs, references, language)
 
 
-def _exact(outputs: Sequence[str], references: Sequence[str], _: str) -> Statistics:
-    """Return for each sentence: 1 if it equals its reference in every character, else 0; and 1."""
-    same = [float(o == r) for o, r in zip(outputs, references, strict=True)]
+def _several(references: References) -> Sequence[str]:
+    return [references] if isinstance(references, str) else references
+
+
+def _exact(outputs: Sequence[str], references: Sequence[References], _: str) -> Statistics:
+    """Return for each sentence: 1 if it equals a reference in every character, else 0; and 1."""
+    same = [float(o in _several(r)) for o, r in zip(outputs, references, strict=True)]
     rows = np.stack([same, np.ones(len(same))], axis=1)
     return Statistics(rows, lambda sums: float(100 * sums[0] / sums[1]), "exact match")
 
@@ -76,12 +86,18 @@ class Method(NamedTuple):
 def _sacrebleu(method_of: Callable[[str], Method]) -> Metric:
     """Return a metric of sacrebleu (Post 2018), with its signature."""
 
-    def statistics(outputs: Sequence[str], references: Sequence[str], language: str) -> Statistics:
+    def statistics(
+        outputs: Sequence[str], references: Sequence[References], language: str
+    ) -> Statistics:
         metric, prepare, notes = method_of(language)
+        several = [[prepare(each) for each in _several(r)] for r in references]
         # Strict: a missing output must not go unnoticed.
-        pairs = [(prepare(o), prepare(r)) for o, r in zip(outputs, references, strict=True)]
+        texts = [prepare(o) for o, _ in zip(outputs, references, strict=True)]
+        # One list of all first references, one of all second ones, ...: None where there is none.
+        most = max(map(len, several), default=1)
+        streams = [[r[n] if n < len(r) else None for r in several] for n in range(most)]
         # Private methods that sacrebleu uses in its own significance tests.
-        rows = metric._extract_corpus_statistics([o for o, _ in pairs], [[r for _, r in pairs]])
+        rows = metric._extract_corpus_statistics(texts, streams)
         signature = metric.get_signature()
         for name, value in notes.items():
             signature.update(name, value)

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from manyheads.app.data.tables import ImageRecipe
+from manyheads.app.data.tables import CaptionRecipe
 from manyheads.app.project.recipe import configure
 from manyheads.errors import RecipeError, nearest
 from manyheads.models.config import ImageConfig, ModelConfig
 from manyheads.models.presets import PRESETS, preset
 
 
-class EncoderRecipe(ImageRecipe):
+class EncoderRecipe(CaptionRecipe):
     """A recipe whose model has the fields `encoder`, a preset's name, and `image`, its Config."""
 
     def config(self, **derived: Any) -> ModelConfig:

@@ -13,7 +13,8 @@ from manyheads.app.explain.figures import figures_of_image, figures_of_text, wat
 from manyheads.app.explain.image_overlays import explain_class
 from manyheads.app.explain.reference import teacher_forcing
 from manyheads.app.explain.text_overlays import Reading, explain_reading
-from manyheads.app.predictors.classifier import Classifier, ImageInput, opened
+from manyheads.app.predictors.classifier import Classifier
+from manyheads.app.predictors.image_inputs import ImageInput, opened
 from manyheads.app.predictors.text_reader import refuse_empty
 from manyheads.app.predictors.translator import Translator
 from manyheads.data.images.image_file import ImageContent

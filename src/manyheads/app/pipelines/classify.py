@@ -16,7 +16,8 @@ from manyheads.app.evaluate.score import images_to_measure, refuse_report, score
 from manyheads.app.explain.explain import explain_image, shapes_of_image
 from manyheads.app.explain.given import refuse_for_images
 from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say, Section
-from manyheads.app.predictors.classifier import Classifier, named
+from manyheads.app.predictors.classifier import Classifier
+from manyheads.app.predictors.image_inputs import named
 from manyheads.app.project.folder import (
     ModelFolder,
     read_json,

@@ -1,44 +1,17 @@
 """Classifiers: a stored image model, called with images or their paths."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import torch
 
-from manyheads.app.predictors.predictor import LoadOptions, Predictor
+from manyheads.app.predictors.image_inputs import ImageInput
+from manyheads.app.predictors.image_predictor import ImagePredictor
+from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import ClassifyAnswer, ClassifyRequest, ClassProbability
-from manyheads.data.images.image_file import ImageContent, naming, open_image
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.tasks.classify import classify, predict_logits
-
-ImageInput = str | Path | ImageContent
-
-
-def opened(image: ImageInput) -> ImageContent:
-    """Open the file that a path names; return an image or an array as it is.
-
-    Raises:
-        UsageError: something else.
-        NotFoundError: no such file.
-        UnreadableError: the file is not an image, or damaged.
-    """
-    if isinstance(image, str | Path):
-        return open_image(Path(image))
-    if not isinstance(image, ImageContent):
-        raise UsageError(
-            f"The image is {image!r:.80}: give the path of a file, a Pillow image, or an array "
-            "(height, width, channel)."
-        )
-    return image
-
-
-def named(image: ImageInput) -> str:
-    """Name an image for messages and pages: its path, if it is known."""
-    path = image if isinstance(image, str | Path) else getattr(image, "filename", "")
-    return str(path) or "The image"
 
 
 class Prediction(NamedTuple):
@@ -48,7 +21,7 @@ class Prediction(NamedTuple):
     probability: float
 
 
-class Classifier(Predictor):
+class Classifier(ImagePredictor):
     """Call it with an image, a path, or a list of either."""
 
     request = ClassifyRequest
@@ -58,9 +31,6 @@ class Classifier(Predictor):
         data: Any = folder.recipe.data
         self.multi_label: bool = data.multi_label  # each class has a probability of its own
         self.labels = folder.labels()
-        self.preprocessing = folder.preprocessing()
-        if (size := options.image_size) is not None:
-            self.preprocessing = replace(self.preprocessing, height=size[0], width=size[1])
 
     @overload
     def __call__(self, image: ImageInput) -> str: ...
@@ -120,9 +90,3 @@ class Classifier(Predictor):
             [Prediction(self.labels[c], p) for c, p in zip(row_classes, row_values, strict=True)]
             for row_classes, row_values in zip(classes.tolist(), values.tolist(), strict=True)
         ]
-
-    def pixels(self, image: ImageInput) -> torch.Tensor:
-        """Preprocess an image as in training: (channel, height, width), 0..255."""
-        content = opened(image)
-        with naming(named(image)):  # other channels than the model's
-            return torch.from_numpy(self.preprocessing.pixels(content).copy())

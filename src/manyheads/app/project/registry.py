@@ -21,6 +21,7 @@ TASKS: dict[str, Any] = {
     "generate": "manyheads.app.pipelines.generate",
     "fill": "manyheads.app.pipelines.fill",
     "tag": "manyheads.app.pipelines.tag",
+    "caption": "manyheads.app.pipelines.caption",
 }
 
 

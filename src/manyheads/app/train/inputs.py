@@ -3,6 +3,7 @@
 import hashlib
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -11,6 +12,7 @@ from manyheads.app.data.sentences import sentences, training_sentences
 from manyheads.app.data.sources import image_splits, reject_test_splits
 from manyheads.app.data.tables import ImageRecipe, LanguageData
 from manyheads.app.project.folder import LEFT_OUT
+from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import ImageSet
 from manyheads.data.splits import reject_test_split
 from manyheads.data.text.sentences import Sentences
@@ -35,6 +37,18 @@ def images_digest(*parts: ImageSet) -> str:
 def training_images(recipe: ImageRecipe, out: Path, say: Say) -> tuple[ImageSet, ImageSet]:
     """Read every training and validation image once; report what was left out, or stop."""
     train, valid = image_splits(recipe)
+    return readable(train, valid, recipe, out, say)
+
+
+def readable(
+    train: ImageSet, valid: ImageSet, recipe: ImageRecipe, out: Path, say: Say
+) -> tuple[ImageSet, ImageSet]:
+    """Open every image once; report what was left out, or stop.
+
+    Raises:
+        DataError: an image cannot be read, and data.on_error is "stop".
+        UsageError: one of the sets is a test split.
+    """
     reject_test_splits(train, valid)
     if recipe.data.on_error == "stop":
         threads = torch.get_num_threads()
@@ -51,6 +65,14 @@ def training_images(recipe: ImageRecipe, out: Path, say: Say) -> tuple[ImageSet,
             f"{_first(lost)}"
         )
     return train, valid
+
+
+def readable_captions(
+    train: CaptionedImages, valid: CaptionedImages, recipe: ImageRecipe, out: Path, say: Say
+) -> tuple[CaptionedImages, CaptionedImages]:
+    """The same for images with captions, whose unreadable ones are left out already."""
+    images = readable(train.images, valid.images, recipe, out, say)
+    return replace(train, images=images[0]), replace(valid, images=images[1])
 
 
 def left_out(*parts: ImageSet) -> list[str]:

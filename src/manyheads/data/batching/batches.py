@@ -54,6 +54,24 @@ class ImageBatch(Batch):
         return len(self.indices)
 
 
+@dataclass(frozen=True)
+class CaptionBatch(Batch):
+    """Normalised images and token ids of all their captions, padded.
+
+    A target is start token, language token, caption, end token.
+    """
+
+    images: Tensor  # (image, channel, height, width)
+    target: Tensor  # (caption, token)
+    owners: Tensor  # (caption,): the image of each
+    indices: np.ndarray  # of the images
+
+    @property
+    def units(self) -> int:
+        """The number of images."""
+        return len(self.indices)
+
+
 def pad(sequences: Sequence[Sequence[int]], padding: int) -> Tensor:
     """Stack sequences of different lengths, padded on the right: (sequence, longest)."""
     longest = max(map(len, sequences))

@@ -76,8 +76,10 @@ class Tokenizer:
             ) from error
 
     @classmethod
-    def train(cls, lines: Iterable[str], config: TokenizerConfig) -> "Tokenizer":
-        """Learn a vocabulary from raw text.
+    def train(
+        cls, lines: Iterable[str], config: TokenizerConfig, languages: Sequence[str] = ()
+    ) -> "Tokenizer":
+        """Learn a vocabulary from raw text, with a token for each of some languages.
 
         Raises:
             DataError: the text is too small for a vocabulary of this size.
@@ -98,6 +100,7 @@ class Tokenizer:
                 bos_id=START,
                 eos_id=END,
                 unk_id=UNKNOWN,
+                control_symbols=[f"<{code}>" for code in languages],
                 num_threads=1,  # the same vocabulary on every machine
                 minloglevel=2,
             )
@@ -148,6 +151,16 @@ class Tokenizer:
     def piece(self, token: int) -> str:
         """Return the text of one token; sentencepiece writes a leading space as U+2581."""
         return str(self._processor.IdToPiece(token))
+
+    @property
+    def languages(self) -> dict[str, int]:
+        """The languages that have a token of their own, in their order, and its id."""
+        found = {}
+        for token in range(UNKNOWN + 1, len(self)):
+            if not self._processor.IsControl(token):
+                break
+            found[self.piece(token)[1:-1]] = token
+        return found
 
     def score(self, token: int) -> float:
         """Return the score of a piece: a log-probability (unigram), or minus its rank (bpe)."""

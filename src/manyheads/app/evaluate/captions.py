@@ -1,0 +1,56 @@
+"""Measuring captions: one text for each image and language, scored by language."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from manyheads.app.data.captioned import captioned_split, read_captioned
+from manyheads.app.data.tables import CaptionRecipe
+from manyheads.app.evaluate.score import Line, heading
+from manyheads.app.predictors.captioner import Captioner
+from manyheads.app.project.paths import here
+from manyheads.app.requests import EvaluateRequest
+from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.tasks.caption import caption, caption_scores, references
+from manyheads.tasks.classify import Pixels
+from manyheads.tasks.metrics import Score, TextMetric
+
+SHOWN = 10  # wrong captions in the log
+
+
+def captions_to_measure(
+    recipe: CaptionRecipe, request: EvaluateRequest
+) -> tuple[CaptionedImages, Line]:
+    """Read the images and captions of a request, and the beginning of the line about them."""
+    if request.data is None:
+        found = captioned_split(request.split, recipe)
+    else:
+        found = read_captioned(here(request.data), recipe.data)
+    return found, heading(found.images.origin, found.images.hashes, request, recipe.data)
+
+
+def measure_captions(
+    captioner: Captioner, captions: CaptionedImages, metrics: Sequence[TextMetric]
+) -> tuple[dict[str, Score], dict[str, Any]]:
+    """Write a caption for each image in each language that it has captions in, and score them.
+
+    Returns:
+        The scores; and for the log, how many images and the first wrong captions.
+    """
+    right = references(captions)
+    with captioner.engine.running():
+        outputs = caption(
+            captioner.model,
+            captioner.tokenizer,
+            Pixels(captions.images, captioner.preprocessing),
+            list(right),
+            captioner.decode,
+        )
+    texts = [best.text for best, *_ in outputs]
+    wrong = [
+        {"image": captions.images.names[image], "language": language, "output": text}
+        | {"captions": known}
+        for text, ((image, language), known) in zip(texts, right.items(), strict=True)
+        if text not in known
+    ]
+    scores = caption_scores(texts, right, metrics)
+    return scores, {"images": len(captions), "wrong": len(wrong), "examples": wrong[:SHOWN]}

@@ -1,0 +1,110 @@
+"""Captions, whole: images with texts in, a captioner out; exact match and chrF."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from manyheads.app.data.captioned import captioned_splits
+from manyheads.app.data.encoder_recipe import EncoderRecipe
+from manyheads.app.evaluate.captions import captions_to_measure, measure_captions
+from manyheads.app.evaluate.score import refuse_report, scored
+from manyheads.app.pipeline import Pipeline, Prepared, Say, Section
+from manyheads.app.predictors.captioner import Captioner
+from manyheads.app.project.folder import ModelFolder, write_preprocessing, write_vocabularies
+from manyheads.app.project.vocabulary import SHARED, load_vocabularies
+from manyheads.app.requests import EvaluateRequest
+from manyheads.app.train.inputs import digest, images_digest, readable_captions
+from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
+from manyheads.tasks.caption import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
+from manyheads.tasks.decode_config import DecodeConfig
+from manyheads.train.device import best_device
+
+
+class CaptionRecipe(EncoderRecipe):
+    """A recipe with task = "caption"."""
+
+    task: Literal["caption"]
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    train: CaptionTrainConfig = CaptionTrainConfig()
+    decode: DecodeConfig = DecodeConfig()
+    evaluate: CaptionEvaluateConfig = CaptionEvaluateConfig()
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """Means over languages; with several, each language has its own too."""
+        languages = list(self.data.texts)
+        each = [f"{name}_{code}" for name in self.evaluate.metrics for code in languages]
+        return [*self.evaluate.metrics, *(each if len(languages) > 1 else [])]
+
+    def derived(self) -> dict[str, Any]:
+        """Special ids."""
+        return {"pad": PAD, "start": START, "end": END}
+
+
+class CaptionPipeline(Pipeline[CaptionRecipe, Captioner]):
+    """Images with texts in, a captioner out."""
+
+    task = "caption"
+    recipe = CaptionRecipe
+    predictor = Captioner
+    forward = ("images", "target", "owners", "scored", "readout")
+    members = ("config", "start", "step", "reorder", "keep")
+
+    def prepare(self, recipe: CaptionRecipe, out: Path, say: Say) -> Prepared:
+        """Read images and captions; learn the vocabulary, or take that of the run."""
+        train, valid = readable_captions(*captioned_splits(recipe), recipe, out, say)
+        languages = list(dict.fromkeys(train.languages))
+        found = load_vocabularies(out)
+        if not found:
+            say(f"learning a vocabulary from {len(train.texts):,} captions")
+            found = {SHARED: Tokenizer.train(train.texts, recipe.tokenizer, languages)}
+        tokenizer = found[SHARED]
+        task = CaptionTask(
+            train,
+            valid,
+            tokenizer,
+            recipe.image,
+            recipe.augment,
+            recipe.train,
+            recipe.evaluate,
+            seed=recipe.seed,
+            device=best_device(),
+        )
+        say(
+            f"{len(train):,} images, {len(train.texts):,} captions in {', '.join(languages)}; "
+            f"{len(valid):,} images to validate on"
+        )
+        if task.left_out:
+            say(
+                f"left out {task.left_out:,} captions, longer than train.max_length = "
+                f"{recipe.train.max_length} tokens"
+            )
+
+        def write(folder: Path) -> None:
+            write_vocabularies(folder, found)
+            write_preprocessing(folder, recipe.image)
+
+        texts = digest(*train.texts, *train.languages, *valid.texts, *valid.languages)
+        return Prepared(
+            task,
+            recipe.config(vocabulary=len(tokenizer)),
+            write,
+            {"data": digest(images_digest(train.images, valid.images), texts)},
+        )
+
+    def evaluate(self, predictor: Captioner, request: EvaluateRequest) -> dict[str, Any]:
+        """Score one caption for each image and language."""
+        refuse_report(predictor.folder.name, request)
+        recipe = cast(CaptionRecipe, predictor.folder.recipe)
+        captions, head = captions_to_measure(recipe, request)
+        scores, more = measure_captions(predictor, captions, recipe.evaluate.metrics)
+        return head | scored(scores) | more
+
+    def card(self, folder: ModelFolder) -> Section:
+        """Languages, and the command."""
+        languages = list(cast(Any, folder.tokenizers().target).languages)
+        what = f"Writes a text for an image, in: {', '.join(languages)}."
+        return Section(what, f"manyheads caption --model {folder.name} image.png")
+
+
+PIPELINE = CaptionPipeline()

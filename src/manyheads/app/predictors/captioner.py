@@ -1,0 +1,174 @@
+"""Captioners: a stored model that writes texts for images, called with images or their paths."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manyheads.app.predictors.image_inputs import ImageInput
+from manyheads.app.predictors.image_predictor import ImagePredictor
+from manyheads.app.predictors.predictor import LoadOptions
+from manyheads.app.predictors.text_reader import check_seed
+from manyheads.app.project.folder import ModelFolder
+from manyheads.app.requests import Caption, CaptionAnswer, CaptionRequest, CaptionToken, changed
+from manyheads.errors import ManyheadsError, UsageError, nearest
+from manyheads.tasks.caption import caption
+from manyheads.tasks.decode_config import DecodeConfig
+from manyheads.tasks.decoding import Translation
+
+
+class Captioner(ImagePredictor):
+    """Call it with an image, a path, or a list of either."""
+
+    request = CaptionRequest
+
+    def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
+        super().__init__(folder, options)
+        recipe: Any = folder.recipe
+        self.decode: DecodeConfig = recipe.decode
+        tokenizer: Any = folder.tokenizers().target
+        self.tokenizer = tokenizer
+        self.languages = list(self.tokenizer.languages)
+
+    def __call__(
+        self, image: ImageInput | list[ImageInput] | tuple[ImageInput, ...], language: str = ""
+    ) -> str | list[str]:
+        """Write the text of one image, or of several, in a language; the first one if none."""
+        if not isinstance(image, list | tuple):
+            return self.caption([image], language)[0][0].text
+        return [best.text for best, *_ in self.caption(image, language)]
+
+    def caption(
+        self,
+        images: Sequence[ImageInput],
+        language: str = "",
+        *,
+        n_best: int = 1,
+        options: DecodeConfig | None = None,
+        seed: int = 1,
+        details: bool = False,
+    ) -> list[list[Translation]]:
+        """Return the n_best texts of each image with their scores.
+
+        Args:
+            images: paths, Pillow images or arrays.
+            language: one of `languages`; the first if empty.
+            n_best: texts an image; more than the beams widen the search.
+            options: how to search; the recipe's [decode] table if None.
+            seed: of sampling.
+            details: describe the tokens of each text.
+        """
+        if not images:
+            return []
+        pixels = torch.stack([self.pixels(image) for image in images])
+        return self._write(pixels, language, n_best, options, seed, details)
+
+    def _write(
+        self,
+        pixels: Tensor,
+        language: str,
+        n_best: int,
+        options: DecodeConfig | None,
+        seed: int,
+        details: bool,
+    ) -> list[list[Translation]]:
+        language = self.known(language)
+        check_seed(seed)
+        with self.engine.running():
+            return caption(
+                self.model,
+                self.tokenizer,
+                (pixels, self.preprocessing),
+                [(n, language) for n in range(len(pixels))],
+                self.decode if options is None else options,
+                n_best=n_best,
+                seed=seed,
+                details=details,
+            )
+
+    def known(self, language: str) -> str:
+        """Return a language that the model writes: the first one for an empty text.
+
+        Raises:
+            UsageError: it does not write this one.
+        """
+        if language and language not in self.languages:
+            raise UsageError(
+                f"`language` is {language!r}{nearest(language, self.languages)}"
+                f"{self.folder.name} writes {', '.join(self.languages)}."
+            )
+        return language or self.languages[0]
+
+    def respond(self, request: CaptionRequest) -> list[CaptionAnswer]:
+        """Answer a request: one answer for each image; what cannot be read is told in its place."""
+        language = self.known(request.language or "")
+        found: list[Tensor | str] = []
+        for path in request.images:
+            try:
+                found.append(self.pixels(path))
+            except ManyheadsError as error:
+                found.append(str(error))
+        read = [each for each in found if isinstance(each, Tensor)]
+        options = _options(request, self.decode)
+        written = iter(
+            self._write(
+                torch.stack(read),
+                language,
+                request.n_best,
+                options,
+                request.seed,
+                request.probabilities,
+            )
+            if read
+            else []
+        )
+        return [
+            CaptionAnswer(path=str(path), error=each)
+            if isinstance(each, str)
+            else _answer(str(path), language, next(written))
+            for path, each in zip(request.images, found, strict=True)
+        ]
+
+
+def _options(request: CaptionRequest, own: DecodeConfig) -> DecodeConfig:
+    changes: dict[str, Any] = {
+        "beams": request.beams,
+        "sample": request.samples or None,
+        "temperature": request.temperature,
+        "top_k": request.top_k,
+        "top_p": request.top_p,
+    }
+    return changed(own, **{key: value for key, value in changes.items() if value is not None})
+
+
+def _answer(path: str, language: str, written: Sequence[Translation]) -> CaptionAnswer:
+    best = written[0]
+    cut = ("the text was cut off at the length limit.",)
+    return CaptionAnswer(
+        path=path,
+        text=best.text,
+        language=language,
+        n_best=tuple(_caption(each) for each in written),
+        notes=None if best.finished else cut,
+    )
+
+
+def _caption(written: Translation) -> Caption:
+    details = written.details
+    return Caption(
+        text=written.text,
+        score=written.score,
+        finished=written.finished,
+        tokens=None
+        if details is None
+        else tuple(
+            CaptionToken(
+                token=each.text,
+                probability=round(each.probability, 6),
+                begin=each.begin,
+                end=each.end,
+            )
+            for each in details
+        ),
+    )

@@ -1,0 +1,27 @@
+"""The shared part of predictors that read images of one size."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from manyheads.app.predictors.image_inputs import ImageInput, named, opened
+from manyheads.app.predictors.predictor import LoadOptions, Predictor
+from manyheads.app.project.folder import ModelFolder
+from manyheads.data.images.image_file import naming
+
+
+class ImagePredictor(Predictor):
+    """A predictor whose model reads preprocessed pixels."""
+
+    def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
+        super().__init__(folder, options)
+        self.preprocessing = folder.preprocessing()
+        if (size := options.image_size) is not None:
+            self.preprocessing = replace(self.preprocessing, height=size[0], width=size[1])
+
+    def pixels(self, image: ImageInput) -> Tensor:
+        """Preprocess an image as in training: (channel, height, width), 0..255."""
+        content = opened(image)
+        with naming(named(image)):  # other channels than the model's
+            return torch.from_numpy(self.preprocessing.pixels(content).copy())

@@ -1,0 +1,128 @@
+"""manyheads caption."""
+
+from collections.abc import Iterator
+from itertools import groupby, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from manyheads.cli.images import AT_ONCE, images, no_images
+from manyheads.cli.options import Device, Engine, Sample, Seed, Temperature, Threads, TopK, TopP
+
+if TYPE_CHECKING:
+    from manyheads.app.predictors.predictor import Predictor
+    from manyheads.app.requests import CaptionAnswer, CaptionRequest
+
+SEARCH, ANSWERS = "Search", "Answers"  # panels of the help
+
+
+def run(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Images or folders; without any, stdin's lines."),
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="Name of a shipped model, or a folder.")
+    ] = "emoji-caption",
+    language: Annotated[
+        str | None,
+        typer.Option(help="Language of the text, such as ko; the model's first by default."),
+    ] = None,
+    n_best: Annotated[
+        int, typer.Option(min=1, rich_help_panel=ANSWERS, help="Number of texts per image.")
+    ] = 1,
+    json: Annotated[
+        bool, typer.Option("--json", rich_help_panel=ANSWERS, help="One JSON object a line.")
+    ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities",
+            rich_help_panel=ANSWERS,
+            help="In JSON: the probability of each token.",
+        ),
+    ] = False,
+    beam: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            rich_help_panel=SEARCH,
+            help="Beam size; 1 is greedy search. By default the model's own.",
+        ),
+    ] = None,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = 1,
+    engine: Engine = "torch",
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """Write the text of images: what they show, or what is printed on them.
+
+    One answer a line, in order. An image that cannot be read is named on stderr, its line is empty,
+    and the exit code is 1, or 2 if there is no such file.
+    """
+    from manyheads.app.load import load_for
+    from manyheads.app.predictors.text_predictor import one_line
+    from manyheads.app.requests import CaptionRequest
+    from manyheads.cli.show import print_json, warn, warn_of
+    from manyheads.errors import UsageError
+
+    if probabilities and not json:
+        raise UsageError("--probabilities are told in JSON: add --json.")
+    request = CaptionRequest(
+        images=(),
+        language=language,
+        n_best=n_best,
+        beams=beam,
+        sample=sample,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
+        probabilities=probabilities,
+    )
+    captioner = load_for(
+        CaptionRequest,
+        model,
+        verb="write texts for images",
+        engine=engine,
+        device=device,
+        threads=threads,
+    )
+    code, number = 0, 0
+    waiting = images(paths or [Path("-")])
+    while chunk := list(islice(waiting, AT_ONCE)):
+        for answer in _answers(captioner, request, chunk):
+            number += 1
+            if answer.error is not None:
+                code = max(code, 1 if Path(answer.path).exists() else 2)
+                warn(answer.error)
+            if json:
+                print_json(answer.to_json())
+            else:
+                for each in answer.n_best or ():
+                    line = one_line(each.text)
+                    print(line if n_best == 1 else f"{each.score:.4f}\t{line}", flush=True)
+                if answer.n_best is None:
+                    print(flush=True)
+            warn_of(number, answer.notes)
+    if code:
+        raise typer.Exit(code)
+
+
+def _answers(
+    captioner: "Predictor", request: "CaptionRequest", paths: list[Path]
+) -> "Iterator[CaptionAnswer]":
+    """Write texts for images together; say in its place of a folder that it has none."""
+    from manyheads.app.requests import CaptionAnswer
+
+    for folder, group in groupby(paths, Path.is_dir):
+        if not folder:
+            yield from captioner.answer(request.with_images(group))
+            continue
+        for path in group:
+            yield CaptionAnswer(path=str(path), error=no_images(path))
