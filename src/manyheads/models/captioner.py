@@ -93,9 +93,7 @@ class Captioner(EncoderDecoder[CaptionerConfig]):
         Returns:
             Logits (caption, target, vocabulary) or (scored, vocabulary), or what readout returns.
         """
-        memory = self.encode(images)
-        memory = memory if owners is None else track_memory(memory[owners])
-        return self.write(target, memory, None, scored, readout)
+        return self.write(target, self.encode(images), None, scored, readout, owners)
 
     def encode(self, images: Images) -> Float[Tensor, "batch source dim"]:
         """Return a vector for every part of an image."""

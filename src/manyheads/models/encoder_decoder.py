@@ -106,14 +106,18 @@ class EncoderDecoder(nn.Module, Generic[C]):
     def write(
         self,
         target: Int[Tensor, "batch target"],
-        memory: Float[Tensor, "batch source dim"],
+        memory: Float[Tensor, "source part dim"],
         mask: Mask | None,
         scored: Bool[Tensor, "batch target"] | None,
         readout: OutputFn,
+        owners: Kept | None = None,
     ) -> Float[Tensor, "..."]:
-        """Score every next token of a target, given what was read (teacher forcing)."""
+        """Score every next token of a target, given what was read (teacher forcing).
+
+        `owners` has the source of each target where several share one; None: one each.
+        """
         x = self.dropout(self.positions(self.embed(self.target_embedding, target)))
-        x = self.decoder(x, memory, mask)
+        x = self.decoder(x, memory, mask, owners)
         return readout(self.output, x if scored is None else x[scored])
 
     def start(self, source: Tensor, beams: int, max_length: int) -> DecoderState:

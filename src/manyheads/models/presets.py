@@ -114,7 +114,7 @@ PRESETS: dict[str, ModelConfig] = {
         dim=192,
         heads=4,
         ffn_dim=384,
-        decoder_layers=3,
+        decoder_layers=2,
         dropout=0.1,
     ),
     "captioner-vit-ti": CaptionerConfig(image=VitConfig(dim=192, heads=3, ffn_dim=768)),

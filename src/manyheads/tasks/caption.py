@@ -17,6 +17,7 @@ from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.tokenizer import END, START, Tokenizer
 from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import DataError
+from manyheads.streams import generator
 from manyheads.tasks.classify import ImageTrainConfig, Pixels, TrainingImages
 from manyheads.tasks.decode_config import DecodeConfig, special_ids
 from manyheads.tasks.decoding import Translation
@@ -35,6 +36,7 @@ class CaptionTrainConfig(ImageTrainConfig):
     """The [train] table of a captioner."""
 
     max_length: Count = 128  # tokens; longer captions are left out of training, and counted
+    captions: Count | None = None  # drawn for each image in each epoch; None: all it has
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,14 +121,23 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
         augment = self.augmenter(epoch)
         for indices in batches:
             pixels = augment(self.pixels[indices].to(self.device), indices)
-            owners = [row for row, index in enumerate(indices) for _ in self.targets[index]]
-            targets = [target for index in indices for target in self.targets[index]]
+            chosen = [self._captions(index, epoch) for index in indices.tolist()]
+            owners = [row for row, targets in enumerate(chosen) for _ in targets]
+            targets = [target for targets in chosen for target in targets]
             yield CaptionBatch(
                 self.preprocessing.normalise(pixels),
                 pad(targets, 0),
                 torch.tensor(owners, dtype=torch.long),
                 indices,
             )
+
+    def _captions(self, index: int, epoch: int) -> list[list[int]]:
+        """Draw captions of an image for an epoch: a pure function of seed, epoch and index."""
+        targets, count = self.targets[index], self.config.captions
+        if count is None or len(targets) <= count:
+            return targets
+        drawn = generator(self.seed, "captions", epoch, index).permutation(len(targets))
+        return [targets[number] for number in drawn[:count]]
 
     def loss(self, model: nn.Module, batch: CaptionBatch) -> Loss:
         """Sum the label-smoothed cross-entropy over all tokens behind the language's."""

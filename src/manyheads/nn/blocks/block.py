@@ -9,7 +9,7 @@ from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.layers.cache import KeyValue, KeyValueCache
 from manyheads.nn.layers.residual import PostNorm, PreNorm
 from manyheads.nn.recording.features import record_features
-from manyheads.nn.shapes import BeamVectors, Bias, Mask, Tokens
+from manyheads.nn.shapes import BeamVectors, Bias, Kept, Mask, Tokens
 
 ResidualFactory = Callable[[], PostNorm | PreNorm]
 
@@ -78,17 +78,19 @@ class DecoderBlock(AttentionBlock):
     def forward(
         self,
         x: Tokens,
-        memory: Float[Tensor, "batch key dim"],
+        memory: Float[Tensor, "source key dim"],
         mask: Mask,
         memory_mask: Mask | None,
+        owners: Kept | None = None,
     ) -> Tokens:
         """Process a whole target at once under the causal mask (teacher forcing).
 
         The memory is projected in here, because FSDP2 gathers a block's parameters when its forward
-        begins.
+        begins. `owners` has the source of each target where several share one; None: one each.
         """
         x = self.around_attention.add(x, self.attention(self.around_attention.enter(x), mask))
         source = self.cross.project(memory)
+        source = source if owners is None else source.select(owners)
         y = self.cross.cross_attend(self.around_cross.enter(x), source, memory_mask)
         x = self.around_cross.add(x, y)
         return self.around_feedforward.add(x, self.feedforward(self.around_feedforward.enter(x)))

@@ -10,7 +10,7 @@ from manyheads.nn.layers.cache import KeyValue, KeyValueCache
 from manyheads.nn.layers.masks import causal_mask
 from manyheads.nn.recording.trace import LayerId
 from manyheads.nn.recording.tracking import track_memory
-from manyheads.nn.shapes import BeamVectors, Bias, Mask, Tokens
+from manyheads.nn.shapes import BeamVectors, Bias, Kept, Mask, Tokens
 
 
 class Encoder(nn.Module):
@@ -63,12 +63,19 @@ class Decoder(nn.Module):
             block.cross.layer_id = LayerId("decoder", layer, "cross")
 
     def forward(
-        self, x: Tokens, memory: Float[Tensor, "batch key dim"], memory_mask: Mask | None = None
+        self,
+        x: Tokens,
+        memory: Float[Tensor, "source key dim"],
+        memory_mask: Mask | None = None,
+        owners: Kept | None = None,
     ) -> Tokens:
-        """Process a whole target; position t sees positions 0..t and all of the memory."""
+        """Process a whole target; position t sees positions 0..t and all of the memory.
+
+        `owners` has the source of each target where several share one; None: one each.
+        """
         mask = causal_mask(x.shape[1], x.device)
         for block in self.blocks:
-            x = block(x, memory, mask, memory_mask)
+            x = block(x, memory, mask, memory_mask, owners)
         return self.norm(x)
 
     def project(self, memory: Float[Tensor, "batch key dim"]) -> list[KeyValue]:
