@@ -257,11 +257,23 @@ class TagAnswer(Answer):
     notes: tuple[str, ...] | None = None
 
 
-class ClassifyRequest(Request):
-    """Classify images."""
+class ImageRequest(Request):
+    """Images; each gets an answer of its own, in the same order."""
 
     images: Several[AnyPath]
+
+    def with_images(self, images: Iterable[Path]) -> Self:
+        """Ask the same of other images."""
+        return type(self)(**dict(self) | {"images": tuple(images)})
+
+
+class ClassifyRequest(ImageRequest):
+    """Classify images."""
+
     top: Count = 5  # classes per image
+    # Of matchers only: the classes, in words, and sentences around them, such as "a photo of {}".
+    labels: Several[str] = ()
+    templates: Several[str] = ()
 
 
 class ClassProbability(Answer):
@@ -279,16 +291,11 @@ class ClassifyAnswer(Answer):
     error: str | None = None
 
 
-class CaptionRequest(SearchOptions):
+class CaptionRequest(ImageRequest, SearchOptions):
     """Write the text of images: what they show, or what is printed on them."""
 
-    images: Several[AnyPath]
     language: str | None = None  # of the text; the model's first if None
     probabilities: bool = False  # describe the tokens of each text
-
-    def with_images(self, images: Iterable[Path]) -> Self:
-        """Ask the same of other images."""
-        return type(self)(**dict(self) | {"images": tuple(images)})
 
 
 class CaptionToken(Answer):
@@ -326,6 +333,7 @@ class EvaluateRequest(Request):
     data: str | None = None  # files instead of the recipe's own
     split: str = "valid"  # of the recipe
     final: bool = False  # allow a test split, which is measured once, after all was chosen
+    among: str | None = None  # of matchers only: images to search among, besides those measured
     # Of translators only:
     metrics: Several[str] = ()  # besides those of the recipe
     by_length: bool = False

@@ -12,7 +12,7 @@ from manyheads.cli.options import Device, Engine, Threads
 
 if TYPE_CHECKING:
     from manyheads.app.predictors.predictor import Predictor
-    from manyheads.app.requests import ClassifyAnswer
+    from manyheads.app.requests import ClassifyAnswer, ClassifyRequest
 
 
 def run(
@@ -20,8 +20,25 @@ def run(
         list[Path] | None,
         typer.Argument(metavar="PATH", help="Images or folders; without any, stdin's lines."),
     ] = None,
-    model: Annotated[str, typer.Option(help="Name of a shipped model, or a folder.")] = "digits",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of a shipped model, or a folder; by default digits, with --labels "
+            "emoji-search."
+        ),
+    ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of classes per image.")] = 5,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="Classes in words, separated by commas, for a model of images and texts; such as "
+            "cat,dog,house."
+        ),
+    ] = None,
+    template: Annotated[
+        list[str] | None,
+        typer.Option(help='With --labels: sentence around a class, "a photo of {}". Repeatable.'),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     csv: Annotated[
         bool, typer.Option("--csv", help="A table: path, then label and probability of each class.")
@@ -42,21 +59,29 @@ def run(
 
     if json and csv:
         raise UsageError("--json and --csv are two forms of one answer: give one of them.")
+    request = ClassifyRequest(
+        images=(),
+        top=top,
+        labels=tuple(each.strip() for each in labels.split(",")) if labels else (),
+        templates=tuple(template or ()),
+    )
     classifier = load_for(
         ClassifyRequest,
-        model,
+        model or ("emoji-search" if labels else "digits"),
         verb="classify images",
         engine=engine,
         device=device,
         threads=threads,
     )
     if csv:
-        shown = range(1, min(top, len(getattr(classifier, "labels", range(top)))) + 1)
+        shown = range(
+            1, min(top, len(request.labels or getattr(classifier, "labels", range(top)))) + 1
+        )
         _print_row(["path", *(f"{what}{n}" for n in shown for what in ("label", "p"))])
     code = 0
     waiting = images(paths or [Path("-")])
     while chunk := list(islice(waiting, AT_ONCE)):
-        for answer in _answers(classifier, chunk, top):
+        for answer in _answers(classifier, request, chunk):
             if answer.error is not None:
                 code = max(code, 1 if Path(answer.path).exists() else 2)
                 warn(answer.error)
@@ -72,13 +97,15 @@ def run(
         raise typer.Exit(code)
 
 
-def _answers(classifier: "Predictor", paths: list[Path], top: int) -> "Iterator[ClassifyAnswer]":
+def _answers(
+    classifier: "Predictor", request: "ClassifyRequest", paths: list[Path]
+) -> "Iterator[ClassifyAnswer]":
     """Classify images together; say in its place of a folder that it has none."""
-    from manyheads.app.requests import ClassifyAnswer, ClassifyRequest
+    from manyheads.app.requests import ClassifyAnswer
 
     for folder, group in groupby(paths, Path.is_dir):
         if not folder:
-            yield from classifier.answer(ClassifyRequest(images=tuple(group), top=top))
+            yield from classifier.answer(request.with_images(group))
             continue
         for path in group:
             yield ClassifyAnswer(path=str(path), error=no_images(path))

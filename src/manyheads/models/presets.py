@@ -17,6 +17,7 @@ from manyheads.models.cvt import CvtConfig
 from manyheads.models.deit import DeitConfig
 from manyheads.models.hybrid import HybridConfig
 from manyheads.models.masked_lm import MaskedConfig
+from manyheads.models.matcher import MatcherConfig
 from manyheads.models.mlp import MlpConfig
 from manyheads.models.resnet import ResNetConfig
 from manyheads.models.resnet_v2 import ResNetV2Config, bit
@@ -118,6 +119,17 @@ PRESETS: dict[str, ModelConfig] = {
         dropout=0.1,
     ),
     "captioner-vit-ti": CaptionerConfig(image=VitConfig(dim=192, heads=3, ffn_dim=768)),
+    # Two towers (atlas M2), for images of 64 pixels and of 48
+    "matcher-tiny": MatcherConfig(
+        encoder="cct-7/3x2",
+        image=replace(SMALL_CCT, convolutions=3, layers=4, pool="sequence"),
+        dim=192,
+        heads=4,
+        ffn_dim=384,
+        layers=2,
+        dropout=0.1,
+    ),
+    "matcher-vit-ti": MatcherConfig(image=VitConfig(dim=192, heads=3, ffn_dim=768)),
     # The encoder and the decoder alone (atlas T20), of the size of transformer-tiny's
     "gpt-tiny": CausalConfig(dim=128, layers=4, heads=4, ffn_dim=256, positions="sinusoidal"),
     "bert-tiny": MaskedConfig(

@@ -28,7 +28,7 @@ from manyheads.train.meter import Meter
 from manyheads.train.optim import SCALE, Optimizer
 from manyheads.train.optim import optimizer as build_optimizer
 from manyheads.train.schedule import learning_rate
-from manyheads.train.task import B, Task
+from manyheads.train.task import B, OwnBackward, Task
 
 TOO_LARGE = (
     "Make batches smaller (train.batch_size or train.max_tokens) and raise train.accumulate by as "
@@ -186,7 +186,10 @@ def update(
     logs: dict[str, float] = {}
     for batch in window:
         with autocast(device, config.precision):
-            loss = task.loss(model, batch)
+            if isinstance(task, OwnBackward):
+                loss = task.backward(model, batch)
+            else:
+                loss = task.loss(model, batch)
         value = loss.sum.item()
         if not math.isfinite(value):
             raise NonFiniteLossError(
@@ -194,7 +197,8 @@ def update(
                 "Nothing was updated with it. Look at these examples, lower train.learning_rate, "
                 "or set train.clip, and train anew with another `out`."
             )
-        loss.sum.backward()
+        if loss.sum.requires_grad:
+            loss.sum.backward()
         total += value
         weight += loss.weight
         for name, part in loss.logs.items():

@@ -1,7 +1,7 @@
 """The seam between the loop and what is being learned."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from torch import Tensor, nn
@@ -22,6 +22,7 @@ class Batch(Protocol):
 
 
 B = TypeVar("B", bound=Batch)
+B_contra = TypeVar("B_contra", bound=Batch, contravariant=True)
 
 
 class Loss(NamedTuple):
@@ -55,6 +56,18 @@ class Task(Protocol[B]):
 
     def describe(self, batch: B) -> str:
         """Name a batch's examples as the user knows them (file and lines)."""
+
+
+@runtime_checkable
+class OwnBackward(Protocol[B_contra]):
+    """A task that adds up the gradients of a batch itself, where one graph would be too large."""
+
+    def backward(self, model: nn.Module, batch: B_contra) -> Loss:
+        """Compute the loss of one batch and add its gradients to those of the parameters.
+
+        A loss that still has a graph is one whose gradients the loop is to compute.
+        """
+        ...
 
 
 def lower_is_better(metric: str) -> bool:

@@ -46,6 +46,11 @@ class Classifier(ImagePredictor):
 
     def respond(self, request: ClassifyRequest) -> list[ClassifyAnswer]:
         """Answer a request: one answer for each image; what cannot be read is told in its place."""
+        if request.labels or request.templates:
+            raise UsageError(
+                f"{self.folder.name} has classes of its own: leave out `labels` and `templates`, "
+                "or take a model that matches images and texts, such as emoji-search."
+            )
         found: list[torch.Tensor | str] = []
         for path in request.images:
             try:

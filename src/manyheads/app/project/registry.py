@@ -22,6 +22,7 @@ TASKS: dict[str, Any] = {
     "fill": "manyheads.app.pipelines.fill",
     "tag": "manyheads.app.pipelines.tag",
     "caption": "manyheads.app.pipelines.caption",
+    "match": "manyheads.app.pipelines.match",
 }
 
 

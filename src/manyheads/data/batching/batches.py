@@ -72,6 +72,21 @@ class CaptionBatch(Batch):
         return len(self.indices)
 
 
+@dataclass(frozen=True)
+class MatchBatch(Batch):
+    """Normalised images, and texts of theirs."""
+
+    images: Tensor  # (image, channel, height, width)
+    tokens: Tensor  # (text, token), each with its end, padded
+    positives: Tensor  # (image, text): True where they belong together
+    indices: np.ndarray  # of the images
+
+    @property
+    def units(self) -> int:
+        """The number of images."""
+        return len(self.indices)
+
+
 def pad(sequences: Sequence[Sequence[int]], padding: int) -> Tensor:
     """Stack sequences of different lengths, padded on the right: (sequence, longest)."""
     longest = max(map(len, sequences))

@@ -1,0 +1,142 @@
+"""Two towers: an image encoder and a text encoder that write into one space of vectors.
+
+An image and a text that belong together have similar vectors: Radford et al. 2021, "Learning
+Transferable Visual Models From Natural Language Supervision" (CLIP); with a sigmoid instead of a
+softmax over the batch, Zhai et al. 2023, "Sigmoid Loss for Language Image Pre-Training" (SigLIP).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from manyheads.errors import UsageError
+from manyheads.models.components import POSITIONS, TokenPositions
+from manyheads.models.config import ImageConfig
+from manyheads.models.sized_tables import SizedTable
+from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
+from manyheads.models.vit import VitConfig
+from manyheads.nn.layers import initial
+from manyheads.nn.layers.dropout import Dropout
+from manyheads.nn.layers.linear import Linear
+from manyheads.nn.layers.masks import padding_mask
+from manyheads.nn.recording.tracking import start_text
+from manyheads.nn.shapes import Images, TokenIds, check_ids
+
+TEMPERATURE = 0.07  # at the beginning of training (CLIP, section 2.5)
+LARGEST = math.log(100)  # of the learned scale (the same)
+
+Vectors = Float[Tensor, "batch embedding"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatcherConfig(TextEncoderConfig):
+    """Shape and parts of both towers; `dim`, `layers`, ... are those of the text's.
+
+    The image tower is any image model: its classifier head is the projection into the common space.
+    """
+
+    tasks = ("match",)
+
+    encoder: str = "vit-ti"  # name of the image tower's preset
+    image: ImageConfig = field(default_factory=VitConfig)  # and its own Config: [model.image]
+    embedding: int = 256  # width of the common space
+    vocabulary: int = 8000
+    dim: int = 256
+    heads: int = 4
+    ffn_dim: int = 1024
+    layers: int = 4
+    positions: TokenPositions = "sinusoidal"
+    # Learned, and added to every score: of the sigmoid loss, which begins with -10 because most
+    # pairs of a batch do not belong together (SigLIP, section 3.2); None: there is none.
+    score_bias: float | None = None
+    pad: int = 0
+    end: int = 2
+
+    def __post_init__(self) -> None:
+        """Give the image model a head of the width of the common space."""
+        if self.embedding < 1:
+            raise UsageError(f"embedding is {self.embedding}: it must be at least 1.")
+        object.__setattr__(self, "image", replace(self.image, classes=self.embedding))
+
+    @property
+    def sized_tables(self) -> Mapping[str, SizedTable]:
+        """Those of the image tower."""
+        return {f"images.{name}": table for name, table in self.image.sized_tables.items()}
+
+    def build(self) -> "Matcher":
+        """Build the model with fresh weights."""
+        return Matcher(self)
+
+
+class TextTower(nn.Module):
+    """The mean over the tokens of a text, projected."""
+
+    def __init__(self, config: MatcherConfig) -> None:
+        super().__init__()
+        self.pad = config.pad
+        self.scale = math.sqrt(config.dim)
+        self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
+        self.positions = POSITIONS[config.positions](config.max_length, config.dim)
+        self.dropout = Dropout(config.dropout)
+        self.encoder = text_encoder(config)
+        self.projection = Linear(config.dim, config.embedding, bias=False)
+        nn.init.normal_(self.projection.weight, std=config.dim**-0.5)
+        initial.embeddings(self)
+
+    def forward(self, tokens: TokenIds) -> Vectors:
+        """Return a vector for each text."""
+        check_ids(tokens)
+        start_text()
+        x = self.dropout(self.positions(self.embedding(tokens) * self.scale))
+        x = self.encoder(x, padding_mask(tokens, self.pad))
+        real = (tokens != self.pad).unsqueeze(-1)
+        return self.projection((x * real).sum(dim=1) / real.sum(dim=1).clamp(min=1))
+
+
+class Matcher(nn.Module):
+    """Images and texts in, unit vectors out; their products, scaled, are the scores of pairs."""
+
+    def __init__(self, config: MatcherConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.images = config.image.build()
+        head = getattr(self.images, "head", None)
+        if not isinstance(head, nn.Linear):
+            raise UsageError(
+                f"{type(self.images).__name__} cannot be the image tower: it has no linear `head` "
+                "to project with."
+            )
+        nn.init.normal_(head.weight, std=head.in_features**-0.5)  # a classifier's begins with 0
+        self.texts = TextTower(config)
+        self.log_scale = nn.Parameter(torch.tensor(-math.log(TEMPERATURE)))
+        if config.score_bias is not None:
+            self.bias = nn.Parameter(torch.tensor(float(config.score_bias)))
+            nn.init.constant_(self.log_scale, math.log(10))  # SigLIP, algorithm 1
+        else:
+            self.register_buffer("bias", torch.zeros(()), persistent=False)
+
+    def forward(
+        self, images: Images, tokens: TokenIds
+    ) -> tuple[Vectors, Float[Tensor, "text embedding"]]:
+        """Return the unit vectors of images and of texts: as many as there are of each."""
+        return self.encode_images(images), self.encode_texts(tokens)
+
+    def encode_images(self, images: Images) -> Vectors:
+        """Return the unit vectors of images."""
+        found: Tensor = self.images(images)
+        return F.normalize(found.float(), dim=-1)
+
+    def encode_texts(self, tokens: TokenIds) -> Vectors:
+        """Return the unit vectors of texts."""
+        return F.normalize(self.texts(tokens).float(), dim=-1)
+
+    def scores(
+        self, images: Float[Tensor, "image embedding"], texts: Float[Tensor, "text embedding"]
+    ) -> Float[Tensor, "image text"]:
+        """Score every pair: scale times the cosine, plus the bias."""
+        return self.log_scale.clamp(max=LARGEST).exp() * images @ texts.T + self.bias
