@@ -373,8 +373,10 @@ class LookRequest(Request):
     # Of image models:
     target: str | None = None  # class to explain; the most probable if None
     baseline: Literal["black", "mean", "blur"] = "black"  # what gradients are integrated from
+    language: str | None = None  # of a captioner: that of the text
+    # Of translators and captioners: a text of one's own in place of the model's.
+    reference: str | None = None
     # Of text models:
-    reference: str | None = None  # of a translator: a translation of one's own
     word: str | None = None  # word whose vector is compared between sentences
     also: Several[str] = ()  # more sentences with this word
 

@@ -51,8 +51,12 @@ def run(
     reference: Annotated[
         str | None,
         typer.Option(
-            metavar="TEXT", help="Translators: your own translation, scored token by token."
+            metavar="TEXT",
+            help="Translators and captioners: a text of your own, scored token by token.",
         ),
+    ] = None,
+    language: Annotated[
+        str | None, typer.Option(help="Captioners: language of the text, such as ko.")
     ] = None,
     word: Annotated[
         str | None,
@@ -90,6 +94,7 @@ def run(
                 "--steps": steps,
                 "--target": target,
                 "--reference": reference,
+                "--language": language,
                 "--word": word,
                 "--also": also,
                 "--figures": figures,
@@ -117,6 +122,7 @@ def run(
         baseline=baseline,  # type: ignore[arg-type] # one of three, or refused
         integrated=integrated,
         reference=reference,
+        language=language,
         word=word,
         also=tuple(also or ()),
     )
@@ -176,6 +182,8 @@ def _print(found: "Look") -> None:
 
     view = found.view
     if isinstance(view, ImageView):
+        if "answer" in found.told:  # a caption, and then its words
+            print(found.answer)
         for guess in view.classes:
             print(f"{guess.probability:6.1%}  {guess.label}" + "  (explained)" * guess.explained)
         return

@@ -168,7 +168,7 @@ def explain_image(
         black=black[0],
         integrated=integrated,
     )
-    shown = _shown(classifier.preprocessing, image)
+    shown = shown_pixels(classifier.preprocessing, image)
     height, width = shown.shape[:2]
     view = image_view(
         seen.trace,
@@ -186,7 +186,7 @@ def explain_image(
     return replace(view, figures=figures_of_image(seen)), thumbnail(torch.from_numpy(shown))
 
 
-def _shown(preprocessing: Preprocessing, image: ImageContent) -> np.ndarray:
+def shown_pixels(preprocessing: Preprocessing, image: ImageContent) -> np.ndarray:
     """Turn an image as the model saw it, uncropped, in colours that a screen has."""
     if isinstance(image, np.ndarray):  # of more bands than eyes have: their mean
         values = image.reshape(*image.shape[:2], -1).mean(axis=2, dtype=np.float32)

@@ -12,11 +12,16 @@ from manyheads.errors import NotFoundError, UsageError
 from manyheads.lens.panels import Figure
 
 
-def refuse_for_images(predictor: Predictor, request: LookRequest) -> None:
-    """Refuse anything but an image or the path of a file, and parameters of text models."""
+def refuse_for_images(predictor: Predictor, request: LookRequest, *, writes: bool = False) -> None:
+    """Refuse anything but an image or the path of a file, and parameters of text models.
+
+    `writes`: the model writes a text for the image, in a language, which may be one's own.
+    """
     name, given = predictor.folder.name, request.given
-    if request.reference is not None:
+    if request.reference is not None and not writes:
         raise _no_reference(name)
+    if request.language is not None and not writes:
+        raise _no_language(name)
     if request.word is not None or request.also:
         raise UsageError(f"{name} looks at images, which have no words: leave the word out.")
     if not isinstance(given, str):
@@ -33,6 +38,10 @@ def _no_reference(name: str) -> UsageError:
     return UsageError(f"{name} does not translate, so it has no use for a reference: leave it out.")
 
 
+def _no_language(name: str) -> UsageError:
+    return UsageError(f"{name} does not choose a language: leave it out.")
+
+
 def refuse_for_texts(
     predictor: Predictor, request: LookRequest, *, translates: bool = False
 ) -> str:
@@ -45,6 +54,8 @@ def refuse_for_texts(
             f"{given} is an image, and {name} reads texts: give a sentence, or an image model "
             "(`manyheads models` lists those that are shipped)."
         )
+    if request.language is not None:
+        raise _no_language(name)
     if request.target is not None:
         raise UsageError(
             f"{name} reads texts and explains every token of its answer: it takes no target class."

@@ -37,10 +37,11 @@ class Look:
 
     @property
     def answer(self) -> str:
-        """The model's answer: a translation, or the most likely class."""
-        if isinstance(self.view, ImageView):
+        """The model's answer: a translation, a caption, or the most likely class."""
+        text = self.told.get("translation") or self.told.get("answer")
+        if text is None and isinstance(self.view, ImageView):
             return self.view.classes[0].label
-        return self.told.get("translation") or self.told["answer"]
+        return text or ""
 
     @property
     def title(self) -> str:
@@ -48,7 +49,7 @@ class Look:
         model = self.told["model"]
         if isinstance(self.view, ImageView):
             other = [each.label for each in self.view.classes[1:] if each.explained]
-            why = f", explained: {other[0]}" if other else ""
+            why = f", explained: {other[0]}" if other and "answer" not in self.told else ""
             return f"{model}: {Path(self.told['path']).name}  →  {self.answer}{why}"
         if "translation" in self.told:
             return f"{model}: {self.told['text']}  →  {self.answer}"

@@ -8,13 +8,18 @@ from manyheads.app.data.captioned import captioned_splits
 from manyheads.app.data.encoder_recipe import EncoderRecipe
 from manyheads.app.evaluate.captions import captions_to_measure, measure_captions
 from manyheads.app.evaluate.score import refuse_report, scored
-from manyheads.app.pipeline import Pipeline, Prepared, Say, Section
+from manyheads.app.explain.explain_caption import explain_caption, shapes_of_caption
+from manyheads.app.explain.given import refuse_for_images
+from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say, Section
 from manyheads.app.predictors.captioner import Captioner
+from manyheads.app.predictors.image_inputs import named
 from manyheads.app.project.folder import ModelFolder, write_preprocessing, write_vocabularies
 from manyheads.app.project.vocabulary import SHARED, load_vocabularies
-from manyheads.app.requests import EvaluateRequest
+from manyheads.app.requests import EvaluateRequest, LookRequest
 from manyheads.app.train.inputs import digest, images_digest, readable_captions
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
+from manyheads.errors import UsageError
+from manyheads.lens.trace.shapes import ShapeLine
 from manyheads.tasks.caption import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
 from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.train.device import best_device
@@ -99,6 +104,24 @@ class CaptionPipeline(Pipeline[CaptionRecipe, Captioner]):
         captions, head = captions_to_measure(recipe, request)
         scores, more = measure_captions(predictor, captions, recipe.evaluate.metrics)
         return head | scored(scores) | more
+
+    def look(self, predictor: Captioner, request: LookRequest) -> Explanation:
+        """Show each word of the caption on the image."""
+        refuse_for_images(predictor, request, writes=True)
+        if request.target is not None or request.baseline != "black":
+            raise UsageError(
+                f"{predictor.folder.name} has no classes to explain: leave out `target` and "
+                "`baseline`; `reference` takes a caption of your own."
+            )
+        text, view, pixels = explain_caption(
+            predictor, request.given, request.language or "", request.reference
+        )
+        return Explanation({"path": named(request.given), "answer": text}, view, pixels)
+
+    def shapes(self, predictor: Captioner, given: str) -> list[ShapeLine]:
+        """Walk through a caption."""
+        refuse_for_images(predictor, LookRequest(given=given))
+        return shapes_of_caption(predictor, Path(given))
 
     def card(self, folder: ModelFolder) -> Section:
         """Languages, and the command."""
