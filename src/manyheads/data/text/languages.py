@@ -91,6 +91,8 @@ _WORDS = {
 
 _TOKEN = re.compile(r"[^\W\d_]+")
 
+# What a code looks like, such as en, pt-BR or zh_Hans.
+CODE = "[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*"
 
 # Three-letter codes (ISO 639, OPUS) of languages with special rules.
 _SHORT = {
@@ -102,6 +104,11 @@ _SHORT = {
     "lao": "lo",
     "tha": "th",
 }
+
+
+def is_language_code(text: str) -> bool:
+    """Tell whether a text looks like the code of a language."""
+    return re.fullmatch(CODE, text) is not None
 
 
 def base(language: str) -> str:

@@ -1,0 +1,153 @@
+"""Annotations of images in the format of COCO: a .json file of `images` and `annotations`.
+
+An image has an `id` and a `file_name`, an annotation an `image_id` and a `caption`; an image may
+have several. (Chen et al. 2015: Microsoft COCO Captions.)
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from manyheads.data.images.caption_collector import (
+    CaptionCollector,
+    CaptionColumns,
+    Report,
+    refuse,
+    require_columns,
+)
+from manyheads.data.images.caption_tables import Selection, Selector, selected_hash
+from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.image_file import open_content, read_content
+from manyheads.data.regular_files import size_of
+from manyheads.data.text.encoding import decode
+from manyheads.errors import DataError
+from manyheads.files import expand_user
+
+SAMPLE = 20  # images that are looked for in a folder
+LISTS = ("images", "annotations")
+IMAGE = ("id", "file_name")
+ANNOTATION = "image_id"
+
+
+def read_coco(
+    path: Path,
+    columns: CaptionColumns,
+    *,
+    only: Selection | None = None,
+    folder: Path | None = None,
+    report: Report = refuse,
+) -> CaptionedImages:
+    """Read a file of annotations.
+
+    Args:
+        path: the file.
+        columns: where an annotation has its texts, and their language.
+        only: images to read, by one of their keys.
+        folder: where the images are, or a folder above it; None: they are looked for beside it.
+        report: called with each image or text that cannot be used.
+
+    Raises:
+        DataError: it is not such a file, the images are not found, or nothing can be used.
+    """
+    keys = {*LISTS, *IMAGE, ANNOTATION, *columns.names, *([only.column] if only else [])}
+    table, digest = _read(path, keys)
+    found, select = CaptionCollector(columns, report), Selector(only)
+    files: dict[Any, str | None] = {}  # by id; None: not selected, or not usable
+    of_images: dict[str, None] = {}
+    for number, image in enumerate(table["images"], 1):
+        place = f"{path}, image {number}"
+        number_id, name = (image.get(key) if isinstance(image, dict) else None for key in IMAGE)
+        if not _is_id(number_id):
+            found.invalid(place, "expected an id and a file_name")
+            continue
+        of_images |= dict.fromkeys(image)
+        selected = select(image)
+        if number_id in files:
+            found.invalid(place, f"another image has the id {number_id!a:.50}")
+            continue
+        files[number_id] = None
+        if not isinstance(name, str) or not name:
+            found.without_image(place, f"file_name is {name!a:.50}, not a path")
+        elif selected:
+            files[number_id] = name
+    names = [name for name in files.values() if name is not None]
+    if only is not None and of_images:
+        require_columns([only.column], of_images, f"{path}, images")
+    select.require_rows(str(path))
+    base = _image_folder(path, names, folder)
+    for name in names:
+        place_of = base / expand_user(name)
+        found.add(str(place_of), place_of, [], key=name)
+    seen: dict[str, None] = {}
+    for number, annotation in enumerate(table["annotations"], 1):
+        place = f"{path}, annotation {number}"
+        if not isinstance(annotation, dict) or not _is_id(annotation.get(ANNOTATION)):
+            found.invalid(place, f"expected an {ANNOTATION} and a caption")
+            continue
+        seen |= dict.fromkeys(annotation)
+        image_id = annotation[ANNOTATION]
+        if image_id not in files:
+            found.without_image(place, f"no image has the id {image_id!a:.50}")
+        elif (name := files[image_id]) is not None:
+            found.add(name, None, columns.pick(annotation), place=place, key=name)
+    if seen:
+        require_columns(columns.names, seen, f"{path}, annotations")
+    sizes = [size_of(base / expand_user(name)) for name in names]
+    whole = hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest()
+    return found.finish(
+        lambda path: open_content(read_content(path)),
+        origin=f"{path}{only or ''}",
+        hashes=(selected_hash(whole, only),),
+    )
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int | str) and not isinstance(value, bool)
+
+
+def _read(path: Path, keys: set[str]) -> tuple[dict[str, list[Any]], str]:
+    """Read the two lists of a file, of their entries only these keys; and the sha256."""
+
+    def keep(entry: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in entry.items() if key in keys} or entry
+
+    try:
+        content = read_content(path)
+        text, _ = decode(content, str(path))
+        table = json.loads(text.removeprefix("\ufeff"), object_hook=keep)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not valid JSON: {error}.") from None
+    if not isinstance(table, dict) or not all(isinstance(table.get(key), list) for key in LISTS):
+        has = ", ".join(table)[:200] if isinstance(table, dict) else type(table).__name__
+        raise DataError(
+            f"{path} is not a file of COCO captions: expected the lists images and annotations, "
+            f"found {has or 'nothing'}. For one object a line, name it .jsonl."
+        )
+    return table, hashlib.sha256(content).hexdigest()
+
+
+def _image_folder(path: Path, names: Sequence[str], folder: Path | None) -> Path:
+    """Find the folder of the images, as COCO unpacks them.
+
+    Beside annotations/captions_val2017.json that is val2017 or images/val2017.
+    """
+    bases = [path.parent, path.parent.parent] if folder is None else [folder]
+    split = path.stem.rpartition("_")[2]
+    places = [
+        base / each
+        for base in bases
+        for each in ("", split, "images", f"images/{split}", f"{split}/images")
+    ]
+    sample = names[:SAMPLE]
+    found = {place: sum(size_of(place / expand_user(n)) >= 0 for n in sample) for place in places}
+    best = max(places, key=lambda place: found[place])
+    if sample and not found[best]:
+        raise DataError(
+            f"The images of {path} are not found, such as {names[0]!a}: looked in "
+            f"{', '.join(map(str, dict.fromkeys(places)))}. Name their folder with data.images."
+        )
+    return best
