@@ -16,7 +16,7 @@ from manyheads.data.images.caption_collector import (
     require_columns,
 )
 from manyheads.data.images.captioned_images import CaptionedImages
-from manyheads.data.images.cell_store import CellStore
+from manyheads.data.images.cell_store import IN_MEMORY, CellStore
 from manyheads.data.images.image_file import ImageContent, open_cell, open_content, read_content
 from manyheads.data.images.image_manifest import LISTINGS, listing_rows
 from manyheads.data.regular_files import require_regular, size_of
@@ -106,7 +106,7 @@ def read_caption_tables(
         DataError: a file cannot be read, has no such columns, or nothing that can be used.
     """
     origin = ", ".join(map(str, paths))
-    found, store, select = CaptionCollector(columns, report), CellStore(), Selector(only)
+    found, store, select = CaptionCollector(columns, report), CellStore(IN_MEMORY), Selector(only)
     wanted = [columns.image, *columns.names, *([only.column] if only else [])]
     hashes, seen = [], dict[str, None]()
     for path in paths:

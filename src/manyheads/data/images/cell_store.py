@@ -2,6 +2,7 @@
 
 import mmap
 import tempfile
+import weakref
 from typing import IO
 
 from manyheads.errors import DataError
@@ -43,6 +44,7 @@ class CellStore:
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the store
+                weakref.finalize(self, self._file.close)
             begin = self._file.tell()
             self._file.write(content)
             self._file.flush()

@@ -51,18 +51,19 @@ def read_coco(
     Raises:
         DataError: it is not such a file, the images are not found, or nothing can be used.
     """
-    keys = {*LISTS, *IMAGE, ANNOTATION, *columns.names, *([only.column] if only else [])}
-    table, digest = _read(path, keys)
+    wanted = [*columns.names, *([only.column] if only else [])]
+    keys = {*LISTS, *IMAGE, ANNOTATION, *wanted}
+    table, digest, seen = _read(path, keys)
+    if table["annotations"]:
+        require_columns(wanted, seen, str(path))
     found, select = CaptionCollector(columns, report), Selector(only)
     files: dict[Any, str | None] = {}  # by id; None: not selected, or not usable
-    of_images: dict[str, None] = {}
     for number, image in enumerate(table["images"], 1):
         place = f"{path}, image {number}"
         number_id, name = (image.get(key) if isinstance(image, dict) else None for key in IMAGE)
         if not _is_id(number_id):
             found.invalid(place, "expected an id and a file_name")
             continue
-        of_images |= dict.fromkeys(image)
         selected = select(image)
         if number_id in files:
             found.invalid(place, f"another image has the id {number_id!a:.50}")
@@ -73,27 +74,21 @@ def read_coco(
         elif selected:
             files[number_id] = name
     names = [name for name in files.values() if name is not None]
-    if only is not None and of_images:
-        require_columns([only.column], of_images, f"{path}, images")
     select.require_rows(str(path))
     base = _image_folder(path, names, folder)
     for name in names:
         place_of = base / expand_user(name)
         found.add(str(place_of), place_of, [], key=name)
-    seen: dict[str, None] = {}
     for number, annotation in enumerate(table["annotations"], 1):
         place = f"{path}, annotation {number}"
         if not isinstance(annotation, dict) or not _is_id(annotation.get(ANNOTATION)):
             found.invalid(place, f"expected an {ANNOTATION} and a caption")
             continue
-        seen |= dict.fromkeys(annotation)
         image_id = annotation[ANNOTATION]
         if image_id not in files:
             found.without_image(place, f"no image has the id {image_id!a:.50}")
         elif (name := files[image_id]) is not None:
             found.add(name, None, columns.pick(annotation), place=place, key=name)
-    if seen:
-        require_columns(columns.names, seen, f"{path}, annotations")
     sizes = [size_of(base / expand_user(name)) for name in names]
     whole = hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest()
     return found.finish(
@@ -107,10 +102,16 @@ def _is_id(value: object) -> bool:
     return isinstance(value, int | str) and not isinstance(value, bool)
 
 
-def _read(path: Path, keys: set[str]) -> tuple[dict[str, list[Any]], str]:
-    """Read the two lists of a file, of their entries only these keys; and the sha256."""
+def _read(path: Path, keys: set[str]) -> tuple[dict[str, list[Any]], str, dict[str, None]]:
+    """Read the two lists of a file, of their entries only these keys.
+
+    Returns:
+        The lists, the sha256 of the file, and all keys that occur in it.
+    """
+    seen: dict[str, None] = {}
 
     def keep(entry: dict[str, Any]) -> dict[str, Any]:
+        seen.update(dict.fromkeys(entry))
         return {key: value for key, value in entry.items() if key in keys} or entry
 
     try:
@@ -127,7 +128,7 @@ def _read(path: Path, keys: set[str]) -> tuple[dict[str, list[Any]], str]:
             f"{path} is not a file of COCO captions: expected the lists images and annotations, "
             f"found {has or 'nothing'}. For one object a line, name it .jsonl."
         )
-    return table, hashlib.sha256(content).hexdigest()
+    return table, hashlib.sha256(content).hexdigest(), seen
 
 
 def _image_folder(path: Path, names: Sequence[str], folder: Path | None) -> Path:
