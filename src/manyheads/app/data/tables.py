@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from manyheads.app.project.recipe import DataTable, Recipe
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.images.caption_collector import CaptionColumns
 from manyheads.data.images.image_set import Preprocessing
-from manyheads.data.text.languages import CODE
+from manyheads.data.text.languages import is_language_code
 
 
 class PairData(DataTable):
@@ -81,14 +81,25 @@ class LabelledImageData(ImageData):
         return self.separator if self.multi_label else None
 
 
-Language = Annotated[str, StringConstraints(pattern=f"^{CODE}$")]  # a code such as en or pt-BR
+def _language_code(text: str) -> str:
+    if not is_language_code(text):
+        raise ValueError(f"{text!r:.50} is not the code of a language, such as en or pt-BR")
+    return text
+
+
+Language = Annotated[str, AfterValidator(_language_code)]
 Column = Annotated[str, StringConstraints(min_length=1)]
-# The name of one column may stand for a list of it.
-Columns = Annotated[
-    tuple[Column, ...],
-    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
-    Field(min_length=1),
-]
+
+
+def _columns(value: object) -> object:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(f"{value!r:.50} is neither a column nor a list of columns")
+    return value
+
+
+Columns = Annotated[tuple[Column, ...], BeforeValidator(_columns)]
 
 
 class CaptionData(ImageData):

@@ -20,8 +20,8 @@ def hold_out_captioned(
 
     Images with equal pixels stay together, and so do images that have the same texts in a language
     (all of them, in any order, ignoring case and white space); images that share some of several
-    texts do not. It are fewer than `count` only where groups do not fit. Every image is opened
-    once; those that cannot be read are held out like others.
+    texts do not. Fewer than `count` are held out only where the groups do not fit. Every image is
+    opened once; one that cannot be read is equal to no other.
 
     Raises:
         DataError: no `count` images can be held out.

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from manyheads.data.images.caption_collector import (
     CaptionCollector,
@@ -57,28 +57,13 @@ def read_coco(
     if table["annotations"]:
         require_columns(wanted, seen, str(path))
     found, select = CaptionCollector(columns, report), Selector(only)
-    files: dict[Any, str | None] = {}  # by id; None: not selected, or not usable
-    for number, image in enumerate(table["images"], 1):
-        place = f"{path}, image {number}"
-        number_id, name = (image.get(key) if isinstance(image, dict) else None for key in IMAGE)
-        if not _is_id(number_id):
-            found.invalid(place, "expected an id and a file_name")
-            continue
-        selected = select(image)
-        if number_id in files:
-            found.invalid(place, f"another image has the id {number_id!a:.50}")
-            continue
-        files[number_id] = None
-        if not isinstance(name, str) or not name:
-            found.without_image(place, f"file_name is {name!a:.50}, not a path")
-        elif selected:
-            files[number_id] = name
-    names = [name for name in files.values() if name is not None]
+    files = _files(path, table["images"], found, select)
     select.require_rows(str(path))
+    names = [name for name in files.values() if name is not None]
     base = _image_folder(path, names, folder)
-    for name in names:
-        place_of = base / expand_user(name)
-        found.add(str(place_of), place_of, [], key=name)
+    places = {name: base / expand_user(name) for name in names}
+    for name, at in places.items():
+        found.add(str(at), at, [], key=name)
     for number, annotation in enumerate(table["annotations"], 1):
         place = f"{path}, annotation {number}"
         if not isinstance(annotation, dict) or not _is_id(annotation.get(ANNOTATION)):
@@ -87,18 +72,38 @@ def read_coco(
         image_id = annotation[ANNOTATION]
         if image_id not in files:
             found.without_image(place, f"no image has the id {image_id!a:.50}")
-        elif (name := files[image_id]) is not None:
-            found.add(name, None, columns.pick(annotation), place=place, key=name)
-    sizes = [size_of(base / expand_user(name)) for name in names]
+        elif (file := files[image_id]) is not None:
+            found.add(file, None, columns.pick(annotation), place=place, key=file)
+    sizes = [size_of(at) for at in places.values()]
     whole = hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest()
     return found.finish(
-        lambda path: open_content(read_content(path)),
+        lambda at: open_content(read_content(at)),
         origin=f"{path}{only or ''}",
         hashes=(selected_hash(whole, only),),
     )
 
 
-def _is_id(value: object) -> bool:
+def _files(
+    path: Path, images: Sequence[Any], found: CaptionCollector, select: Selector
+) -> dict[int | str, str | None]:
+    """Return the name of each image's file by its id; None: not selected, or it has no name."""
+    files: dict[int | str, str | None] = {}
+    for number, image in enumerate(images, 1):
+        place = f"{path}, image {number}"
+        given, name = (image.get(key) if isinstance(image, dict) else None for key in IMAGE)
+        if not _is_id(given):
+            found.invalid(place, "expected an id and a file_name")
+        elif given in files:
+            found.invalid(place, f"another image has the id {given!a:.50}")
+        elif not isinstance(name, str) or not name:
+            found.without_image(place, f"file_name is {name!a:.50}, not a path")
+            files[given] = None
+        else:
+            files[given] = name if select(image) else None
+    return files
+
+
+def _is_id(value: object) -> TypeGuard[int | str]:
     return isinstance(value, int | str) and not isinstance(value, bool)
 
 

@@ -92,7 +92,7 @@ _WORDS = {
 _TOKEN = re.compile(r"[^\W\d_]+")
 
 # What a code looks like, such as en, pt-BR or zh_Hans.
-CODE = "[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*"
+_CODE = re.compile("[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
 
 # Three-letter codes (ISO 639, OPUS) of languages with special rules.
 _SHORT = {
@@ -108,7 +108,7 @@ _SHORT = {
 
 def is_language_code(text: str) -> bool:
     """Tell whether a text looks like the code of a language."""
-    return re.fullmatch(CODE, text) is not None
+    return _CODE.fullmatch(text) is not None
 
 
 def base(language: str) -> str:
