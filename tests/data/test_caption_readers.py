@@ -63,13 +63,13 @@ def test_rows_of_a_table(tmp_path: Path) -> None:
     assert contents(images) == [(colour(0).getpixel((0, 0)), [("en", "one")])]
     assert kinds(problems) == [
         ("empty-text", "a.jsonl, line 1"),
-        ("no-text-type", "a.jsonl, line 1"),
+        ("not-text", "a.jsonl, line 1"),
         ("invalid-utf8", "a.jsonl, line 1"),
-        ("no-text-type", "a.jsonl, line 1"),
+        ("not-text", "a.jsonl, line 1"),
         ("no-image", "a.jsonl, line 3"),
         ("no-image", "a.jsonl, line 4"),
         ("no-image", "a.jsonl, line 5"),
-        ("no-text-type", "a.jsonl, line 6"),
+        ("not-text", "a.jsonl, line 6"),
         ("invalid-record", "a.jsonl, line 7 is not an object"),
         ("invalid-record", "a.jsonl, line 8"),
         ("no-text", "1.png"),
@@ -327,7 +327,7 @@ def test_shards(tmp_path: Path) -> None:
     images, problems = found(tmp_path, "a.tar")
     assert images.texts == ["plain", "lines", "first"]
     assert kinds(problems) == [
-        ("no-text-type", "a.tar: json.png"),
+        ("not-text", "a.tar: json.png"),
         ("invalid-record", "a.tar: broken"),
         ("invalid-record", "a.tar: list"),
         ("invalid-record", "a.tar: wrong"),
@@ -387,7 +387,7 @@ def test_annotations(tmp_path: Path) -> None:
         ("invalid-record", "c.json, image 7"),
         ("no-image", "c.json, annotation 3"),
         ("invalid-record", "c.json, annotation 5"),
-        ("no-text-type", "c.json, annotation 6"),
+        ("not-text", "c.json, annotation 6"),
         ("invalid-record", "c.json, annotation 8"),
         ("no-text", "1.png"),
     ]

@@ -115,7 +115,7 @@ class CaptionCollector:
         if text is None:
             return
         if not isinstance(text, str):
-            self._leave_out("no-text-type", place, f"{text!a:.50} is not a text")
+            self._leave_out("not-text", place, f"{text!a:.50} is not a text")
         elif not text.strip():
             self._leave_out("empty-text", place, "an empty text", harmless=True)
         elif not is_valid_unicode(text):

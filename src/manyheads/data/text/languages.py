@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 
 # The letters of each script, as ranges of Unicode code points.
 _LETTERS = {
@@ -122,6 +123,7 @@ def script(language: str) -> str | None:
     return _SCRIPTS.get(base(language))
 
 
+@cache
 def letters(script: str) -> re.Pattern[str]:
     """Return a pattern of a run of letters of a script."""
     return re.compile(f"[{_LETTERS[script]}]+")
@@ -136,6 +138,11 @@ def typical_words(language: str, other: str) -> frozenset[str]:
     """Return the frequent words of a language that are not frequent in the other."""
     own, others = (_WORDS.get(base(code), "").split() for code in (language, other))
     return frozenset(own) - frozenset(others) if others else frozenset()
+
+
+def languages_with_words() -> tuple[str, ...]:
+    """Return the languages whose frequent words are known."""
+    return tuple(_WORDS)
 
 
 def count_words(text: str, words: frozenset[str]) -> int:
