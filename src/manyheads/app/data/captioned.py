@@ -1,118 +1,135 @@
 """From the names in a [data] table to images with texts."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import torch
 
-from manyheads.app.data.sources import named
+from manyheads.app.data.sources import named, refuse_converted
 from manyheads.app.data.tables import CaptionData, CaptionRecipe
 from manyheads.app.project.paths import find_data, split_selection
-from manyheads.data.checks.image_fingerprints import digest
-from manyheads.data.checks.leakage import plain
-from manyheads.data.images.captioned_images import CaptionedImages, read_captioned_parquet
-from manyheads.data.images.image_set import spread
-from manyheads.errors import DataError, RecipeError
+from manyheads.data.checks.separation import hold_out_captioned
+from manyheads.data.images.caption_collector import CaptionProblem, Report
+from manyheads.data.images.caption_files import read_caption_folder, read_caption_shards
+from manyheads.data.images.caption_tables import (
+    TABLES,
+    Selection,
+    read_caption_tables,
+    read_captioned_hub,
+)
+from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.coco_captions import read_coco
+from manyheads.data.text.formats import HUB
+from manyheads.errors import DataError, RecipeError, UsageError
+
+FEW = 8  # problems named in an error
 
 
 def read_captioned(name: str, data: CaptionData) -> CaptionedImages:
     """Find images and their texts, without opening any image.
 
-    A name ending in "[column=value]" selects rows of a table.
+    A name that ends in "[column=value]" has these rows of a table only. Images without text, texts
+    without image and texts that are none are left out, and listed, if data.on_error says so.
+
+    Raises:
+        DataError: a file cannot be read, or there are such images or texts.
     """
+    problems: list[CaptionProblem] = []
+    found = find_captioned(name, data, problems.append)
+    lost = [str(problem) for problem in problems if not problem.harmless]
+    if lost and data.on_error == "stop":
+        raise DataError(
+            f"{found.images.origin}: {len(lost):,} images or texts cannot be used: "
+            f"{'; '.join(lost[:FEW])}{'; ...' if len(lost) > FEW else ''}. Repair or remove them; "
+            'data.on_error = "skip" trains without them, and check-data counts them.'
+        )
+    return replace(found, images=replace(found.images, left_out=tuple(lost)))
+
+
+def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedImages:
+    """Find images and their texts; report what cannot be used.
+
+    Raises:
+        UsageError: the name is not one of images with texts.
+        DataError: a file cannot be read.
+    """
+    refuse_converted(name)
     file, rows = split_selection(name)
-    return read_captioned_parquet(find_data(file, data.root), data.caption_columns, rows)
+    only = None if rows is None else Selection(*rows)
+    columns = data.caption_columns
+    if name.startswith(HUB):
+        return read_captioned_hub(file, columns, only=only, report=report)
+    paths = find_data(file, data.root)
+    suffixes = {"folder" if path.is_dir() else path.suffix for path in paths}
+    if len(suffixes) > 1 or (len(paths) > 1 and suffixes <= {"folder", ".json"}):
+        raise RecipeError(
+            f"{name!r} matches {', '.join(map(str, paths[:FEW]))}: name one folder, one .json, or "
+            "files of one kind."
+        )
+    (suffix,) = suffixes
+    if only is not None and suffix not in (*TABLES, ".json"):
+        raise UsageError(f"{name!r} selects rows, but {paths[0]} is not a table: leave out {only}.")
+    folder = None if data.images is None else find_data(data.images, data.root)[0]
+    if suffix == "folder":
+        return read_caption_folder(paths[0], columns, report)
+    if suffix == ".tar":
+        return read_caption_shards(paths, columns, report)
+    if suffix == ".json":
+        return read_coco(paths[0], columns, only=only, folder=folder, report=report)
+    if suffix in TABLES:
+        return read_caption_tables(paths, columns, only=only, folder=folder, report=report)
+    raise UsageError(
+        f"{name!r} is not read as images with texts: name a folder of images with .txt files "
+        f"beside them, a table ({', '.join(TABLES)}), a .tar, or a .json as COCO has it."
+    )
+
+
+def readable_captioned(name: str, recipe: CaptionRecipe) -> CaptionedImages:
+    """Find images with texts; open them all and leave out bad ones if data.on_error says so."""
+    found = read_captioned(name, recipe.data)
+    if recipe.data.on_error == "stop":
+        return found
+    readable = found.readable(recipe.image, torch.get_num_threads())
+    if not len(readable):
+        raise DataError(f"{found.images.origin}: none of {len(found):,} images can be read.")
+    return readable
 
 
 def captioned_splits(recipe: CaptionRecipe) -> tuple[CaptionedImages, CaptionedImages]:
     """Read training and validation images with their texts."""
     data = recipe.data
-    train = _readable(read_captioned(data.train, data), recipe)
+    train = readable_captioned(data.train, recipe)
     if data.valid is not None:
-        return train, _readable(read_captioned(data.valid, data), recipe)
-    if data.hold_out == 0:
+        valid = readable_captioned(data.valid, recipe)
+    elif data.hold_out:
+        threads = torch.get_num_threads()
+        train, valid = hold_out_captioned(train, data.hold_out, data.random_state, threads)
+    else:
         raise RecipeError(
             "There is no validation data: set data.valid, or data.hold_out to a number of images."
         )
-    return hold_out_captioned(train, data.hold_out, data.random_state)
+    refuse_other_languages(valid, train.languages)
+    return train, valid
 
 
 def captioned_split(split: str, recipe: CaptionRecipe) -> CaptionedImages:
     """Read the images with texts that a recipe names for a split."""
     if split in ("train", "valid"):
         return captioned_splits(recipe)[split == "valid"]
-    return _readable(read_captioned(named(split, recipe.data), recipe.data), recipe)
+    return readable_captioned(named(split, recipe.data), recipe)
 
 
-def _readable(found: CaptionedImages, recipe: CaptionRecipe) -> CaptionedImages:
-    """Leave out images that cannot be read, if data.on_error says so."""
-    if recipe.data.on_error == "stop":
-        return found
-    readable = found.images.readable(recipe.image, torch.get_num_threads())
-    left_out = {each.rpartition(" (")[0] for each in readable.left_out}
-    kept = [index for index, name in enumerate(found.images.names) if name not in left_out]
-    if not kept:
-        raise DataError(f"{found.images.origin}: none of {len(found):,} images can be read.")
-    return replace(found.select(np.array(kept)), images=readable)
-
-
-def hold_out_captioned(
-    found: CaptionedImages, count: int, random_state: int
-) -> tuple[CaptionedImages, CaptionedImages]:
-    """Split a set into the rest and at most `count` held-out images, chosen at random.
-
-    Images with equal pixels stay together, and so do images that have the same texts in a language
-    (all of them, in any order, ignoring case and white space). Every image is opened once.
+def refuse_other_languages(found: CaptionedImages, languages: Sequence[str]) -> None:
+    """Refuse texts in languages that are not trained on.
 
     Raises:
-        DataError: no `count` images can be held out.
-        UnreadableError: an image cannot be read.
+        DataError: there are such texts.
     """
-    groups = _together(found)
-    held: list[int] = []
-    for number in np.random.default_rng(random_state).permutation(len(groups)):
-        if len(held) + len(groups[number]) <= count:
-            held += groups[number]
-    if not held or len(held) == len(found):
+    known = dict.fromkeys(languages)
+    unknown = [each for each in dict.fromkeys(found.languages) if each not in known]
+    if unknown:
         raise DataError(
-            f"{count:,} images cannot be held out of {found.images.origin}: {len(found):,} images, "
-            f"{len(groups):,} of them with pixels and texts of their own. Change data.hold_out."
+            f"{found.images.origin} has texts in {', '.join(unknown)}, which the training data "
+            f"lack: they have {', '.join(known)}. Name the languages as in training, or leave "
+            "these texts out."
         )
-    part = np.zeros(len(found), dtype=bool)
-    part[held] = True
-    rest, out = found.select((~part).nonzero()[0]), found.select(part.nonzero()[0])
-    return rest, replace(out, images=replace(out.images, left_out=()))
-
-
-def _together(found: CaptionedImages) -> list[list[int]]:
-    """Group images that belong to the same side of a split."""
-    leader = list(range(len(found)))
-
-    def lead(index: int) -> int:
-        while leader[index] != index:
-            leader[index] = leader[leader[index]]
-            index = leader[index]
-        return index
-
-    pixels = spread(
-        lambda index: digest(found.images.open(index)), range(len(found)), torch.get_num_threads()
-    )
-    seen: dict[str, int] = {}
-    for index, key in enumerate(pixels):
-        for each in (key, *_text_keys(found, found.captions(index))):
-            leader[lead(index)] = lead(seen.setdefault(each, index))
-    groups: dict[int, list[int]] = {}
-    for index in range(len(found)):
-        groups.setdefault(lead(index), []).append(index)
-    return list(groups.values())
-
-
-def _text_keys(found: CaptionedImages, captions: Sequence[int]) -> list[str]:
-    """Return a hash of the texts of an image in each language."""
-    texts: dict[str, set[str]] = {}
-    for caption in captions:
-        texts.setdefault(found.languages[caption], set()).add(plain(found.texts[caption]))
-    lines = ("\n".join([language, *sorted(each)]) for language, each in texts.items())
-    return [hashlib.sha256(line.encode(errors="surrogatepass")).hexdigest() for line in lines]

@@ -59,14 +59,15 @@ def find_corpus(name: str, data: PairData) -> str:
             f"{name!r} is a pattern: parallel text is one pair of files, named without their "
             f"endings, or one file ({', '.join(FORMATS)})."
         )
-    _refuse_converted(name)
+    refuse_converted(name)
     if name.startswith(HUB):
         return name
     (path,) = find_data(name, data.root, endings(name, data.source, data.target))
     return str(path)
 
 
-def _refuse_converted(name: str) -> None:
+def refuse_converted(name: str) -> None:
+    """Refuse the name that stands for the data of a converted model."""
     if name.startswith(CONVERTED):
         raise UsageError(
             f"The data of this model are not here ({name}): it was trained elsewhere. "
@@ -114,7 +115,7 @@ def find_images(name: str, data: ImageData) -> ImageSet:
             return digits
         labels, classes = number_labels(None, digits.names, None)
         return replace(digits, labels=labels, classes=classes)
-    _refuse_converted(name)
+    refuse_converted(name)
     if name.startswith(HUB):
         return read_hub(name, *columns, separator)
     paths = find_data(name, data.root)
@@ -181,7 +182,7 @@ def inputs_of(data: DataTable, given: str | None) -> list[Path]:
     """List the files of all splits of a [data] table, and of data that were given instead."""
     suffixes = [f".{side}" for side in (getattr(data, "source", ""), getattr(data, "target", ""))]
     splits = (getattr(data, split, None) for split in ("train", "valid", "test"))
-    names = [*splits, *getattr(data, "vocabulary", ()), given]
+    names = [*splits, *getattr(data, "vocabulary", ()), getattr(data, "images", None), given]
     return [path for name in names for path in data_files(name, data.root, suffixes)]
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from manyheads.app.project.recipe import DataTable, Recipe
 from manyheads.data.augment.augment import Augmentation
-from manyheads.data.images.captioned_images import CaptionColumns
+from manyheads.data.images.caption_collector import CaptionColumns
 from manyheads.data.images.image_set import Preprocessing
+from manyheads.data.text.languages import is_language_code
 
 
 class PairData(DataTable):
@@ -80,49 +81,73 @@ class LabelledImageData(ImageData):
         return self.separator if self.multi_label else None
 
 
-# A code such as "en", "pt-BR" or "zh_Hans".
-Language = Annotated[str, StringConstraints(pattern="^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$")]
+def _language_code(text: str) -> str:
+    if not is_language_code(text):
+        raise ValueError(f"{text!r:.50} is not the code of a language, such as en or pt-BR")
+    return text
+
+
+Language = Annotated[str, AfterValidator(_language_code)]
 Column = Annotated[str, StringConstraints(min_length=1)]
-# The name of one column may stand for a list of it.
-Columns = Annotated[
-    tuple[Column, ...],
-    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
-    Field(min_length=1),
-]
+
+
+def _columns(value: object) -> object:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(f"{value!r:.50} is neither a column nor a list of columns")
+    return value
+
+
+Columns = Annotated[tuple[Column, ...], BeforeValidator(_columns)]
 
 
 class CaptionData(ImageData):
     """Images with texts in one or several languages.
 
+    Folders of images with .txt files beside them, tables (.csv, .tsv, .jsonl), .parquet and .tar
+    files (a pattern with *), COCO's .json, or a name on the hub. A name with [column=value] behind
+    it has these rows of a table only: "noto72.parquet[split=train]".
+
     Tables whose texts are in columns of their languages name them in `texts`. All other data have
     one column of texts, and one language or a column of it.
     """
 
-    texts: Mapping[Language, Columns] = {}  # of each language its columns, of texts or lists of it
+    texts: Mapping[Language, Columns] = {}  # for each language its columns, of texts or lists
     caption: Column | None = None  # else "caption"
     language: Language | None = None  # else "en"
     language_column: Column | None = None
+    # That language_column, or the names of text files, may name; empty: all that they do.
+    languages: tuple[Language, ...] = ()
+    images: str | None = None  # folder of the images that a table or COCO's file names
 
     @model_validator(mode="after")
     def _one_way_to_name_texts(self) -> Self:
-        others = [
-            key
-            for key in ("caption", "language", "language_column")
-            if getattr(self, key) is not None
-        ]
-        if self.texts and others:
+        others = ("caption", "language", "language_column", "languages")
+        if self.texts and (given := [key for key in others if getattr(self, key)]):
             raise ValueError(
-                f"texts names the columns of each language, so leave out {' and '.join(others)}"
+                f"texts names the columns of each language, so leave out {' and '.join(given)}"
             )
         if self.language is not None and self.language_column is not None:
             raise ValueError("the language is either the same for all texts or in a column")
+        if self.languages and self.language_column is None:
+            default = self.language or "en"
+            if default not in self.languages:
+                raise ValueError(f"languages lacks {default}, the language of texts without one")
         return self
 
     @property
     def caption_columns(self) -> CaptionColumns:
-        """Columns of a table: images, and the texts of each language."""
-        texts = dict(self.texts) or {self.language or "en": (self.caption or "caption",)}
-        return CaptionColumns(self.image, texts, self.language_column)
+        """Columns of a table: images, texts and their languages."""
+        return CaptionColumns(
+            image=self.image,
+            texts=self.texts or None,
+            caption=self.caption or "caption",
+            default_language=self.language or "en",
+            language=self.language_column,
+            languages=self.languages,
+            named=bool(self.texts or self.caption or self.language_column),
+        )
 
 
 class SentenceData(DataTable):

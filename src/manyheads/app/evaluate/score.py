@@ -6,7 +6,7 @@ from typing import Any
 from manyheads.app.data.sentences import sentence_split, sentences
 from manyheads.app.data.sources import image_split, read_images
 from manyheads.app.data.tables import ImageRecipe, SentenceData
-from manyheads.app.project.paths import find_data, here
+from manyheads.app.project.paths import find_data, here, split_selection
 from manyheads.app.project.recipe import DataTable
 from manyheads.app.requests import EvaluateRequest
 from manyheads.data.images.image_set import ImageSet
@@ -88,12 +88,15 @@ def is_test(name: str | None, data: DataTable, suffixes: Sequence[str] = ("",)) 
         return False
     if name == data.test:
         return True
+    # Parts of a file overlap unless they have different values in one column.
+    parts = [split_selection(each) for each in (here(name, suffixes), data.test)]
+    rows = [selected for _, selected in parts if selected is not None]
     try:
         given, test = (
-            [path.resolve() for path in find_data(each, data.root, suffixes)]
-            for each in (here(name, suffixes), data.test)
+            [path.resolve() for path in find_data(file, data.root, suffixes)] for file, _ in parts
         )
-        return given == test
+        apart = len(rows) == 2 and rows[0][0] == rows[1][0] and rows[0] != rows[1]
+        return given == test and not apart
     except NotFoundError:  # generated, or not there: nothing to compare
         return False
 

@@ -151,7 +151,7 @@ def configure(
     return config
 
 
-PATHS = ("data.root=", "data.train=", "data.valid=", "data.test=", "data.vocabulary=")
+PATHS = tuple(f"data.{key}=" for key in ("root", "train", "valid", "test", "vocabulary", "images"))
 
 
 def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = False) -> Recipe:
@@ -262,8 +262,12 @@ def _apply(table: dict[str, Any], override: str) -> None:
         table.pop(last, None)
         return
     if override.startswith(PATHS):
-        # data.root is a folder, whatever the languages; data.vocabulary is a list.
-        sides = (None, None) if key == "data.root" else (table.get("source"), table.get("target"))
+        # These are folders, whatever the languages; data.vocabulary is a list.
+        sides = (
+            (None, None)
+            if key in ("data.root", "data.images")
+            else (table.get("source"), table.get("target"))
+        )
         names = value if isinstance(value, list) else [value]
         names = [here(n, endings(n, *sides)) if isinstance(n, str) else n for n in names]
         value = names if isinstance(value, list) else names[0]

@@ -1,7 +1,9 @@
 """Check labelled images: open each one once; findings list files and remedies."""
 
+import errno
+import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import NamedTuple
@@ -9,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manyheads.data.checks.image_fingerprints import digest, perceptual, repeated, similar
-from manyheads.data.checks.issue_types import SEVERITIES, Severity, issue_types
+from manyheads.data.checks.issue_types import SEVERITIES, IssueType, Severity, issue_types
 from manyheads.data.images.image_file import ANIMATED, ImageContent, naming
 from manyheads.data.images.image_set import ImageSet, Preprocessing, spread
 from manyheads.errors import UnreadableError
@@ -21,6 +23,7 @@ LONG = 4  # times as long as wide
 RARE = 10  # images of a class
 UNBALANCED = 10  # times as many of the most frequent class as of the rarest
 ALIKE = 0.8  # of two class names
+GONE = os.strerror(errno.ENOENT)
 
 
 ISSUE_TYPES = issue_types(
@@ -84,7 +87,8 @@ def look(images: ImageSet, model: Preprocessing | None = None, *, threads: int =
     seen = Seen(images)
     for index, found in enumerate(spread(examine, range(len(images)), threads)):
         if isinstance(found, str):
-            seen.issues.setdefault("unreadable", []).append(f"{images.names[index]} ({found})")
+            kind = "missing-image" if found == GONE else "unreadable"
+            seen.issues.setdefault(kind, []).append(f"{images.names[index]} ({found})")
             continue
         seen.readable.append(index)
         seen.digests.append(found.digest)
@@ -119,19 +123,34 @@ def findings(seen: Seen, held_out: Mapping[str, Seen] | None = None) -> list[Ima
 
     `held_out` are the "test" and "valid" sets, which it must not overlap with.
     """
+    return listed(image_issues(seen, held_out or {}), ISSUE_TYPES)
+
+
+def image_issues(seen: Seen, held_out: Mapping[str, Seen]) -> dict[str, list[str]]:
+    """Return the names of images by kind of issue."""
     found = dict(seen.issues) | _duplicates(seen) | _classes(seen.images)
     found["other-files"] = [*seen.images.other_files]
-    for split, other in (held_out or {}).items():
+    for split, other in held_out.items():
         found |= _overlaps(seen, split, other)
         unknown = sorted(set(other.images.classes) - set(seen.images.classes))
         if unknown:
             found.setdefault("unknown-class", []).extend(f"{each} ({split})" for each in unknown)
-    listed = [
-        ImageFinding(kind, *ISSUE_TYPES[kind][:3], count=len(names), examples=tuple(names[:FEW]))
+    return found
+
+
+def listed(found: Mapping[str, list[str]], types: Mapping[str, IssueType]) -> list[ImageFinding]:
+    """Write issues as findings, the most severe and most frequent first."""
+    findings = [
+        ImageFinding(kind, *types[kind][:3], count=len(names), examples=tuple(names[:FEW]))
         for kind, names in found.items()
         if names
     ]
-    return sorted(listed, key=lambda each: (SEVERITIES.index(each.severity), -each.count))
+    return in_order(findings)
+
+
+def in_order(findings: Iterable[ImageFinding]) -> list[ImageFinding]:
+    """Sort findings, the most severe and most frequent first."""
+    return sorted(findings, key=lambda each: (SEVERITIES.index(each.severity), -each.count))
 
 
 def _duplicates(seen: Seen) -> dict[str, list[str]]:

@@ -199,7 +199,7 @@ class PairIssueDetector:
         for side, text, expected in zip(
             ("source", "target"), (source, target), self.sides, strict=True
         ):
-            if expected.letter is not None and _is_foreign(text, expected):
+            if expected.script and is_foreign(text, expected.script):
                 return f"unexpected-script {side}"
         if not (first.words and second.words):
             return ""
@@ -215,13 +215,12 @@ class PairIssueDetector:
         return ""
 
 
-def _is_foreign(text: str, expected: Expected) -> bool:
+def is_foreign(text: str, script: str) -> bool:
     """Return whether a text is in another script; Latin terms are allowed in every script."""
-    latin = expected.script == "Latin"
+    latin = script == "Latin"
     if latin and text.isascii():
         return False
-    assert expected.letter is not None
-    own = count(expected.letter, text)
+    own = count(letters(script), text)
     borrowed = 0 if latin else count(_LATIN, text)
     foreign = count(_ANY, text) - own - borrowed
     return foreign > max(own, 1) or (own == 0 and borrowed >= 12 and text.count(" ") >= 3)

@@ -8,6 +8,7 @@ from typing import Any
 from manyheads.data.images.image_file import open_content, read_content
 from manyheads.data.images.image_set import ImageSet, number_labels
 from manyheads.data.regular_files import size_of
+from manyheads.data.text.lines import Problem, Report, refuse
 from manyheads.data.text.tables import csv_rows, json_rows, tsv_rows
 from manyheads.errors import DataError, nearest
 from manyheads.files import expand_user
@@ -29,7 +30,7 @@ def read_listing(
     places: list[Path] = []
     values: list[object] = []
     names: list[str] = []
-    for line, row in _rows(path):
+    for line, row in listing_rows(path):
         missing = [name for name in (image, label) if name is not None and name not in row]
         if missing:
             raise DataError(
@@ -58,23 +59,25 @@ def read_listing(
     )
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def listing_rows(path: Path, report: Report = refuse) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield line numbers and rows, as mappings from column to cell."""
     if path.suffix == ".jsonl":
-        for line, row in json_rows(path):
-            if not isinstance(row, dict):
-                raise DataError(f"{path}, line {line} is not an object with keys and values.")
-            yield line, row
+        for line, row in json_rows(path, report):
+            if isinstance(row, dict):
+                yield line, row
+                continue
+            place = f"{path}, line {line} is not an object"
+            report(Problem("invalid-record", line, place, "expected keys and values."))
         return
     read = tsv_rows if path.suffix == ".tsv" else csv_rows
-    filled = ((line, cells) for line, cells in read(path) if cells and cells != [""])
+    filled = ((line, cells) for line, cells in read(path, report) if cells and cells != [""])
     first, header = next(filled, (0, []))
     if len(set(header)) < len(header):
         raise DataError(f"{path}, line {first}: two columns have the same name: {header}.")
     for line, cells in filled:
-        if len(cells) != len(header):
-            raise DataError(
-                f"{path}, line {line} has {len(cells)} cells, the header has {len(header)}: "
-                f"{', '.join(header)}. In a .csv, quote the cells that contain separators."
-            )
-        yield line, dict(zip(header, cells, strict=True))
+        if len(cells) == len(header):
+            yield line, dict(zip(header, cells, strict=True))
+            continue
+        place = f"{path}, line {line} has {len(cells)} cells, the header has {len(header)}"
+        message = f"{', '.join(header)}. In a .csv, quote the cells that contain separators."
+        report(Problem("invalid-record", line, place, message))

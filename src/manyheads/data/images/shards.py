@@ -67,8 +67,8 @@ def read_shards(
     dotted: list[str] = []
     digest = hashlib.sha256()
     for shard in shards:
-        for key, parts in _index(shard).items():
-            dotted += [f"{shard}: {name}" for name in _dotted(parts)]
+        for key, parts in index_shard(shard).items():
+            dotted += [f"{shard}: {name}" for name in dotted_images(parts)]
             found = [part for each, part in parts.items() if "." not in each[1:] and part.is_image]
             if len(found) > 1:
                 raise DataError(
@@ -82,12 +82,7 @@ def read_shards(
             values.append(value)
             images.append(image)
             digest.update(f"{image.name}\t{image.size}\t{value}\n".encode(errors="surrogateescape"))
-    if dotted:
-        raise DataError(
-            f"{dotted[0]} has a dot before its ending ({len(dotted):,} such images). The files of "
-            "an image have the same name up to the first dot: rename them, for example img.1.png "
-            "and img.1.cls to img_1.png and img_1.cls."
-        )
+    refuse_dotted(dotted)
     if not images:
         raise DataError(
             f"{', '.join(map(str, shards))}: no images ({', '.join(sorted(SUFFIXES))})."
@@ -104,7 +99,7 @@ def read_shards(
     )
 
 
-def _index(shard: Path) -> dict[str, dict[str, Member]]:
+def index_shard(shard: Path) -> dict[str, dict[str, Member]]:
     """Return the files of an archive by key and ending; the ending begins at the first dot."""
     found: dict[str, dict[str, Member]] = {}
     for name, member in _members(shard).items():
@@ -181,7 +176,7 @@ def _refuse_unread(file: IO[bytes], end: int) -> None:
             raise tarfile.ReadError(f"it is damaged behind byte {end:,}, or two archives joined")
 
 
-def _dotted(parts: Mapping[str, Member]) -> list[str]:
+def dotted_images(parts: Mapping[str, Member]) -> list[str]:
     """Return images that would be skipped: img.1.png, unless it is a view of a labelled img."""
     whole = not SUFFIXES.isdisjoint(parts)
     return [
@@ -190,6 +185,20 @@ def _dotted(parts: Mapping[str, Member]) -> list[str]:
         if Path(ending).suffix in SUFFIXES
         and not (whole and all(f"{Path(ending).stem}{each}" not in parts for each in LABELS))
     ]
+
+
+def refuse_dotted(names: Sequence[str]) -> None:
+    """Refuse images that `dotted_images` found.
+
+    Raises:
+        DataError: there are some.
+    """
+    if names:
+        raise DataError(
+            f"{names[0]} has a dot before its ending ({len(names):,} such images). The files of "
+            "an image have the same name up to the first dot: rename them, for example img.1.png "
+            "and img.1.cls to img_1.png and img_1.cls."
+        )
 
 
 def _label(shard: Path, stem: str, parts: Mapping[str, Member], key: str) -> object:

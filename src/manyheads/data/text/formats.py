@@ -27,6 +27,7 @@ from manyheads.data.text.lines import (
     open_content,
     refuse,
 )
+from manyheads.data.text.parquet_rows import decoded_rows
 from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.data.text.tables import csv_rows, json_rows, tsv_rows
 from manyheads.errors import DataError, MissingExtraError, UsageError
@@ -306,7 +307,7 @@ def _parquet(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
                     report(Problem("missing-column", 1, str(path), message))
                     return
             for batch in table.iter_batches(batch_size=10_000, columns=wanted):
-                for row in _rows(batch):
+                for row in decoded_rows(batch):
                     number += 1
                     if isinstance(row, UnicodeDecodeError):
                         report(_undecodable(path, number, row))
@@ -322,18 +323,6 @@ def _is_text(kind: Any) -> bool:
     """Tell whether a column of this type holds texts, or nothing at all."""
     kind = kind.value_type if str(kind).startswith("dictionary") else kind
     return str(kind) in ("string", "large_string", "string_view", "null")
-
-
-def _rows(batch: Any) -> Iterator[dict[str, Any] | UnicodeDecodeError]:
-    """Yield the rows of a batch; for a row that is not UTF-8, the error."""
-    try:
-        rows = batch.to_pylist()
-    except UnicodeDecodeError as error:
-        if batch.num_rows == 1:
-            yield error
-            return
-        rows = chain.from_iterable(_rows(batch.slice(row, 1)) for row in range(batch.num_rows))
-    yield from rows
 
 
 def _undecodable(path: Path, number: int, error: UnicodeDecodeError) -> Problem:

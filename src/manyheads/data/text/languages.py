@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 
 # The letters of each script, as ranges of Unicode code points.
 _LETTERS = {
@@ -91,6 +92,8 @@ _WORDS = {
 
 _TOKEN = re.compile(r"[^\W\d_]+")
 
+# What a code looks like, such as en, pt-BR or zh_Hans.
+_CODE = re.compile("[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
 
 # Three-letter codes (ISO 639, OPUS) of languages with special rules.
 _SHORT = {
@@ -104,6 +107,11 @@ _SHORT = {
 }
 
 
+def is_language_code(text: str) -> bool:
+    """Tell whether a text looks like the code of a language."""
+    return _CODE.fullmatch(text) is not None
+
+
 def base(language: str) -> str:
     """Return a language code without script and region: pt for pt_BR, zh for cmn_Hans."""
     code = re.split("[-_]", language.lower())[0]
@@ -115,6 +123,7 @@ def script(language: str) -> str | None:
     return _SCRIPTS.get(base(language))
 
 
+@cache
 def letters(script: str) -> re.Pattern[str]:
     """Return a pattern of a run of letters of a script."""
     return re.compile(f"[{_LETTERS[script]}]+")
@@ -129,6 +138,11 @@ def typical_words(language: str, other: str) -> frozenset[str]:
     """Return the frequent words of a language that are not frequent in the other."""
     own, others = (_WORDS.get(base(code), "").split() for code in (language, other))
     return frozenset(own) - frozenset(others) if others else frozenset()
+
+
+def languages_with_words() -> tuple[str, ...]:
+    """Return the languages whose frequent words are known."""
+    return tuple(_WORDS)
 
 
 def count_words(text: str, words: frozenset[str]) -> int:

@@ -1,0 +1,109 @@
+"""Check images with texts by their names, or those of a recipe."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+import torch
+
+from manyheads.app.data.captioned import find_captioned
+from manyheads.app.data.check_text import is_recipe
+from manyheads.app.data.checked import Checked
+from manyheads.app.data.tables import CaptionData, CaptionRecipe
+from manyheads.app.project.paths import find_recipe, here
+from manyheads.app.project.recipe import read_recipe
+from manyheads.data.checks.caption_checks import (
+    LanguageFacts,
+    SeenCaptions,
+    caption_findings,
+    language_facts,
+    look_at_captions,
+)
+from manyheads.data.checks.separation import hold_out_captioned
+from manyheads.data.images.caption_collector import CaptionProblem
+from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.image_set import Preprocessing
+from manyheads.errors import UsageError
+
+
+@dataclass(frozen=True)
+class CheckedCaptions(Checked):
+    """Images with texts and their findings."""
+
+    languages: Mapping[str, LanguageFacts]
+
+    def as_json(self) -> dict[str, Any]:
+        """Write it as plain values, with the counts of each language."""
+        facts = {language: asdict(each) for language, each in self.languages.items()}
+        return super().as_json() | {"languages": facts}
+
+
+def are_captions(name: str) -> bool:
+    """Tell whether a name is that of images with texts: COCO's file, or a recipe."""
+    if is_recipe(name):
+        return isinstance(read_recipe(find_recipe(name)).data, CaptionData)
+    return name.endswith(".json")
+
+
+def check_captions(
+    names: Sequence[str], data: CaptionData, *, test: str | None = None, valid: str | None = None
+) -> Iterator[CheckedCaptions]:
+    """Check sets of images with texts, also against the splits that they must not overlap with.
+
+    `data` says in which columns, languages and folder they are.
+    """
+    held_out = {
+        split: _look(*_find(here(name), data))
+        for split, name in {"test": test, "valid": valid}.items()
+        if name is not None
+    }
+    for name in names:
+        yield _check(name, _look(*_find(here(name), data)), held_out)
+
+
+def check_caption_recipe(name: str) -> Iterator[CheckedCaptions]:
+    """Check the data of a recipe: training against validation and test, these by themselves."""
+    recipe = cast(CaptionRecipe, read_recipe(find_recipe(name)))
+    data = recipe.data
+    if not isinstance(data, CaptionData):
+        raise UsageError(
+            f"The recipe {name!r} does not train on images with texts: leave out `captions`."
+        )
+    train, problems = _find(data.train, data)
+    sets: dict[str, tuple[CaptionedImages, list[CaptionProblem]]] = {}
+    if data.valid is not None:
+        sets["valid"] = _find(data.valid, data)
+    elif data.hold_out:
+        threads = torch.get_num_threads()
+        train, held = hold_out_captioned(train, data.hold_out, data.random_state, threads)
+        sets["valid"] = held, []
+    if data.test is not None:
+        sets["test"] = _find(data.test, data)
+    held_out = {split: _look(*each, recipe.image) for split, each in sets.items()}
+    yield _check(data.train, _look(train, problems, recipe.image), held_out)
+    for split, looked in held_out.items():
+        yield _check(str(data.split_name(split)), looked)
+
+
+def _find(name: str, data: CaptionData) -> tuple[CaptionedImages, list[CaptionProblem]]:
+    problems: list[CaptionProblem] = []
+    return find_captioned(name, data, problems.append), problems
+
+
+def _look(
+    captions: CaptionedImages,
+    problems: Sequence[CaptionProblem],
+    model: Preprocessing | None = None,
+) -> SeenCaptions:
+    return look_at_captions(captions, problems, model, threads=torch.get_num_threads())
+
+
+def _check(
+    name: str, looked: SeenCaptions, held_out: Mapping[str, SeenCaptions] | None = None
+) -> CheckedCaptions:
+    captions, facts = looked.captions, language_facts(looked)
+    counts = {"images": len(captions), "texts": len(captions.texts)}
+    languages = f" in {', '.join(facts)}"
+    heading = f"{name}: {len(captions):,} images, {len(captions.texts):,} texts{languages}"
+    found = caption_findings(looked, held_out)
+    return CheckedCaptions(name, captions.images.origin, heading, counts, found, facts)

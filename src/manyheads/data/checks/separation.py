@@ -1,0 +1,85 @@
+"""Hold out images with texts so that no copy of an image or of its texts is left for training."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from manyheads.data.checks.image_fingerprints import digest
+from manyheads.data.checks.leakage import plain
+from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.image_set import spread
+from manyheads.errors import DataError, UnreadableError
+
+
+def hold_out_captioned(
+    found: CaptionedImages, count: int, random_state: int, threads: int = 1
+) -> tuple[CaptionedImages, CaptionedImages]:
+    """Split a set into the rest and at most `count` held-out images, chosen at random.
+
+    Images with equal pixels stay together, and so do images that have the same texts in a language
+    (all of them, in any order, ignoring case and white space); images that share some of several
+    texts do not. Fewer than `count` are held out only where the groups do not fit. Every image is
+    opened once; one that cannot be read is equal to no other.
+
+    Raises:
+        DataError: no `count` images can be held out.
+    """
+    groups = together(found, threads)
+    held: list[int] = []
+    for number in np.random.default_rng(random_state).permutation(len(groups)):
+        if len(held) + len(groups[number]) <= count:
+            held += groups[number]
+    if not held or len(held) == len(found):
+        raise DataError(
+            f"{count:,} images cannot be held out of {found.images.origin}: it has {len(found):,}, "
+            f"of which {len(groups):,} have pixels and texts of their own. Change data.hold_out."
+        )
+    part = np.zeros(len(found), dtype=bool)
+    part[held] = True
+    rest, out = found.select((~part).nonzero()[0]), found.select(part.nonzero()[0])
+    # Images that were left out belong to neither part: they are reported once, with the rest.
+    return rest, replace(out, images=replace(out.images, left_out=()))
+
+
+def together(found: CaptionedImages, threads: int = 1) -> list[list[int]]:
+    """Group images that belong to the same side of a split, each group and all groups in order."""
+    leader = list(range(len(found)))
+
+    def lead(index: int) -> int:
+        while leader[index] != index:
+            leader[index] = leader[leader[index]]
+            index = leader[index]
+        return index
+
+    def pixels(index: int) -> str | None:
+        try:
+            return digest(found.images.open(index))
+        except UnreadableError:
+            return None
+
+    seen: dict[str, int] = {}
+    for index, key in enumerate(spread(pixels, range(len(found)), threads)):
+        for each in (key, *text_keys(found, index)):
+            if each is not None:
+                leader[lead(index)] = lead(seen.setdefault(each, index))
+    groups: dict[int, list[int]] = {}
+    for index in range(len(found)):
+        groups.setdefault(lead(index), []).append(index)
+    return list(groups.values())
+
+
+def text_keys(found: CaptionedImages, index: int) -> Iterator[str]:
+    """Yield a hash of all texts of an image in each of its languages."""
+    for language, texts in by_language(found, index).items():
+        line = "\n".join([language, *sorted(set(map(plain, texts)))])
+        yield hashlib.sha256(line.encode()).hexdigest()
+
+
+def by_language(found: CaptionedImages, index: int) -> dict[str, list[str]]:
+    """Return the texts of an image by language."""
+    texts: dict[str, list[str]] = {}
+    for caption in found.captions(index):
+        texts.setdefault(found.languages[caption], []).append(found.texts[caption])
+    return texts

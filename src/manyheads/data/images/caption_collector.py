@@ -1,0 +1,217 @@
+"""From rows and files to `CaptionedImages`: what all readers of images with texts share.
+
+A reader is strict: what cannot be used is reported and left out, never repaired. `report` decides
+whether that is an error.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.image_file import ImageContent
+from manyheads.data.images.image_set import ImageSet
+from manyheads.data.text.languages import is_language_code
+from manyheads.data.text.lines import Problem
+from manyheads.data.text.surrogates import is_valid_unicode
+from manyheads.errors import DataError, nearest
+
+
+class CaptionProblem(NamedTuple):
+    """An image or a text that is not used."""
+
+    kind: str  # a key of manyheads.data.checks.caption_checks.ISSUE_TYPES
+    name: str  # of the image, or the place of the text
+    reason: str
+    harmless: bool = False  # only `check-data` reports it
+
+    def __str__(self) -> str:
+        """Write it as unreadable images are listed."""
+        return f"{self.name} ({self.reason})"
+
+
+Report = Callable[[CaptionProblem], None]
+
+
+def refuse(problem: CaptionProblem) -> None:
+    """Raise a problem as an error; the default of all readers.
+
+    Raises:
+        DataError: always, unless the problem is harmless.
+    """
+    if not problem.harmless:
+        raise DataError(f"{problem.name}: {problem.reason}. Repair or remove it.")
+
+
+@dataclass(frozen=True)
+class CaptionColumns:
+    """Where a table has images and texts."""
+
+    image: str = "image"
+    # For each language its columns, of texts or lists of texts.
+    texts: Mapping[str, tuple[str, ...]] | None = None  # None: `caption`, in one language
+    caption: str = "caption"
+    default_language: str = "en"
+    language: str | None = None  # a column with the language of a row's texts
+    languages: tuple[str, ...] = ()  # that texts may have; empty: any
+    named: bool = False  # whether columns of texts were asked for by name
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of texts and of their language."""
+        columns = [name for each in self.texts.values() for name in each] if self.texts else []
+        found = [*(columns or [self.caption]), *([self.language] if self.language else [])]
+        return list(dict.fromkeys(found))
+
+    def pick(self, row: Mapping[str, Any]) -> Iterator[tuple[object, object]]:
+        """Yield the language and the value of each column of texts in a row."""
+        for language, names in (self.texts or {self.default_language: (self.caption,)}).items():
+            for name in names:
+                yield (row.get(self.language) if self.language else language), row.get(name)
+
+
+class CaptionCollector:
+    """Collects images and their texts one by one."""
+
+    def __init__(self, columns: CaptionColumns, report: Report) -> None:
+        self.columns = columns
+        self.report = report
+        self._names: list[str] = []
+        self._cells: list[Any] = []
+        self._known: dict[Hashable, int] = {}
+        self._owners: list[int] = []
+        self._texts: list[str] = []
+        self._languages: list[str] = []
+
+    def add(
+        self,
+        name: str,
+        cell: object,
+        texts: Iterable[tuple[object, object]],
+        *,
+        place: str | None = None,
+        key: Hashable = None,
+    ) -> None:
+        """Add an image, or further texts of one.
+
+        Args:
+            name: of the image, for messages.
+            cell: where its content is; `finish` knows how to open it.
+            texts: languages and values: a text, a list of texts, or None.
+            place: of the texts, for messages; None: `name`.
+            key: images with the same key are one image, with the texts of all.
+        """
+        number = len(self._names) if key is None else self._known.setdefault(key, len(self._names))
+        if number == len(self._names):
+            self._names.append(name)
+            self._cells.append(cell)
+        for language, value in texts:
+            for text in value if isinstance(value, list | tuple) else [value]:
+                self._add_text(number, language, text, place or name)
+
+    def _add_text(self, number: int, language: object, text: object, place: str) -> None:
+        if text is None:
+            return
+        if not isinstance(text, str):
+            self._leave_out("not-text", place, f"{text!a:.50} is not a text")
+        elif not text.strip():
+            self._leave_out("empty-text", place, "an empty text", harmless=True)
+        elif not is_valid_unicode(text):
+            self._leave_out("invalid-utf8", place, f"not valid UTF-8: {text!a:.50}")
+        elif not isinstance(language, str) or not is_language_code(language):
+            reason = f"the language is {language!a:.50}, not a code such as en or pt-BR"
+            self._leave_out("no-language", place, reason)
+        elif self.columns.languages and language not in self.columns.languages:
+            declared = ", ".join(self.columns.languages)
+            reason = f"the language is {language!r}, and data.languages names {declared}"
+            self._leave_out("undeclared-language", place, reason)
+        else:
+            self._owners.append(number)
+            self._texts.append(text)
+            self._languages.append(language)
+
+    def _leave_out(self, kind: str, name: str, reason: str, *, harmless: bool = False) -> None:
+        self.report(CaptionProblem(kind, name, reason, harmless))
+
+    def note(self, problem: Problem) -> None:
+        """Report a problem of a reader of text."""
+        reason = problem.message.rstrip(".")
+        self._leave_out(problem.kind, problem.place, reason, harmless=problem.harmless)
+
+    def without_image(self, place: str, reason: str = "a text without an image") -> None:
+        """Report a text whose image is not there."""
+        self._leave_out("no-image", place, reason)
+
+    def undecodable(self, place: str, error: UnicodeDecodeError) -> None:
+        """Report a text that cannot be decoded."""
+        byte = f"byte {error.start + 1}, 0x{error.object[error.start]:02x}"
+        self._leave_out("invalid-utf8", place, f"{byte}, is not valid UTF-8")
+
+    def same_name(self, names: Sequence[str]) -> None:
+        """Report images that would share a text."""
+        for name in names:
+            self._leave_out("same-name", name, f"{len(names)} images have this name, so one text")
+
+    def invalid(self, place: str, reason: str) -> None:
+        """Report a record that is not what its format says."""
+        self._leave_out("invalid-record", place, reason)
+
+    def finish(
+        self,
+        read: Callable[[Any], ImageContent],
+        *,
+        origin: str,
+        hashes: tuple[str, ...],
+        other_files: tuple[str, ...] = (),
+    ) -> CaptionedImages:
+        """Return the images that have texts; `read` opens the content of a cell.
+
+        Raises:
+            DataError: there are none.
+        """
+        owners = np.array(self._owners, dtype=int)
+        counts = np.bincount(owners, minlength=len(self._names))
+        for number in np.nonzero(counts == 0)[0]:
+            self._leave_out("no-text", self._names[number], "an image without a text")
+        kept = np.nonzero(counts)[0]
+        if not len(kept):
+            found = len(self._names)
+            raise DataError(
+                f"{origin}: " + (f"none of {found:,} images has a text." if found else "no images.")
+            )
+        names = [self._names[number] for number in kept]
+        cells = [self._cells[number] for number in kept]
+        order = np.argsort(owners, kind="stable")
+        images = ImageSet(
+            labels=np.zeros(len(kept), dtype=int),
+            classes=[],
+            names=names,
+            read=lambda index: read(cells[index]),
+            origin=origin,
+            hashes=hashes,
+            other_files=other_files,
+        )
+        return CaptionedImages(
+            images,
+            np.searchsorted(kept, owners[order]),
+            [self._texts[number] for number in order],
+            [self._languages[number] for number in order],
+        )
+
+
+def require_columns(wanted: Iterable[str], seen: Iterable[str], origin: str) -> None:
+    """Refuse a table that has no such columns, in any row.
+
+    Raises:
+        DataError: a column is missing.
+    """
+    known = list(dict.fromkeys(seen))
+    missing = [name for name in dict.fromkeys(wanted) if name not in known]
+    if missing:
+        raise DataError(
+            f"{origin} has no {' or '.join(missing)}{nearest(missing[0], known)}"
+            f"It has {', '.join(known) or 'nothing'}. Name columns with data.image, and with "
+            "data.texts or data.caption and data.language_column."
+        )
