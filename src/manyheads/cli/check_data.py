@@ -24,7 +24,8 @@ def run(
         typer.Argument(
             metavar="PATH",
             help="Corpora: the stem of two files, a .tsv, .csv, .jsonl, .parquet or .tmx file, "
-            "hub:owner/name; images: a folder, .tar, or any table with --images; or one recipe.",
+            "hub:owner/name; images: a folder, .tar, or any table with --images; images with "
+            "texts: any of these or COCO's .json, with --captions; or one recipe.",
         ),
     ],
     source: Annotated[str | None, typer.Option(help="Language of the source side.")] = None,
@@ -53,12 +54,38 @@ def run(
     multi_label: Annotated[
         bool, typer.Option("--multi-label", help="Several labels an image, separated by ;.")
     ] = False,
+    captions: Annotated[
+        bool, typer.Option("--captions", help="These are images with texts.")
+    ] = False,
+    texts: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LANGUAGE=COLUMN,...",
+            help="Of a table of images with texts: the columns of a language. Repeatable.",
+        ),
+    ] = None,
+    caption: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The one column of texts: caption.")
+    ] = None,
+    language: Annotated[str | None, typer.Option(help="Language of these texts: en.")] = None,
+    language_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The language of the texts of a row.")
+    ] = None,
+    image_folder: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Of the images that a table names.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look for damage in parallel text or in images: where, and what to do.
+    """Look for damage in parallel text, images, or images with texts: where, and what to do.
 
     Exit code 1 with errors.
     """
+    from manyheads.app.data.check_captions import (
+        are_captions,
+        check_caption_recipe,
+        check_captions,
+        named_columns,
+    )
     from manyheads.app.data.check_images import are_images, check_image_recipe, check_images
     from manyheads.app.data.check_text import (
         check,
@@ -72,17 +99,32 @@ def run(
     from manyheads.errors import UsageError
 
     of_texts = (source, target, source_column, target_column, fix)
-    are_all_images = images or all(map(are_images, paths))
+    of_captions = {
+        "texts": texts,
+        "caption": caption,
+        "language": language,
+        "language_column": language_column,
+        "images": image_folder,
+    }
+    given = {key: value for key, value in of_captions.items() if value}
+    are_all_captions = captions or bool(given) or all(map(are_captions, paths))
+    are_all_images = images or are_all_captions or all(map(are_images, paths))
     if are_all_images and any(each is not None for each in of_texts):
         raise UsageError("Images have no --source, --target, their columns, or --fix.")
     if fix is not None and len(paths) > 1:
         raise UsageError("--fix cleans one corpus at a time: give one PATH.")
     recipe = any(map(is_recipe, paths))
-    if recipe and (len(paths) > 1 or any((test, valid, *of_texts))):
+    if recipe and (len(paths) > 1 or any((test, valid, given, *of_texts))):
         raise UsageError("A recipe names its own data: give one recipe and no other data.")
     found: Iterable[Checked]
     row: Callable[[Any], Row] = _image_row if are_all_images else _text_row
-    if are_all_images:
+    if are_all_captions:
+        found = (
+            check_caption_recipe(paths[0])
+            if recipe
+            else check_captions(paths, named_columns(image=image, **given), test=test, valid=valid)
+        )
+    elif are_all_images:
         columns: Any = {"image": image, "label": label, "multi_label": multi_label}
         found = (
             check_image_recipe(paths[0])

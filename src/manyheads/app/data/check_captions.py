@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import torch
+from pydantic import ValidationError
 
 from manyheads.app.data.captioned import find_captioned
 from manyheads.app.data.check_text import is_recipe
@@ -43,6 +44,32 @@ def are_captions(name: str) -> bool:
     if is_recipe(name):
         return isinstance(read_recipe(find_recipe(name)).data, CaptionData)
     return name.endswith(".json")
+
+
+def named_columns(*, texts: Sequence[str] = (), **keys: Any) -> CaptionData:
+    """Return the [data] table for columns that are named one by one.
+
+    Args:
+        texts: "LANGUAGE=COLUMN,...".
+        keys: other keys of the table.
+
+    Raises:
+        UsageError: they contradict each other.
+    """
+    if "images" in keys:
+        keys["images"] = here(keys["images"])
+    columns = {}
+    for each in texts:
+        language, _, names = each.partition("=")
+        columns[language] = [name for name in names.split(",") if name]
+    try:
+        return CaptionData.model_validate({"train": "", "texts": columns} | keys)
+    except ValidationError as error:
+        reasons = [each["msg"].removeprefix("Value error, ") for each in error.errors()]
+        raise UsageError(
+            f"{'; '.join(reasons)}. Name columns with `texts=en=name,keywords`, or one column with "
+            "`caption`, and its language with `language` or `language_column`."
+        ) from None
 
 
 def check_captions(
