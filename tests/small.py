@@ -258,6 +258,14 @@ VITS["no positions"] = replace(_vit, positions="none")
 VITS["relative positions"] = replace(_vit, positions="relative", pool="distilled")
 VITS["2-D sinusoids, attention pool"] = replace(_vit, positions="sinusoidal-2d", pool="attention")
 VITS["layer scale"] = replace(_vit, layer_scale=0.1, pool="distilled")
+VITS["as CLIP"] = replace(
+    _vit, embedding_norm=True, patch_bias=False, activation="quick-gelu", norm_eps=1e-5
+)
+VITS["as SigLIP"] = replace(_vit, pool="map", activation="gelu-tanh")
+VITS["as DINOv2"] = replace(
+    _vit, registers=2, layer_scale=0.1, activation="swiglu", pool="class-and-mean"
+)
+VITS["registers, mean pool, no norm"] = replace(_vit, registers=2, pool="mean", pool_norm="none")
 CCTS["class token"] = replace(CCTS["cct-7/3x1"], pool="class", positions="sinusoidal-2d")
 
 _swin, _coatnet = STAGED["swin-t"], STAGED["coatnet-0"]

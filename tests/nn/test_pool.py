@@ -2,10 +2,21 @@
 
 import math
 
+import pytest
 import torch
+from torch import nn
 
+from manyheads.errors import UsageError
 from manyheads.nn.attention.softmax import SoftmaxRecord
-from manyheads.nn.blocks.pool import AttentionPool, ClassToken, MeanPool, SequencePool, TwoTokens
+from manyheads.nn.blocks.pool import (
+    AttentionPool,
+    ClassAndMeanPool,
+    ClassToken,
+    MeanPool,
+    PatchMeanPool,
+    SequencePool,
+    TwoTokens,
+)
 from manyheads.nn.recording.trace import LayerId, record
 
 
@@ -73,3 +84,29 @@ def test_attention_pool_asks_with_one_query() -> None:
     assert entry.weights().shape == (2, 2, 1, 3)
     assert vector.shape == (2, 4)
     torch.testing.assert_close(pool(x[:, [2, 0, 1]]), vector)
+
+
+def test_registers_stand_behind_the_class_token_and_are_read_by_no_pool() -> None:
+    """Their vectors may be anything: no pool's answer depends on them."""
+    for kind in (ClassToken, MeanPool, PatchMeanPool, ClassAndMeanPool, TwoTokens):
+        pool = kind(2, registers=3)
+        tokens = pool.prepend(torch.randn(2, 4, 2))
+        assert tokens.shape == (2, len(kind.names) + 3 + 4, 2)
+        assert pool.names[len(kind.names) :] == ("register 1", "register 2", "register 3")
+        other = tokens.clone()
+        other[:, len(kind.names) : pool.extra] = 7.0
+        assert torch.equal(pool(tokens), pool(other))
+        assert pool(tokens).shape == (2, pool.outputs)
+
+
+def test_class_and_mean_by_hand() -> None:
+    """The class token (9, 9), then the mean of (1, 2) and (3, 4)."""
+    pool = ClassAndMeanPool(2)
+    x = torch.tensor([[[9.0, 9], [1, 2], [3, 4]]])
+    assert pool(x).tolist() == [[9.0, 9.0, 2.0, 3.0]]
+
+
+@pytest.mark.parametrize("kind", [SequencePool, AttentionPool])
+def test_pools_that_attend_refuse_registers(kind: type[nn.Module]) -> None:
+    with pytest.raises(UsageError, match=r'registers is 2, .* choose pool = "class"'):
+        kind(4, registers=2)

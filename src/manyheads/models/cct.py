@@ -11,9 +11,9 @@ from torch import nn
 from manyheads.errors import UsageError
 from manyheads.models.components import final_norm
 from manyheads.models.image_encoder import (
-    POOLS,
     ImageEncoderConfig,
     Pool,
+    build_pool,
     encoder_blocks,
     grid_positions,
 )
@@ -76,12 +76,12 @@ class Cct(nn.Module):
         self.config = config
         widths = [config.stem] * (config.convolutions - 1) + [config.dim]
         self.stem = ConvStem(config.channels, widths, kernel=config.kernel)
-        self.pool = POOLS[config.pool](config.dim, config.heads)
+        self.pool = build_pool(config)
         self.positions = grid_positions(config, self.pool.extra)
         self.dropout = Dropout(config.dropout)
         closing = final_norm(config.norm, config.dim, config.norm_eps)
         self.encoder = Encoder(encoder_blocks(config), closing)
-        self.head = Head(config.dim, config.classes)
+        self.head = Head(self.pool.outputs, config.classes)
         # The stem has drawn its own.
         initial.truncated(self)
         nn.init.zeros_(self.head.weight)  # all classes equally likely at first

@@ -1,12 +1,14 @@
 """Constructors of the parts that a Config names: each variant is a class of its own."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from torch import nn
 
 from manyheads.nn.attention.recurrent_attention import AdditiveScore, DotScore, GeneralScore
 from manyheads.nn.attention.rotary import Rotary, Rotate, unrotated
-from manyheads.nn.layers.feedforward import FeedForward, GatedFeedForward
+from manyheads.nn.layers.feedforward import FeedForward, GatedFeedForward, QuickGELU
 from manyheads.nn.layers.positions import (
     LearnedPositions,
     NoPositions,
@@ -17,15 +19,18 @@ from manyheads.nn.layers.residual import PostNorm, PreNorm
 from manyheads.nn.rnn import GRU, LSTM, RNN, Cell
 
 Norm = Literal["post", "pre"]
-Activation = Literal["relu", "gelu", "silu"]
+Activation = Literal["relu", "gelu", "gelu-tanh", "quick-gelu", "silu"]
 Positions = Literal["sinusoidal", "sinusoidal-halves", "learned", "none"]
 FeedForwardName = Literal[Activation, "swiglu"]
 TokenPositions = Literal[Positions, "rotary"]
 
 RESIDUALS: dict[Norm, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
-ACTIVATIONS: dict[Activation, type[nn.Module]] = {
+ACTIVATIONS: dict[Activation, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
     "gelu": nn.GELU,
+    # Two approximations of it, which weights that learned with them need.
+    "gelu-tanh": partial(nn.GELU, approximate="tanh"),  # GPT-2, SigLIP
+    "quick-gelu": QuickGELU,  # CLIP
     "silu": nn.SiLU,  # also called swish
 }
 POSITIONS: dict[
@@ -60,9 +65,9 @@ def rotation(positions: TokenPositions, length: int, size: int) -> Rotate:
 
 
 def feedforward(
-    name: FeedForwardName, dim: int, ffn_dim: int, *, dropout: float
+    name: FeedForwardName, dim: int, ffn_dim: int, *, dropout: float, gate_bias: bool = False
 ) -> FeedForward | GatedFeedForward:
-    """Build the feed-forward part for a Config's `activation`."""
+    """Build the feed-forward part for a Config's `activation`; "swiglu" has biases if asked."""
     if name == "swiglu":
-        return GatedFeedForward(dim, ffn_dim, nn.SiLU(), dropout=dropout)
+        return GatedFeedForward(dim, ffn_dim, nn.SiLU(), dropout=dropout, bias=gate_bias)
     return FeedForward(dim, ffn_dim, ACTIVATIONS[name](), dropout=dropout)

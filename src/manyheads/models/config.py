@@ -71,7 +71,7 @@ class ImageConfig(ModelConfig):
     height: int = 224
     width: int = 224
     channels: int = 3
-    classes: int = 1000
+    classes: int = 1000  # of a ViT also 0: no head
 
     @property
     def feature_dim(self) -> int:

@@ -33,6 +33,11 @@ class DeitConfig(VitConfig):
                 f"pool_norm is {self.pool_norm!r}, but a DeiT's heads read two tokens and no "
                 'pooled vector: leave pool_norm "before", or take a ViT.'
             )
+        if not self.classes:
+            raise UsageError(
+                "classes is 0, but a DeiT is trained through the heads of its two tokens: give it "
+                'classes, or take a ViT with pool "distilled".'
+            )
         if self.representation:
             raise UsageError(
                 f"representation is {self.representation}, but a DeiT's heads read their tokens "

@@ -102,7 +102,9 @@ class ResNetTokens(nn.Module):
             parts=BlockParts(convolution, norm),
         )
         dim = outputs[-1] if outputs else config.stem_width
-        self.patches = PATCHES[config.patches](dim, config.patch, config.dim)
+        self.patches = PATCHES[config.patches](
+            dim, config.patch, config.dim, bias=config.patch_bias
+        )
         initialise(self)
 
     def forward(self, images: Images) -> Tokens:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from manyheads.models.components import RESIDUALS, Activation, Norm, feedforward
+from manyheads.models.components import RESIDUALS, FeedForwardName, Norm, feedforward
 from manyheads.models.config import ImageConfig
 from manyheads.models.sized_tables import SizedTable, grid_tables
 from manyheads.nn.attention.attention import MultiHeadAttention
@@ -13,17 +13,22 @@ from manyheads.nn.attention.relative import RelativeGridPositions
 from manyheads.nn.blocks.block import EncoderBlock
 from manyheads.nn.blocks.pool import (
     AttentionPool,
+    ClassAndMeanPool,
     ClassToken,
     MeanPool,
     PatchMeanPool,
     SequencePool,
     TwoTokens,
+    extra_names,
 )
+from manyheads.nn.layers.feedforward import FeedForward, GatedFeedForward
 from manyheads.nn.layers.positions import GridPositions, NoGridPositions, SinusoidalGridPositions
 from manyheads.nn.layers.stochastic_depth import linear_decay
 from manyheads.nn.shapes import Grid
 
-Pool = Literal["class", "mean", "patch-mean", "sequence", "attention", "distilled"]
+Pool = Literal[
+    "class", "mean", "patch-mean", "class-and-mean", "sequence", "attention", "map", "distilled"
+]
 Positions = Literal["learned", "sinusoidal-2d", "relative", "none"]
 
 POOLS: dict[Pool, type[ClassToken] | type[MeanPool]] = {
@@ -31,8 +36,10 @@ POOLS: dict[Pool, type[ClassToken] | type[MeanPool]] = {
     "mean": MeanPool,
     "sequence": SequencePool,
     "attention": AttentionPool,
+    "map": AttentionPool,  # with the feed-forward part and the norm of a block, as in SigLIP
     "distilled": TwoTokens,
     "patch-mean": PatchMeanPool,
+    "class-and-mean": ClassAndMeanPool,
 }
 POSITIONS: dict[Positions, type[NoGridPositions]] = {
     "learned": GridPositions,
@@ -55,10 +62,11 @@ class ImageEncoderConfig(ImageConfig):
     drop_path: float = 0.0  # stochastic depth: the rate of the last layer; the first has 0
     layer_scale: float = 0.0  # initial gain of every residual branch; 0 is none
     pool: Pool = "class"
+    registers: int = 0  # tokens beside the patches that no pool reads
     positions: Positions = "learned"
     position_std: float = 0.02  # initial; a larger one lets a small model learn positions sooner
     norm: Norm = "pre"
-    activation: Activation = "gelu"
+    activation: FeedForwardName = "gelu"  # "swiglu", here with biases, has a third matrix
     norm_eps: float = 1e-6
     qkv_bias: bool = True
 
@@ -75,13 +83,34 @@ class ImageEncoderConfig(ImageConfig):
     @property
     def sized_tables(self) -> Mapping[str, SizedTable]:
         """Position tables, absolute or relative, have the size of the grid."""
-        return grid_tables(self.grid, POOLS[self.pool].extra)
+        extra = extra_names(POOLS[self.pool].names, self.registers)
+        return grid_tables(self.grid, len(extra), antialiased=self.registers > 0)
+
+
+def build_pool(config: ImageEncoderConfig) -> ClassToken | MeanPool:
+    """Build what turns the tokens of an image into one vector."""
+    if config.pool == "map":
+        return AttentionPool(
+            config.dim,
+            config.heads,
+            registers=config.registers,
+            feedforward=block_feedforward(config),
+            eps=config.norm_eps,
+        )
+    return POOLS[config.pool](config.dim, config.heads, registers=config.registers)
 
 
 def grid_positions(config: ImageEncoderConfig, extra: int) -> NoGridPositions:
     """Build the positions of a grid of tokens behind `extra` tokens."""
     return POSITIONS[config.positions](
         config.grid, extra, config.dim, std=config.position_std, heads=config.heads
+    )
+
+
+def block_feedforward(config: ImageEncoderConfig) -> FeedForward | GatedFeedForward:
+    """Build the feed-forward part of a block."""
+    return feedforward(
+        config.activation, config.dim, config.ffn_dim, dropout=config.dropout, gate_bias=True
     )
 
 
@@ -94,7 +123,7 @@ def encoder_blocks(
             attention(
                 config.dim, config.heads, bias=config.qkv_bias, dropout=config.attention_dropout
             ),
-            feedforward(config.activation, config.dim, config.ffn_dim, dropout=config.dropout),
+            block_feedforward(config),
             partial(
                 RESIDUALS[config.norm],
                 config.dim,

@@ -37,11 +37,15 @@ class SizedTable(NamedTuple):
     fit: Fit
 
 
-def grid_tables(grid: Size, extra: int) -> dict[str, SizedTable]:
-    """Describe the position tables of a model with one grid, behind `extra` tokens."""
+def grid_tables(grid: Size, extra: int, *, antialiased: bool = False) -> dict[str, SizedTable]:
+    """Describe the position tables of a model with one grid, behind `extra` tokens.
+
+    If `antialiased`, they are interpolated in the same way for every library.
+    """
 
     def fit(table: Tensor, old: Size, new: Size, library: str | None) -> Tensor:
-        return resize_grid(table, old, new, extra, CURVES.get(library, ANTIALIASED))
+        curve = ANTIALIASED if antialiased else CURVES.get(library, ANTIALIASED)
+        return resize_grid(table, old, new, extra, curve)
 
     distances = SizedTable(grid, lambda table, old, new, _library: resize_bias(table, old, new))
     return {POSITIONS: SizedTable(grid, fit), DISTANCES: distances}

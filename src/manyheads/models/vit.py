@@ -9,8 +9,8 @@ from torch import nn
 from manyheads.errors import UsageError
 from manyheads.models.components import final_norm
 from manyheads.models.image_encoder import (
-    POOLS,
     ImageEncoderConfig,
+    build_pool,
     encoder_blocks,
     grid_positions,
 )
@@ -26,7 +26,7 @@ from manyheads.nn.vision.patch import ConvPatches, LinearPatches
 
 PATCH = re.compile("[0-9]{1,4}")  # a size behind the slash: "vit-b/16"
 
-PoolNorm = Literal["before", "after"]
+PoolNorm = Literal["before", "after", "none"]
 Patches = Literal["linear", "conv"]
 Attention = Literal["softmax", "linear"]
 
@@ -41,7 +41,8 @@ ATTENTIONS: dict[Attention, type[MultiHeadAttention]] = {
 class VitConfig(ImageEncoderConfig):
     """Shape and parts of a ViT; the defaults are the paper's ViT-B/16 (table 1) at 224 pixels.
 
-    `norm = "post", activation = "relu"` gives the variant of introductory slides (V5).
+    `norm = "post", activation = "relu"` gives the variant of introductory slides (V5). With
+    `classes = 0` there is no head: an encoder whose pooled vector is the output.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("classify", "reconstruct")
@@ -49,7 +50,10 @@ class VitConfig(ImageEncoderConfig):
     patch: int = 16
     patches: Patches = "conv"
     attention: Attention = "softmax"
-    # Where a stack of pre-norm blocks is closed: over every token, or over the pooled vector only.
+    patch_bias: bool = True
+    embedding_norm: bool = False  # LayerNorm in front of the stack, as in CLIP
+    # Where a stack of pre-norm blocks is closed: over every token, over the pooled vector only, or
+    # nowhere.
     pool_norm: PoolNorm = "before"
     representation: int | None = None  # width of a tanh layer before the head (section 3.1)
 
@@ -98,22 +102,33 @@ class Vit(nn.Module):
         super().__init__()
         self.config = config
         self.patches = self.embedding()
-        self.pool = POOLS[config.pool](config.dim, config.heads)
+        self.pool = build_pool(config)
         self.positions = grid_positions(config, self.pool.extra)
         self.dropout = Dropout(config.dropout)
+        self.embedding_norm = (
+            nn.LayerNorm(config.dim, eps=config.norm_eps)
+            if config.embedding_norm
+            else nn.Identity()
+        )
         blocks = encoder_blocks(config, ATTENTIONS[config.attention])
-        closing = final_norm(config.norm, config.dim, config.norm_eps)
-        before = config.pool_norm == "before"
-        self.encoder = Encoder(blocks, closing if before else nn.Identity())
-        self.pool_norm = nn.Identity() if before else closing
-        width = config.representation or config.dim
+        self.encoder = Encoder(blocks, self.closing("before", config.dim))
+        self.pool_norm = self.closing("after", self.pool.outputs)
+        width = config.representation or self.pool.outputs
         self.representation = (
-            nn.Sequential(Linear(config.dim, width), nn.Tanh())
+            nn.Sequential(Linear(self.pool.outputs, width), nn.Tanh())
             if config.representation
             else nn.Identity()
         )
-        self.head = Head(width, config.classes)
+        self.head: Head = (
+            Head(width, config.classes) if config.classes else nn.Identity()  # type: ignore[assignment]
+        )
         self.reset_parameters()
+
+    def closing(self, place: PoolNorm, dim: int) -> nn.Module:
+        """Build the norm that closes the stack, if this is its place."""
+        if self.config.pool_norm != place:
+            return nn.Identity()
+        return final_norm(self.config.norm, dim, self.config.norm_eps)
 
     def reset_parameters(self) -> None:
         """Draw initial weights: LeCun (variance 1/inputs), Xavier in the blocks, a zero head."""
@@ -125,10 +140,11 @@ class Vit(nn.Module):
                     nn.init.xavier_uniform_(module.weight)
                 else:
                     nn.init.trunc_normal_(module.weight, std=module.in_features**-0.5)
-        nn.init.zeros_(self.head.weight)  # all classes equally likely at first
+        if isinstance(self.head, Head):
+            nn.init.zeros_(self.head.weight)  # all classes equally likely at first
 
     def forward(self, images: Images) -> ClassScores:
-        """Score every class for every image."""
+        """Score every class for every image; without a head, return its pooled vector."""
         pooled = self.pool_norm(self.pool(self.features(images)))
         return self.head(self.representation(pooled))
 
@@ -141,13 +157,15 @@ class Vit(nn.Module):
 
     def encode(self, x: Tokens, grid: Grid) -> Tokens:
         """Add positions, then run the encoder."""
-        x = self.dropout(self.positions(x, grid))
+        x = self.embedding_norm(self.dropout(self.positions(x, grid)))
         return self.encoder(x, bias=self.positions.bias(grid))
 
     def embedding(self) -> nn.Module:
         """Build the module that turns images into tokens."""
         config = self.config
-        return PATCHES[config.patches](config.channels, config.patch, config.dim)
+        return PATCHES[config.patches](
+            config.channels, config.patch, config.dim, bias=config.patch_bias
+        )
 
     def grid(self, height: int, width: int) -> Grid:
         """Count the rows and columns of tokens of an image."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from manyheads.nn.blocks.grid_block import GridBlock
     from manyheads.nn.blocks.pool import (
         AttentionPool,
+        ClassAndMeanPool,
         ClassToken,
         MeanPool,
         PatchMeanPool,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from manyheads.nn.blocks.stack import Decoder, Encoder
     from manyheads.nn.layers.cache import KeyValue, KeyValueCache
     from manyheads.nn.layers.dropout import Dropout
-    from manyheads.nn.layers.feedforward import FeedForward, GatedFeedForward
+    from manyheads.nn.layers.feedforward import FeedForward, GatedFeedForward, QuickGELU
     from manyheads.nn.layers.head import Head
     from manyheads.nn.layers.layer_scale import LayerScale
     from manyheads.nn.layers.linear import Linear
@@ -81,19 +82,19 @@ if TYPE_CHECKING:
     from manyheads.nn.vision.stem import ConvStem
 
 __all__ = ["ALL", "GRU", "LSTM", "RNN", "AdditiveScore", "AttentionContext", "AttentionPool"]
-__all__ += ["AttentionRecord", "ClassToken", "ConvPatches", "ConvProjectedAttention", "ConvStem"]
-__all__ += ["DecodeStep", "Decoder", "DecoderBlock", "DotScore", "Dropout", "Encoder"]
-__all__ += ["EncoderBlock", "FeedForward", "GatedFeedForward", "GeneralScore", "GlobalAttention"]
-__all__ += ["GridBlock", "GridPositions", "Head", "KeyValue", "KeyValueCache", "LayerId"]
-__all__ += ["LayerScale", "LearnedPositions", "Linear", "LinearAttention", "LinearPatches"]
-__all__ += ["MeanPool", "MultiHeadAttention", "NoGridPositions", "NoPositions", "OutputFn"]
-__all__ += ["OverlappingPatches", "Partition", "PatchMeanPool", "PatchMerging", "PostNorm"]
-__all__ += ["PreNorm", "Recurrent", "RecurrentStack", "RelativeAttention", "RelativeBias"]
-__all__ += ["RelativeGridPositions", "Rotary", "Search", "SequencePool", "SinusoidalGridPositions"]
-__all__ += ["SinusoidalPositions", "StochasticDepth", "TokenGrid", "Trace", "TwoTokens"]
-__all__ += ["ValueRecord", "WindowedAttention", "active", "attend", "attention_weights"]
-__all__ += ["causal_mask", "current_grid", "logits", "padding_mask", "prepend_tokens", "record"]
-__all__ += ["record_candidates", "record_features", "record_values", "start_image", "start_text"]
-__all__ += ["step_context", "take", "track_conv", "track_modules"]
+__all__ += ["AttentionRecord", "ClassAndMeanPool", "ClassToken", "ConvPatches"]
+__all__ += ["ConvProjectedAttention", "ConvStem", "DecodeStep", "Decoder", "DecoderBlock"]
+__all__ += ["DotScore", "Dropout", "Encoder", "EncoderBlock", "FeedForward", "GatedFeedForward"]
+__all__ += ["GeneralScore", "GlobalAttention", "GridBlock", "GridPositions", "Head", "KeyValue"]
+__all__ += ["KeyValueCache", "LayerId", "LayerScale", "LearnedPositions", "Linear"]
+__all__ += ["LinearAttention", "LinearPatches", "MeanPool", "MultiHeadAttention", "NoGridPositions"]
+__all__ += ["NoPositions", "OutputFn", "OverlappingPatches", "Partition", "PatchMeanPool"]
+__all__ += ["PatchMerging", "PostNorm", "PreNorm", "QuickGELU", "Recurrent", "RecurrentStack"]
+__all__ += ["RelativeAttention", "RelativeBias", "RelativeGridPositions", "Rotary", "Search"]
+__all__ += ["SequencePool", "SinusoidalGridPositions", "SinusoidalPositions", "StochasticDepth"]
+__all__ += ["TokenGrid", "Trace", "TwoTokens", "ValueRecord", "WindowedAttention", "active"]
+__all__ += ["attend", "attention_weights", "causal_mask", "current_grid", "logits", "padding_mask"]
+__all__ += ["prepend_tokens", "record", "record_candidates", "record_features", "record_values"]
+__all__ += ["start_image", "start_text", "step_context", "take", "track_conv", "track_modules"]
 
 __getattr__ = lazy(__name__, __file__)

@@ -62,6 +62,7 @@ LARGEST = 1 << 14  # side of an image
 # training only.
 KNOWN = {
     *("class_token", "fc_norm", "global_pool", "img_size", "no_embed_class", "num_heads"),
+    *("act_layer", "init_values", "pre_norm", "reg_tokens"),
     *("depth", "embed_dim", "in_chans", "mlp_ratio", "num_classes", "patch_size", "qkv_bias"),
     *("attn_drop_rate", "drop_path_rate", "drop_rate", "dynamic_img_size", "proj_drop_rate"),
 }

@@ -30,6 +30,7 @@ from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.trace.grids import Box, GridView
 from manyheads.lens.view.image_view import POOL, ImageView
 from manyheads.lens.view.text_view import MapView, Matrix
+from manyheads.nn.recording.token_grid import summary_tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -155,13 +156,17 @@ def _image_legend(view: ImageView, found: MapView) -> str:
     readers = view.readers(found)
     if stack == POOL:
         return f"{place}, attention from the pool's learned query to each patch; sums to 1"
-    if found.row_grid is not None and view.grids[found.row_grid].extra:
-        whose = " and the ".join(view.grids[found.row_grid].extra)
-        rest = sum(sum(found.mean[row][: len(extra)]) for row in readers) / len(readers)
+    asking = [] if found.row_grid is None else view.grids[found.row_grid].extra
+    if summary_tokens(asking):
+        whose = " and the ".join(asking[row] for row in readers)
+        aside = sum(sum(found.mean[row][: len(extra)]) for row in readers) / len(readers)
         own = "to itself" if len(readers) == 1 else "among themselves"
-        return f"{place}, attention from the {whose} to each patch, {rest:.2f} of it {own}"
+        if len(asking) > len(readers):
+            own += " and to registers"
+        return f"{place}, attention from the {whose} to each patch, {aside:.2f} of it {own}"
     total = sum(sum(row) for row in view.received(found, found.mean))
-    sums = "sums to 1" if abs(total - 1) < 0.01 else f"{total:.2f} in all, the rest to padding"
+    rest = "registers" if asking else "padding"
+    sums = "sums to 1" if abs(total - 1) < 0.01 else f"{total:.2f} in all, the rest to {rest}"
     return f"{place}, attention that each patch receives, mean over all patches; {sums}"
 
 

@@ -15,7 +15,7 @@ from manyheads.lens.rounding import significant
 from manyheads.lens.trace.attention_reader import BUDGET, Attention, Groups, attentions, side_limit
 from manyheads.lens.trace.grids import Crop, GridView, grid_groups, grid_view, merge, window_boxes
 from manyheads.lens.view.text_view import SCHEMA, MapView, Matrix, map_view
-from manyheads.nn.recording.token_grid import TokenGrid
+from manyheads.nn.recording.token_grid import TokenGrid, summary_tokens
 from manyheads.nn.recording.trace import Trace
 
 CELLS = 1024  # of an overlay on a separate grid
@@ -72,9 +72,9 @@ class ImageView:
     figures: list[Figure] = field(default_factory=list)  # figures other than maps
 
     def readers(self, found: MapView) -> list[int]:
-        """Return the rows of a map that the classifier reads: class tokens, or else all rows."""
-        extra = 0 if found.row_grid is None else len(self.grids[found.row_grid].extra)
-        return list(range(extra or len(found.rows)))
+        """Return the rows of a map that the classifier reads: class tokens, or else all patches."""
+        extra = [] if found.row_grid is None else self.grids[found.row_grid].extra
+        return summary_tokens(extra) or list(range(len(extra), len(found.rows)))
 
     def received(self, found: MapView, weights: Matrix) -> Matrix:
         """Return the mean attention from the readers to each cell of the grid of the keys.
@@ -284,7 +284,10 @@ def _start(grid: TokenGrid, pool: Attention | None) -> tuple[Float[Tensor, " tok
     if pool is not None:
         return pool.read_by(torch.ones(1)), "from the pool's learned query"
     start = torch.zeros(grid.count)
+    if grid.summaries:
+        start[grid.summaries] = 1 / len(grid.summaries)
+        return start, "from the " + " and the ".join(grid.extra[i] for i in grid.summaries)
     if grid.extra:
-        start[: len(grid.extra)] = 1 / len(grid.extra)
-        return start, "from the " + " and the ".join(grid.extra)
+        start[len(grid.extra) :] = 1 / (grid.count - len(grid.extra))
+        return start, "from all patches alike"
     return start + 1 / grid.count, "from all tokens alike"

@@ -9,8 +9,10 @@ depths; and wanted_size, the height and width that the user asks for.
 from dataclasses import replace
 
 from manyheads.models.convert import (
+    clip,
     coatnet,
     cvt,
+    dinov2,
     google,
     hf,
     resnet,
@@ -41,9 +43,15 @@ CONVERTERS: dict[str, Converter] = {
     "timm bit": resnet_v2.from_timm,
     "timm vgg": vgg.from_timm,
     "hf bit": resnet_v2.from_hf,
+    "hf clip": clip.clip,
+    "hf clip_vision_model": clip.clip,
     "hf cvt": cvt.from_hf,
     "hf deit": hf.deit,
+    "hf dinov2": dinov2.from_hf,
+    "hf dinov2_with_registers": dinov2.from_hf,
     "hf resnet": resnet.from_hf,
+    "hf siglip": clip.siglip,
+    "hf siglip_vision_model": clip.siglip,
     "hf swin": swin.from_hf,
     "hf vit": hf.vit,
     "torchvision vit": torchvision.vit,
@@ -57,7 +65,8 @@ HALF = (0.5, 0.5, 0.5)
 AUGREG = Image(mean=HALF, std=HALF, interpolation="bicubic", crop=0.9)
 
 # Width and heads: 64 numbers a head, but for the largest.
-VIT_SIZES = {
+Sizes = dict[str, tuple[int, int]]
+VIT_SIZES: Sizes = {
     "tiny": (192, 3),
     "small": (384, 6),
     "base": (768, 12),
@@ -66,15 +75,35 @@ VIT_SIZES = {
     "giant": (1408, 16),
     "gigantic": (1664, 16),
 }
+MEDIUM: Sizes = {"medium": (512, 8), "betwixt": (640, 10)}
+CLIP_SIZES: Sizes = VIT_SIZES | MEDIUM | {"xsmall": (256, 4), "plus": (896, 14)}
+SIGLIP_SIZES: Sizes = {
+    **{name: VIT_SIZES[name] for name in ("base", "large")},
+    "so400m": (1152, 16),
+    "giantopt": (1536, 16),
+}
+DINOV2_SIZES: Sizes = VIT_SIZES | {"giant": (1536, 24)}
+REGISTER_SIZES: Sizes = MEDIUM | {
+    "wee": (256, 4),
+    "little": (320, 5),
+    "mediumd": (512, 8),
+    "base": (768, 12),
+    "so150m": (896, 14),
+    "so150m2": (832, 13),
+}
 
 
-def _vit_size(size: str) -> Said:
-    dim, heads = VIT_SIZES[size]
-    return {"embed_dim": dim, "num_heads": heads}
+def _sizes(sizes: Sizes) -> Words:
+    """Read the words for sizes."""
+    return {
+        rf"({'|'.join(sizes)})": lambda size: dict(
+            zip(("embed_dim", "num_heads"), sizes[size], strict=True)
+        )
+    }
 
 
 VIT_WORDS: Words = {
-    rf"({'|'.join(VIT_SIZES)})": _vit_size,
+    **_sizes(VIT_SIZES),
     **PATCH,
     **PIXELS,
     # Of hybrids: a ResNet in front (its blocks are counted in the tensors), the way to a token.
@@ -103,6 +132,62 @@ VGG = Family(
     examples=("vgg16", "vgg16_bn"),
     convert=CONVERTERS["timm vgg"],
 )
+# Registers are counted in the tensors; "gap" is global average pooling.
+REGISTERS: Words = {r"reg\d+": dict}
+GAP: Words = {"gap": lambda: {"global_pool": "avg"}}
+
+CLIP = Family(
+    name="CLIP's image encoder",
+    head=r"vit(?=\w*_clip(?:_|$))",
+    words={
+        **_sizes(CLIP_SIZES),
+        **PATCH,
+        **PIXELS,
+        "clip": lambda: {"norm_eps": 1e-5},
+        "quickgelu": lambda: {"act_layer": "quick_gelu"},
+    },
+    examples=("vit_base_patch16_clip_224", "vit_base_patch32_clip_quickgelu_224"),
+    convert=CONVERTERS["timm vit"],
+    image=Image(
+        mean=(0.48145466, 0.4578275, 0.40821073),
+        std=(0.26862954, 0.26130258, 0.27577711),
+        interpolation="bicubic",
+        crop=0.9,
+    ),
+)
+SIGLIP = Family(
+    name="SigLIP's image encoder",
+    head=r"vit(?=\w*_siglip(?:_|$))",
+    words={**_sizes(SIGLIP_SIZES), **PATCH, **PIXELS, **GAP, "siglip": dict},
+    examples=("vit_base_patch16_siglip_224", "vit_so400m_patch14_siglip_384"),
+    convert=CONVERTERS["timm vit"],
+    image=AUGREG,
+)
+# The same architecture, but for the activation, which no word says: those that came later.
+SIGLIP_TANH = replace(
+    SIGLIP,
+    name="SigLIP's image encoder with tanh in its GELU",
+    head=r"vit(?=_(?:base_patch32|so400m_patch16|giantopt_patch16)_siglip(?:_|$)"
+    r"|_large_patch16_siglip_(?:gap_)?512$)",
+    says=lambda _: {"act_layer": "gelu_tanh"},
+    examples=("vit_base_patch32_siglip_256", "vit_so400m_patch16_siglip_256"),
+)
+DINOV2 = Family(
+    name="DINOv2",
+    head=r"vit(?=\w*_dinov2$)",
+    words={**_sizes(DINOV2_SIZES), **PATCH, **REGISTERS, "dinov2": dict},
+    examples=("vit_small_patch14_dinov2", "vit_base_patch14_reg4_dinov2"),
+    convert=CONVERTERS["timm vit"],
+    image=Image(interpolation="bicubic", crop=1.0),
+)
+VIT_REGISTERS = Family(
+    name="ViT with registers",
+    head=r"vit(?=\w*_reg\d+_gap(?:_|$))",
+    words={**_sizes(REGISTER_SIZES), **PATCH, **PIXELS, **REGISTERS, **GAP},
+    examples=("vit_medium_patch16_reg4_gap_256",),
+    convert=CONVERTERS["timm vit"],
+    image=replace(AUGREG, crop=0.95),
+)
 VIT = Family(
     name="ViT",
     head="vit",
@@ -119,6 +204,11 @@ DEIT = replace(
     image=Image(interpolation="bicubic", crop=0.9),
 )
 TIMM: tuple[Family, ...] = (
+    CLIP,
+    SIGLIP_TANH,
+    SIGLIP,
+    DINOV2,
+    VIT_REGISTERS,
     VIT,
     replace(
         DEIT,
@@ -129,6 +219,13 @@ TIMM: tuple[Family, ...] = (
         convert=CONVERTERS["timm deit"],
     ),
     DEIT,
+    replace(
+        DEIT,
+        name="DeiT III",
+        head="deit3",
+        words={**_sizes(VIT_SIZES | {"medium": MEDIUM["medium"]}), **PATCH, **PIXELS},
+        examples=("deit3_base_patch16_224",),
+    ),
     Family(
         name="Swin",
         head="swin",
@@ -168,7 +265,7 @@ TORCHVISION: tuple[Family, ...] = (
         name="ViT",
         head="vit",
         words={
-            "(b|l|h)": lambda size: _vit_size({"b": "base", "l": "large", "h": "huge"}[size]),
+            **_sizes({name[0]: VIT_SIZES[name] for name in ("base", "large", "huge")}),
             r"(\d+)": lambda size: {"patch_size": int(size)},
         },
         examples=("vit_b_16", "vit_l_32", "vit_h_14"),

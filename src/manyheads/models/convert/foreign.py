@@ -24,7 +24,7 @@ class ForeignTensors:
     def __init__(self, tensors: Tensors, library: str) -> None:
         self._left = dict(tensors)
         self._names = tuple(tensors)
-        self._library = library
+        self.library = library
 
     def __contains__(self, name: str) -> bool:
         """Whether a tensor is there to be taken."""
@@ -39,14 +39,14 @@ class ForeignTensors:
         """
         if name not in self._left:
             raise UsageError(
-                f"This {self._library} model has no tensor {name!r}, which is required (it has "
+                f"This {self.library} model has no tensor {name!r}, which is required (it has "
                 f"{_shown(self._names) or 'none'}). Only plain models of this kind can be "
                 "converted; check that the file is complete and of this kind."
             )
         tensor = self._left.pop(name)
         if tensor.layout != torch.strided or tensor.is_meta or tensor.dtype not in WEIGHTS:
             raise UsageError(
-                f"The tensor {name!r} of this {self._library} model holds {_kind(tensor)}; weights "
+                f"The tensor {name!r} of this {self.library} model holds {_kind(tensor)}; weights "
                 f"are {', '.join(map(_plain, WEIGHTS))}. Quantised or sparse models cannot be "
                 "converted: get the weights that they were made of."
             )
@@ -54,10 +54,14 @@ class ForeignTensors:
         if not tensor.numel() or not finite.all():
             found = f"{(~finite).sum()} of {tensor.numel()} numbers are not finite"
             raise FolderError(
-                f"The tensor {name!r} of this {self._library} model is damaged: "
+                f"The tensor {name!r} of this {self.library} model is damaged: "
                 f"{found if tensor.numel() else 'it is empty'}. Get the file again."
             )
         return tensor.float() if tensor.dtype == torch.float64 else tensor
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return a tensor's shape, without taking it; () if it is not there."""
+        return tuple(self._left[name].shape) if name in self._left else ()
 
     def module(self, theirs: str, ours: str) -> State:
         """Take the weight and bias of a module, under our name."""
@@ -84,6 +88,16 @@ class ForeignTensors:
         self._left.pop(f"{theirs}.num_batches_tracked", None)
         return state | {f"{ours}.num_batches_tracked": torch.zeros((), dtype=torch.long)}
 
+    def skip(self, *names: str) -> None:
+        """Leave out tensors that the answer does not depend on, if they are there."""
+        for name in names:
+            self._left.pop(name, None)
+
+    def within(self, *prefixes: str) -> str:
+        """Return the first of these prefixes that tensors have; the last if none has any."""
+        found = (p for p in prefixes if any(name.startswith(p) for name in self._left))
+        return next(found, prefixes[-1])
+
     def count(self, prefix: str) -> int:
         """Count the numbered modules under a prefix that ends with a dot.
 
@@ -94,7 +108,7 @@ class ForeignTensors:
         numbers = {name.partition(".")[0] for name in names}
         if not numbers:
             raise UsageError(
-                f"This {self._library} model has no tensors named {prefix}0, {prefix}1, ...: "
+                f"This {self.library} model has no tensors named {prefix}0, {prefix}1, ...: "
                 "check that the file is complete and of this kind."
             )
         return len(numbers)
@@ -111,7 +125,7 @@ class ForeignTensors:
         """
         if self._left:
             raise UsageError(
-                f"This {self._library} model has {len(self._left)} tensors that there is no place "
+                f"This {self.library} model has {len(self._left)} tensors that there is no place "
                 f"for: {_shown(sorted(self._left))}. Only plain models of this kind can be "
                 "converted."
             )

@@ -1,14 +1,19 @@
-"""Hugging Face's ViT and DeiT for image classification -> ours, by the names of stored files."""
+"""Hugging Face's ViT and DeiT -> ours, by the names of stored files; with a head or without."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
-from manyheads.errors import UsageError
-from manyheads.models.components import ACTIVATIONS
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import completed, grid_positions, packed, patches, vit_shape
+from manyheads.models.convert.layers import (
+    activation,
+    check_parts,
+    completed,
+    grid_positions,
+    packed,
+    patches,
+    vit_shape,
+)
 from manyheads.models.deit import DeitConfig
 from manyheads.models.vit import VitConfig
 
@@ -28,56 +33,56 @@ LAYER = {
     "output.dense": "feedforward.contract",
 }
 QKV = ("query", "key", "value")
-C = TypeVar("C", bound=VitConfig)
 
 
-def vit(settings: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
-    """Map a ViTForImageClassification with a class token."""
-    return _read(settings, tensors, VitConfig, "ViT", {"classifier": "head"}, ["cls_token"])
+def vit(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
+    """Map a ViTForImageClassification or a ViTModel; its pooler is a tanh layer."""
+    return _read(told, ForeignTensors(tensors, "Hugging Face ViT"), "vit.")
 
 
-def deit(settings: Settings | object, tensors: Tensors) -> tuple[DeitConfig, State]:
-    """Map a DeiTForImageClassificationWithTeacher."""
-    heads = {"cls_classifier": "head", "distillation_classifier": "teacher_head"}
-    tokens = ["cls_token", "distillation_token"]
-    return _read(settings, tensors, DeitConfig, "DeiT", heads, tokens)
+def deit(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
+    """Map a DeiTForImageClassificationWithTeacher to our Deit.
+
+    With one head or none, which read the class token alone, the distillation token is a register.
+    """
+    return _read(told, ForeignTensors(tensors, "Hugging Face DeiT"), "deit.")
 
 
-def _read(
-    told: Settings | object,
-    tensors: Tensors,
-    kind: type[C],
-    name: str,
-    heads: Mapping[str, str],
-    tokens: Sequence[str],
-) -> tuple[C, State]:
+def _read(told: Settings | object, given: ForeignTensors, prefix: str) -> tuple[VitConfig, State]:
     settings = completed(told, DEFAULTS)
-    activation = settings["hidden_act"]
-    if activation not in ACTIVATIONS:
-        raise UsageError(
-            f"This Hugging Face model has hidden_act {activation!r}; "
-            f"supported: {', '.join(ACTIVATIONS)}."
-        )
-    given = ForeignTensors(tensors, f"Hugging Face {name}")
-    embeddings, layers = f"{name.lower()}.embeddings", f"{name.lower()}.encoder.layer."
-    kernel, state = patches(given, f"{embeddings}.patch_embeddings.projection")
-    state["pool.token"] = torch.cat([given.take(f"{embeddings}.{each}") for each in tokens], dim=1)
-    positions = given.take(f"{embeddings}.position_embeddings")[0]
+    check_parts(settings, {"pooler_act": ("tanh",)}, given.library)
+    inner = given.within(prefix, "")
+    kernel, state = patches(given, f"{inner}embeddings.patch_embeddings.projection")
+    names = ("cls_token", "distillation_token")[: 1 + (prefix == "deit.")]
+    tokens = [given.take(f"{inner}embeddings.{name}") for name in names]
+    state["pool.token"] = torch.cat(tokens, dim=1)
+    positions = given.take(f"{inner}embeddings.position_embeddings")[0]
+    given.skip(f"{inner}embeddings.mask_token")
+    layers = f"{inner}encoder.layer."
     depth = given.count(layers)
     for layer in range(depth):
         theirs, ours = f"{layers}{layer}", f"encoder.blocks.{layer}"
         state |= given.modules(theirs, ours, LAYER)
         qkv = [f"{theirs}.attention.attention.{part}" for part in QKV]
         state |= packed(given, qkv, f"{ours}.attention.qkv")
-    state |= given.module(f"{name.lower()}.layernorm", "encoder.norm")
-    for theirs, ours in heads.items():
-        state |= given.module(theirs, ours)
+    state |= given.module(f"{inner}layernorm", "encoder.norm")
+    parts: dict[str, Any] = {}
+    if f"{inner}pooler.dense.weight" in given:
+        state |= given.module(f"{inner}pooler.dense", "representation.0")
+        parts["representation"] = len(state["representation.0.bias"])
+    two = "cls_classifier.weight" in given
+    if two:
+        state |= given.module("cls_classifier", "head")
+        state |= given.module("distillation_classifier", "teacher_head")
+    elif "classifier.weight" in given:
+        state |= given.module("classifier", "head")
     given.finish()
-    config = kind(
+    parts |= {
         **vit_shape(state, kernel, settings["image_size"], depth),
-        heads=settings["num_attention_heads"],
-        activation=activation,
-        norm_eps=settings["layer_norm_eps"],
-    )
-    state["positions.table"] = grid_positions(positions, config.grid, extra=len(tokens))
+        "heads": settings["num_attention_heads"],
+        "activation": activation(settings, "hidden_act", given.library),
+        "norm_eps": settings["layer_norm_eps"],
+    }
+    config = DeitConfig(**parts) if two else VitConfig(**parts, registers=len(tokens) - 1)
+    state["positions.table"] = grid_positions(positions, config.grid, len(tokens))
     return config, state

@@ -8,12 +8,25 @@ import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError
+from manyheads.models.components import Activation
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.nn.shapes import Grid
 
 LARGEST = 1 << 24  # number in a configuration; vocabularies are the largest
 # Buffers that are formulas, stored by some versions.
-FORMULAS = ("relative_position_index", "attn_mask")
+FORMULAS = ("relative_position_index", "attn_mask", "position_ids")
+# What other libraries call activations.
+ACTIVATION_NAMES: dict[str, Activation] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "gelu_tanh": "gelu-tanh",
+    "quick_gelu": "quick-gelu",
+    "silu": "silu",
+    "swish": "silu",
+}
+LAYER_SCALE = 1e-5  # at first, where a file does not say it: of use only to train anew
 
 
 def learned(tensors: Tensors) -> State:
@@ -68,12 +81,12 @@ def check_parts(settings: Settings, supported: Mapping[str, Sequence[object]], k
 
 
 def patches(
-    given: ForeignTensors, theirs: str, ours: str = "patches.project"
+    given: ForeignTensors, theirs: str, ours: str = "patches.project", *, bias: bool = True
 ) -> tuple[Tensor, State]:
     """Take the filters that patches are embedded with; return them as theirs, and our state."""
     kernel = given.take(f"{theirs}.weight")
-    bias = given.take(f"{theirs}.bias")
-    return kernel, {f"{ours}.weight": kernel.flatten(1), f"{ours}.bias": bias}
+    state = {f"{ours}.weight": kernel.flatten(1)}
+    return kernel, state | ({f"{ours}.bias": given.take(f"{theirs}.bias")} if bias else {})
 
 
 def packed(given: ForeignTensors, theirs: Sequence[str], ours: str) -> State:
@@ -83,6 +96,35 @@ def packed(given: ForeignTensors, theirs: Sequence[str], ours: str) -> State:
     biases = [given.take(f"{name}.bias") for name in theirs] if has_bias else []
     bias = torch.cat(biases) if has_bias else weight.new_zeros(len(weight))
     return {f"{ours}.weight": weight, f"{ours}.bias": bias}
+
+
+def layer_scales(given: ForeignTensors, pairs: Mapping[str, str]) -> State:
+    """Take the gains of residual branches; `pairs` maps their names to our residual connections."""
+    return {f"{ours}.dropout.1.gain": given.take(theirs) for theirs, ours in pairs.items()}
+
+
+def swiglu(given: ForeignTensors, packed: str, contract: str, ours: str) -> State:
+    """Take a gated feed-forward part whose gate lies above the values in one linear layer."""
+    state = given.module(contract, f"{ours}.contract")
+    for part in ("weight", "bias"):
+        gate, expand = given.take(f"{packed}.{part}").chunk(2)
+        state |= {f"{ours}.gate.{part}": gate, f"{ours}.expand.{part}": expand}
+    return state
+
+
+def activation(settings: Settings, key: str, library: str) -> Activation:
+    """Translate the name that another library has for an activation.
+
+    Raises:
+        UsageError: there is no such activation here.
+    """
+    name = settings[key]
+    if not isinstance(name, str) or name not in ACTIVATION_NAMES:
+        raise UsageError(
+            f"This {library} model has {key} {name!r:.80}; supported: "
+            f"{', '.join(ACTIVATION_NAMES)}."
+        )
+    return ACTIVATION_NAMES[name]
 
 
 def pointwise(given: ForeignTensors, theirs: str, ours: str) -> State:
@@ -136,7 +178,7 @@ def vit_shape(
         "dim": kernel.shape[0],
         "layers": layers,
         "ffn_dim": len(state["encoder.blocks.0.feedforward.expand.bias"]),
-        "classes": len(state["head.bias"]),
+        "classes": len(state["head.bias"]) if "head.bias" in state else 0,
     }
 
 
@@ -191,9 +233,10 @@ def image_size(
     for height, width in sizes:
         if (height // unit) * (width // unit) in (positions - extra, positions):
             return height, width
-    side = math.isqrt(max(positions - extra, 0))
-    if side and side * side == positions - extra:
-        return side * unit, side * unit
+    for count in (positions - extra, positions):
+        side = math.isqrt(max(count, 0))
+        if side and side * side == count:
+            return side * unit, side * unit
     return sizes[0] if sizes else (unit, unit)  # which is refused, as its grid is another
 
 

@@ -7,13 +7,17 @@ import torch
 from manyheads.errors import UsageError
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.convert.layers import (
+    LAYER_SCALE,
+    activation,
     check_settings,
     completed,
     grid_positions,
     image_size,
+    layer_scales,
     packed,
     patches,
     refuse_strange,
+    swiglu,
     vit_shape,
 )
 from manyheads.models.deit import DeitConfig
@@ -21,20 +25,27 @@ from manyheads.models.hybrid import STEM_STRIDE, HybridConfig
 from manyheads.models.image_encoder import Pool
 from manyheads.models.vit import VitConfig
 
-DEFAULTS: dict[str, Any] = {"img_size": 224, "num_heads": 12, "num_groups": 32}
+DEFAULTS: dict[str, Any] = {
+    "img_size": 224,
+    "num_heads": 12,
+    "num_groups": 32,
+    "act_layer": "gelu",
+    "norm_eps": 1e-6,  # of `norm_layer`, which is no number
+}
 # Modules of a block, theirs and ours; queries, keys and values may come without a bias.
-BLOCK = {
+ATTENTION = {
     "norm1": "around_attention.norm",
     "attn.proj": "attention.out",
     "norm2": "around_feedforward.norm",
-    "mlp.fc1": "feedforward.expand",
-    "mlp.fc2": "feedforward.contract",
 }
+MLP = {"mlp.fc1": "feedforward.expand", "mlp.fc2": "feedforward.contract"}
+BLOCK = ATTENTION | MLP
+# Modules of the pool with a learned query, but for its queries, keys and values.
+POOL = {"proj": "attention.out", "norm": "norm"} | MLP
 # Convolutions of a residual block with the norms behind them, theirs and ours.
 RESIDUAL = {"1": "reduce", "2": "mix", "3": "expand"}
 # Arguments that change what a model computes without leaving a trace in its tensors.
 PARTS = (
-    "act_layer",
     "attn_layer",
     "block_fn",
     "embed_layer",
@@ -53,7 +64,7 @@ def deit(settings: Settings, tensors: Tensors) -> tuple[DeitConfig, State]:
     kernel, state = patches(given, "patch_embed.proj")
     state["pool.token"] = torch.cat((given.take("cls_token"), given.take("dist_token")), dim=1)
     positions = given.take("pos_embed")[0]
-    depth = _take_blocks(given, state)
+    depth, parts = _take_blocks(given, state)
     for theirs, ours in {
         "norm": "encoder.norm",
         "head": "head",
@@ -62,13 +73,17 @@ def deit(settings: Settings, tensors: Tensors) -> tuple[DeitConfig, State]:
         state |= given.module(theirs, ours)
     given.finish()
     shape = vit_shape(state, kernel, settings["img_size"], depth)
-    config = DeitConfig(**shape, heads=settings["num_heads"])
+    shape["activation"] = activation(settings, "act_layer", "timm")
+    config = DeitConfig(**shape | parts, heads=settings["num_heads"], norm_eps=settings["norm_eps"])
     state["positions.table"] = grid_positions(positions, config.grid, extra=2)
     return config, state
 
 
 def vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
-    """Map a VisionTransformer that pools by class token or by mean, normed before or after.
+    """Map a VisionTransformer: any pool but the maximum, with a head or without.
+
+    So CLIP's, SigLIP's, DINOv2's and DeiT III's encoders are read: with registers, LayerScale, a
+    norm in front of the stack (and then no bias of the patches), attention pooling and SwiGLU.
 
     Behind a ResNetV2 with group norm and standardised filters (timm's `HybridEmbed`) it becomes a
     Hybrid. What the tensors say is checked against the settings; `num_groups` in them is of a
@@ -78,52 +93,91 @@ def vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
     refuse_strange(settings, PARTS, "timm")
     given = ForeignTensors(tensors, "timm ViT")
     hybrid, state = _backbone(given)
+    clip = "norm_pre.weight" in given
     kernel, taken = patches(
-        given, "patch_embed.proj", "patches.patches.project" if hybrid else "patches.project"
+        given,
+        "patch_embed.proj",
+        "patches.patches.project" if hybrid else "patches.project",
+        bias=not clip,
     )
     state |= taken
     positions = given.take("pos_embed")[0]
     has_token, after = "cls_token" in given, "fc_norm.weight" in given
-    pool = _pool(settings.get("global_pool"), has_token, after)
-    if has_token:
-        state["pool.token"] = given.take("cls_token")
-    depth = _take_blocks(given, state)
+    tokens = [given.take(name) for name in ("cls_token", "reg_token") if name in given]
+    if tokens:
+        state["pool.token"] = torch.cat(tokens, dim=1)
+    extra = sum(each.shape[1] for each in tokens)
+    if clip:
+        state |= given.module("norm_pre", "embedding_norm")
+    depth, parts = _take_blocks(given, state)
     state |= given.module("fc_norm", "pool_norm") if after else given.module("norm", "encoder.norm")
+    pools = "attn_pool.latent" in given
+    if pools:
+        state |= _attention_pool(given)
+    pool = pool_name(settings.get("global_pool"), has_token, after, pools)
     representation = None
     if "pre_logits.fc.weight" in given:
         state |= given.module("pre_logits.fc", "representation.0")
         representation = len(state["representation.0.bias"])
-    state |= given.module("head", "head")
+    if "head.weight" in given:
+        state |= given.module("head", "head")
     given.finish()
     dim, patch = kernel.shape[0], kernel.shape[2]
     check_settings(settings, {"embed_dim": dim, "depth": depth, "patch_size": patch})
     stride = STEM_STRIDE * 2 ** max(len(hybrid["depths"]) - 1, 0) if hybrid else 1
     stated = settings["img_size"], settings.get("wanted_size")
-    size = image_size(len(positions), int(has_token), stride * patch, stated)
+    size = image_size(len(positions), extra, stride * patch, stated)
     shape = vit_shape(state, kernel, size, depth) | {
         "heads": settings["num_heads"],
         "pool": pool,
+        "registers": extra - has_token,
         "pool_norm": "after" if after else "before",
         "representation": representation,
+        "activation": activation(settings, "act_layer", "timm"),
+        "embedding_norm": clip,
+        "patch_bias": not clip,
+        "norm_eps": settings["norm_eps"],
     }
+    if "layer_scale" in parts:
+        parts["layer_scale"] = settings.get("init_values") or LAYER_SCALE
     config = (
-        HybridConfig(**shape | hybrid, norm_groups=settings["num_groups"])
+        HybridConfig(**shape | parts | hybrid, norm_groups=settings["num_groups"])
         if hybrid
-        else VitConfig(**shape)
+        else VitConfig(**shape | parts)
     )
-    # With no_embed_class the class token has no position.
-    state["positions.table"] = grid_positions(positions, config.grid, int(has_token))
+    # With no_embed_class the tokens in front have no positions.
+    state["positions.table"] = grid_positions(positions, config.grid, extra)
     return config, state
 
 
-def _take_blocks(given: ForeignTensors, state: State) -> int:
-    """Take the blocks of a VisionTransformer, and count them."""
+def _take_blocks(given: ForeignTensors, state: State) -> tuple[int, dict[str, Any]]:
+    """Take the blocks of a VisionTransformer, and count them; say which parts they have."""
     depth = given.count("blocks.")
+    parts: dict[str, Any] = {}
     for block in range(depth):
         theirs, ours = f"blocks.{block}", f"encoder.blocks.{block}"
-        state |= given.modules(theirs, ours, BLOCK)
+        state |= given.modules(theirs, ours, ATTENTION)
         state |= packed(given, [f"{theirs}.attn.qkv"], f"{ours}.attention.qkv")
-    return depth
+        fc1, fc2 = f"{theirs}.mlp.fc1", f"{theirs}.mlp.fc2"
+        rows, columns = given.shape(f"{fc1}.weight")[:1], given.shape(f"{fc2}.weight")[1:]
+        if rows and rows == tuple(2 * each for each in columns):  # gate and values in one
+            parts["activation"] = "swiglu"
+            state |= swiglu(given, fc1, fc2, f"{ours}.feedforward")
+        else:
+            state |= given.modules(theirs, ours, MLP)
+        if f"{theirs}.ls1.gamma" in given:
+            parts["layer_scale"] = LAYER_SCALE
+            names = {"ls1.gamma": "around_attention", "ls2.gamma": "around_feedforward"}
+            pairs = {f"{theirs}.{key}": f"{ours}.{value}" for key, value in names.items()}
+            state |= layer_scales(given, pairs)
+    return depth, parts
+
+
+def _attention_pool(given: ForeignTensors) -> State:
+    """Take the pool with a learned query."""
+    state = {"pool.query": given.take("attn_pool.latent")}
+    state |= packed(given, ["attn_pool.q", "attn_pool.kv"], "pool.attention.qkv")
+    return state | given.modules("attn_pool", "pool", POOL)
 
 
 def _backbone(given: ForeignTensors) -> tuple[dict[str, Any], State]:
@@ -150,15 +204,19 @@ def _backbone(given: ForeignTensors) -> tuple[dict[str, Any], State]:
     return {"depths": tuple(depths), "stem_width": width, "channels": channels}, state
 
 
-def _pool(name: str | None, has_class_token: bool, normed_after: bool) -> Pool:
+def pool_name(name: str | None, has_class_token: bool, normed_after: bool, attends: bool) -> Pool:
     """Say how tokens become one vector; where nobody does, the norm's place and the token do."""
     if name is None:
         name = "token" if has_class_token and not normed_after else "avg"
-    if name == "token" and has_class_token:
+        name = "map" if attends else name
+    if name == "map" and attends and not has_class_token:
+        return "map"
+    if name == "token" and has_class_token and not attends:
         return "class"
-    if name == "avg":
+    if name == "avg" and not attends:
         return "patch-mean" if has_class_token else "mean"
     raise UsageError(
         f"This timm model has global_pool {name!r} {'with' if has_class_token else 'without'} a "
-        "class token; Vit pools by class token ('token') or by mean ('avg')."
+        f"class token and {'with' if attends else 'without'} a learned query; Vit pools by class "
+        "token ('token'), by mean ('avg') or by a learned query alone ('map')."
     )

@@ -5,12 +5,15 @@ arithmetic"; Araujo et al. 2019, "Computing Receptive Fields", equations 1 to 4.
 applies it while a model runs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from torch import nn
 
 from manyheads.nn.shapes import Grid
+
+REGISTER = "register"  # the names of register tokens begin with it
 
 
 @runtime_checkable
@@ -75,6 +78,11 @@ class TokenGrid:
         """The number of all tokens."""
         return len(self.extra) + self.rows.count * self.columns.count
 
+    @property
+    def summaries(self) -> list[int]:
+        """Indices of the extra tokens that stand for the image: all but the registers."""
+        return summary_tokens(self.extra)
+
     def through(
         self, size: int, stride: int = 1, zeros: Grid = (0, 0), *, grid: Grid
     ) -> "TokenGrid":
@@ -84,6 +92,11 @@ class TokenGrid:
             rows=self.rows.through(size, stride, zeros[0], count=grid[0]),
             columns=self.columns.through(size, stride, zeros[1], count=grid[1]),
         )
+
+
+def summary_tokens(extra: Sequence[str]) -> list[int]:
+    """Return the indices of the extra tokens with these names that are no registers."""
+    return [index for index, name in enumerate(extra) if not name.startswith(f"{REGISTER} ")]
 
 
 def conv_output_grid(grid: TokenGrid, part: nn.Module) -> TokenGrid:

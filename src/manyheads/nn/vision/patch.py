@@ -27,11 +27,11 @@ def patchify(images: Images, size: int) -> Float[Tensor, "batch patch pixel"]:
 class LinearPatches(nn.Module):
     """Patches by cutting, flattening and one linear map: equation 1 as it is written."""
 
-    def __init__(self, channels: int, size: int, dim: int) -> None:
+    def __init__(self, channels: int, size: int, dim: int, *, bias: bool = True) -> None:
         super().__init__()
         self.channels = channels
         self.size = size
-        self.project = Linear(channels * size * size, dim)
+        self.project = Linear(channels * size * size, dim, bias=bias)
 
     def forward(self, images: Images) -> Float[Tensor, "batch patch dim"]:
         """Embed every patch."""

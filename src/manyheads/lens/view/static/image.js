@@ -41,10 +41,12 @@ const axisOf = (layer) => (layer.row_grid === null ? "column" : "row");
 
 const gridOf = (view, layer) => view.grids[layer.row_grid ?? layer.column_grid];
 
-/** The rows that the answer is read from: those of tokens made for it, or else all. */
+/** The rows that the answer is read from: those of tokens made for it, or else of all patches. */
 export function readers(view, layer) {
-  const extra = layer.row_grid === null ? 0 : view.grids[layer.row_grid].extra.length;
-  return Array.from({ length: extra || layer.rows.length }, (_, i) => i);
+  const extra = layer.row_grid === null ? [] : view.grids[layer.row_grid].extra;
+  const rows = layer.rows.map((_, i) => i);
+  const made = rows.slice(0, extra.length).filter((i) => !extra[i].startsWith("register "));
+  return made.length ? made : rows.slice(extra.length);
 }
 
 /** Whose looks are shown, in words. */

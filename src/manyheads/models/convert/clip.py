@@ -1,0 +1,167 @@
+"""Hugging Face's CLIP and SigLIP -> ours, by the names of their stored files: image encoders.
+
+Files of version 4 of the library and of version 5 differ in a prefix.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from manyheads.errors import UsageError
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.layers import (
+    activation,
+    completed,
+    grid_positions,
+    learned,
+    packed,
+    patches,
+    vit_shape,
+)
+from manyheads.models.vit import VitConfig
+
+CLIP_IMAGE: dict[str, Any] = {
+    "hidden_act": "quick_gelu",
+    "image_size": 224,
+    "layer_norm_eps": 1e-5,
+    "num_attention_heads": 12,
+}
+SIGLIP_IMAGE: dict[str, Any] = {
+    "hidden_act": "gelu_pytorch_tanh",
+    "image_size": 224,
+    "layer_norm_eps": 1e-6,
+    "num_attention_heads": 12,
+}
+# Modules of a layer, theirs and ours; queries, keys and values are packed separately.
+LAYER = {
+    "layer_norm1": "around_attention.norm",
+    "self_attn.out_proj": "attention.out",
+    "layer_norm2": "around_feedforward.norm",
+    "mlp.fc1": "feedforward.expand",
+    "mlp.fc2": "feedforward.contract",
+}
+QKV = ("q_proj", "k_proj", "v_proj")
+POOL = {
+    "attention.out_proj": "attention.out",
+    "layernorm": "norm",
+    "mlp.fc1": "feedforward.expand",
+    "mlp.fc2": "feedforward.contract",
+}
+
+
+def clip(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
+    """Map a CLIPVisionModel, with its projection or without, or a CLIPForImageClassification.
+
+    The classifier reads the mean of the patches as they leave the last block, without the norm.
+    The projection is a head without a bias.
+    """
+    settings = completed(section(told, "vision_config", CLIP_IMAGE), CLIP_IMAGE)
+    given = ForeignTensors(learned(tensors), "Hugging Face CLIP")
+    refuse_texts(given)
+    inner = given.within("vision_model.", "")
+    kernel, state = patches(given, f"{inner}embeddings.patch_embedding", bias=False)
+    state["pool.token"] = given.take(f"{inner}embeddings.class_embedding")[None, None]
+    positions = given.take(f"{inner}embeddings.position_embedding.weight")
+    state |= given.module(f"{inner}pre_layrnorm", "embedding_norm")
+    depth = layers(given, f"{inner}encoder", state)
+    parts: dict[str, Any] = {"pool": "class", "pool_norm": "after"}
+    if "classifier.weight" in given:
+        state |= given.module("classifier", "head")
+        given.skip(f"{inner}post_layernorm.weight", f"{inner}post_layernorm.bias")
+        parts = {"pool": "patch-mean", "pool_norm": "none"}
+    else:
+        state |= given.module(f"{inner}post_layernorm", "pool_norm")
+        if "visual_projection.weight" in given:
+            weight = given.take("visual_projection.weight")
+            state |= {"head.weight": weight, "head.bias": weight.new_zeros(len(weight))}
+    given.finish()
+    config = VitConfig(
+        **_image(settings, given, state, kernel, depth),
+        **parts,
+        embedding_norm=True,
+        patch_bias=False,
+    )
+    state["positions.table"] = grid_positions(positions, config.grid, 1)
+    return config, state
+
+
+def siglip(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
+    """Map a SiglipVisionModel, which pools by attention, or a SiglipForImageClassification.
+
+    The classifier reads the mean of the patches, and not the pool that is stored with it.
+    """
+    settings = completed(section(told, "vision_config", SIGLIP_IMAGE), SIGLIP_IMAGE)
+    given = ForeignTensors(learned(tensors), "Hugging Face SigLIP")
+    refuse_texts(given)
+    inner = given.within("vision_model.", "")
+    kernel, state = patches(given, f"{inner}embeddings.patch_embedding")
+    positions = given.take(f"{inner}embeddings.position_embedding.weight")
+    depth = layers(given, f"{inner}encoder", state)
+    state |= given.module(f"{inner}post_layernorm", "encoder.norm")
+    attends = f"{inner}head.probe" in given
+    pool = _attention_pool(given, f"{inner}head") if attends else {}
+    if "classifier.weight" in given:
+        state |= given.module("classifier", "head")
+        attends = False
+    else:
+        state |= pool
+    given.finish()
+    config = VitConfig(
+        **_image(settings, given, state, kernel, depth), pool="map" if attends else "mean"
+    )
+    state["positions.table"] = grid_positions(positions, config.grid, 0)
+    return config, state
+
+
+def section(told: Settings | object, key: str, defaults: Settings) -> Settings:
+    """Return the settings of one tower from a whole model's, or a tower's own.
+
+    An old form of the file has a second table, which overrides the first, its defaults included.
+    """
+    settings = told if isinstance(told, Mapping) else vars(told)
+    if key not in settings:
+        return settings
+    found = settings[key] or {}
+    found = found if isinstance(found, Mapping) else vars(found)
+    old = settings.get(f"{key}_dict")
+    return {**found, **defaults, **old} if isinstance(old, Mapping) else found
+
+
+def refuse_texts(given: ForeignTensors) -> None:
+    """Refuse a text encoder.
+
+    Raises:
+        UsageError: there is one.
+    """
+    if given.within("text_model.", "") or given.within("text_projection.", ""):
+        raise UsageError(
+            f"This {given.library} model has a text encoder: it is no image encoder alone."
+        )
+
+
+def layers(given: ForeignTensors, theirs: str, state: State) -> int:
+    """Take the layers of an encoder, of images or of texts, and count them."""
+    depth = given.count(f"{theirs}.layers.")
+    for layer in range(depth):
+        block, ours = f"{theirs}.layers.{layer}", f"encoder.blocks.{layer}"
+        state |= given.modules(block, ours, LAYER)
+        qkv = [f"{block}.self_attn.{part}" for part in QKV]
+        state |= packed(given, qkv, f"{ours}.attention.qkv")
+    return depth
+
+
+def _attention_pool(given: ForeignTensors, theirs: str) -> State:
+    """Take the pool with a learned query, whose attention is torch's own."""
+    state = {"pool.query": given.take(f"{theirs}.probe")}
+    for part in ("weight", "bias"):
+        state[f"pool.attention.qkv.{part}"] = given.take(f"{theirs}.attention.in_proj_{part}")
+    return state | given.modules(theirs, "pool", POOL)
+
+
+def _image(
+    settings: Settings, given: ForeignTensors, state: State, kernel: Any, depth: int
+) -> dict[str, Any]:
+    return vit_shape(state, kernel, settings["image_size"], depth) | {
+        "heads": settings["num_attention_heads"],
+        "activation": activation(settings, "hidden_act", given.library),
+        "norm_eps": settings["layer_norm_eps"],
+    }
