@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 from torch import Tensor
 
-from manyheads.app.predictors.classifier import ImageInput, named, opened
+from manyheads.app.predictors.image_inputs import ImageInput, named, opened
 from manyheads.app.predictors.predictor import LoadOptions, Predictor
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import Caption, CaptionAnswer, CaptionRequest, CaptionToken
@@ -76,9 +76,10 @@ class Reader(Predictor):
         self, image: ImageInput | list[ImageInput] | tuple[ImageInput, ...]
     ) -> str | list[str]:
         """Read the text of one image, or of several, line by line."""
-        if isinstance(image, list | tuple):
-            return ["\n".join(line.text for line in lines) for lines in self.read(image)]
-        return "\n".join(line.text for line in self.read([image])[0])
+        found = self.read(image if isinstance(image, list | tuple) else [image])
+        texts = [combine([line.texts for line in lines], 1, separators(lines)) for lines in found]
+        written = [best.text for best, *_ in texts]
+        return written if isinstance(image, list | tuple) else written[0]
 
     def respond(self, request: CaptionRequest) -> list[CaptionAnswer]:
         """Answer a request: one answer for each image; what cannot be read is told in its place."""
@@ -110,7 +111,7 @@ class Reader(Predictor):
     def _answer(
         self, path: str, lines: Sequence[ReadLine], request: CaptionRequest
     ) -> CaptionAnswer:
-        best = combine([line.texts for line in lines], request.n_best)
+        best = combine([line.texts for line in lines], request.n_best, separators(lines))
         return CaptionAnswer(
             path=path,
             text=best[0].text,
@@ -191,19 +192,30 @@ class Reader(Predictor):
             parts.append(
                 [ReadText((*spell(self.characters, each), *space), each.score) for each in found]
             )
-        return tuple(combine(parts, beams, separator=""))
+        return tuple(combine(parts, beams, [""] * len(parts)))
+
+
+def separators(lines: Sequence[ReadLine]) -> list[str]:
+    """Return what is written in front of each line: an empty line before another paragraph."""
+    numbers = [line.paragraph for line in lines]
+    return ["\n" if now == before else "\n\n" for before, now in pairwise([0, *numbers])]
 
 
 def combine(
-    parts: Sequence[Sequence[ReadText]], count: int, *, separator: str = "\n"
+    parts: Sequence[Sequence[ReadText]], count: int, before: Sequence[str]
 ) -> list[ReadText]:
-    """Join one text of each part, so that the `count` most probable wholes come out."""
+    """Join one text of each part, so that the `count` most probable wholes come out.
+
+    Args:
+        parts: the texts of each, most probable first.
+        count: of the wholes.
+        before: what is written in front of each part but the first.
+    """
     best = [ReadText((), 0.0)]
-    between = tuple(ReadCharacter(each, 1.0) for each in separator)
-    for number, texts in enumerate(parts):
-        glue = between if number else ()
+    for number, (texts, glue) in enumerate(zip(parts, before, strict=True)):
+        between = tuple(ReadCharacter(each, 1.0) for each in glue) if number else ()
         wholes = [
-            ReadText((*whole.characters, *glue, *text.characters), whole.score + text.score)
+            ReadText((*whole.characters, *between, *text.characters), whole.score + text.score)
             for whole in best
             for text in texts
         ]
