@@ -85,7 +85,7 @@ def test_widths_are_rounded_up(width: int) -> None:
 
 
 def test_a_line_from_a_photo() -> None:
-    photo = Image.fromarray(np.repeat(stripes(30, 220), 3, axis=0))
+    photo = Image.fromarray(np.kron(stripes(30, 220), np.ones((3, 3), dtype=np.uint8)))
     line = line_pixels(photo, LineImage(height=32))
     assert line.shape[0] == 32
     assert line.min() == 0

@@ -80,7 +80,7 @@ def test_texts_that_no_font_can_write_are_left_out(fonts: list[Path]) -> None:
     assert lines.texts == ["one", "two"]
     assert lines.left_out == 1
     assert lines.missing == ["나", "하"]
-    with pytest.raises(DataError, match="None of 1 texts can be drawn.*나 하"):
+    with pytest.raises(DataError, match=r"None of 1 texts can be drawn.*나 하"):
         RenderedLines(["하나"], fonts, Rendering(), height=32, seed=1)
 
 

@@ -80,7 +80,9 @@ class ReadingTranslator:
 
     def answer(self, images: Sequence[str | Path]) -> list[ReadAnswer]:
         """Read images and translate their texts: one answer for each, in the same order."""
-        found: list[CaptionAnswer] = self.reader.answer(CaptionRequest(images=tuple(map(Path, images))))
+        found: list[CaptionAnswer] = self.reader.answer(
+            CaptionRequest(images=tuple(map(Path, images)))
+        )
         return [self._translated(each) for each in found]
 
     def _translated(self, read: CaptionAnswer) -> ReadAnswer:

@@ -122,7 +122,9 @@ def _overlay(cross: Attention, shares: Tensor, name: str, places: list[int]) -> 
     assert cross.key_grid is not None
     values = shares[[place + 1 for place in places]].mean(dim=0)
     legend = "cross-attention while this word was written, a mean over heads and layers"
-    return Attribution(f"cross-attention: {name}", legend, name, cross.key_grid, values, scaled="peak")
+    return Attribution(
+        f"cross-attention: {name}", legend, name, cross.key_grid, values, scaled="peak"
+    )
 
 
 def _words(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[str, list[int]]]:

@@ -210,8 +210,12 @@ def cut_wide(line: np.ndarray, most: int) -> list[tuple[np.ndarray, bool]]:
         ink = (PAPER - line[:, :most].astype(np.int32)).sum(axis=0)
         window = np.convolve(ink, np.ones(width), mode="same")
         first = most // 2
-        cut = first + int(window[first : most - width].argmin())
-        blank = bool(window[cut] < 0.02 * PAPER * line.shape[0] * width)
+        window = window[first : most - width]
+        least = np.flatnonzero(window == window.min())
+        # The middle of the first stretch of columns with so little ink.
+        stretch = np.split(least, np.flatnonzero(np.diff(least) > 1) + 1)[0]
+        cut = first + int(stretch[len(stretch) // 2])
+        blank = bool(window.min() < 0.02 * PAPER * line.shape[0] * width)
         pieces.append((line[:, :cut], blank))
         line = line[:, cut:]
     return [*pieces, (line, False)]
