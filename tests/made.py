@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageFont
 
 from manyheads.app.project.recipe import read_recipe
 from manyheads.app.train.run import train
@@ -170,7 +170,9 @@ def _made() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def trained(kind: str) -> Path:
-    """A trained folder, made once a test run: "translator", "classifier". Copy it to change it.
+    """A trained folder, made once a test run: "translator", "classifier", "reader".
+
+    Copy it to change it.
 
     The translator knows every word alone, whatever the seed and the processor's last digits: in
     400 steps of large batches, where 250 of small ones leave that to luck.
@@ -180,6 +182,9 @@ def trained(kind: str) -> Path:
     if kind == "translator":
         write_numbers(base, train=300)
         text, steps = TRANSLATE.replace("max_tokens = 128", "max_tokens = 256"), 400
+    elif kind == "reader":
+        write_texts_to_read(base)
+        text, steps = READ, 150
     else:
         write_halves(base)
         text, steps = CLASSIFY, 40
@@ -192,3 +197,56 @@ def image_size(path: Path) -> tuple[int, int]:
     """Width and height of an image file."""
     with Image.open(path) as image:
         return image.size
+
+
+def write_fonts(folder: Path) -> Path:
+    """Write Pillow's own font, which has letters and digits, as two files of a folder."""
+    font = ImageFont.load_default(16)
+    assert isinstance(font, ImageFont.FreeTypeFont)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("One", "Two"):
+        (folder / f"{name}.ttf").write_bytes(font.font_bytes)
+    return folder
+
+
+READ = """
+task = "read"
+
+[data]
+train = "read/train.txt"
+valid = "read/valid.txt"
+test = "read/test.txt"
+fonts = "fonts"
+held_out_fonts = ["Two"]
+language = "en"
+
+[render]
+min_characters = 2
+max_characters = 12
+distortion = 0.2
+
+[model]
+preset = "line-reader"
+widths = [8, 16, 16, 16]
+dim = 32
+layers = 1
+heads = 2
+ffn_dim = 32
+
+[train]
+steps = 60
+batch_width = 1024
+learning_rate = 1e-2
+warmup = 10
+threads = 1
+log_every = 10
+validate_every = 30
+save_every = 20
+"""
+
+
+def write_texts_to_read(root: Path, *, train: int = 120, other: int = 12) -> None:
+    """Write texts of each split, and fonts to draw them in, under root."""
+    for seed, (split, count) in enumerate([("train", train), ("valid", other), ("test", other)]):
+        write_lines(root / "read" / f"{split}.txt", numbers(count, seed)[0])
+    write_fonts(root / "fonts")

@@ -327,6 +327,25 @@ class CaptionAnswer(Answer):
     error: str | None = None
 
 
+class ReadRequest(ImageRequest):
+    """Read the text in images, and translate it."""
+
+    to: str | None = None  # language of the translation; None: do not translate
+    translator: str | None = None  # name or folder; the shipped one for these languages if None
+
+
+class ReadAnswer(Answer):
+    """The text of one image and its translation, or why it could not be read."""
+
+    path: str
+    text: str | None = None  # its lines; an empty one between paragraphs
+    language: str | None = None
+    to: str | None = None
+    translation: str | None = None  # a paragraph a line, an empty one between
+    notes: tuple[str, ...] | None = None
+    error: str | None = None
+
+
 class EvaluateRequest(Request):
     """Measure a model on a split of its recipe, or on other data."""
 

@@ -1,6 +1,6 @@
 """An image model without its classifier: the features that a captioner or a matcher builds on."""
 
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from manyheads.models.config import ImageConfig
 from manyheads.nn.shapes import FeatureMap, Images, Tokens
 
 
+@runtime_checkable
 class FeatureEncoder(Protocol):
     """An image model that gives its features."""
 

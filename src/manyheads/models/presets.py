@@ -16,6 +16,7 @@ from manyheads.models.config import Builds, ModelConfig, lacking
 from manyheads.models.cvt import CvtConfig
 from manyheads.models.deit import DeitConfig
 from manyheads.models.hybrid import HybridConfig
+from manyheads.models.line_reader import LineReaderConfig
 from manyheads.models.masked_lm import MaskedConfig
 from manyheads.models.matcher import MatcherConfig
 from manyheads.models.mlp import MlpConfig
@@ -182,6 +183,8 @@ PRESETS: dict[str, ModelConfig] = {
     "hybrid-r50-l": HybridConfig(depths=(3, 4, 6, 3), dim=1024, layers=24, heads=16, ffn_dim=4096),
     # What has no attention, for comparison: values without an order, and convolutions
     "mlp": MlpConfig(),
+    # Printed lines of 32 pixels, 4 pixels a column
+    "line-reader": LineReaderConfig(),
     # Simonyan & Zisserman 2015, table 1 (D); Ioffe & Szegedy 2015 came after it
     "vgg-16": VggConfig(),
     "vgg-16-bn": VggConfig(norm="batch"),

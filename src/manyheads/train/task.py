@@ -72,4 +72,4 @@ class OwnBackward(Protocol[B_contra]):
 
 def lower_is_better(metric: str) -> bool:
     """Say which way a metric points, by the end of its name."""
-    return metric.endswith(("loss", "perplexity", "ter"))
+    return metric.endswith(("loss", "perplexity", "ter", "cer"))

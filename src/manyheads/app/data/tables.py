@@ -150,6 +150,35 @@ class CaptionData(ImageData):
         )
 
 
+class ReadData(CaptionData):
+    """Printed lines and their texts: images of lines, or texts that are drawn in `fonts`.
+
+    Texts are the lines of a text file, or `column` of a .tsv file.
+    """
+
+    has_images = False  # not of one size
+
+    fonts: str | None = None  # folder of .ttf and .otf files
+    held_out_fonts: tuple[str, ...] = ()  # names of fonts not trained on: of the test lines
+    valid_fonts: tuple[str, ...] = ()  # likewise, of the validation lines; () is those of training
+    column: int | None = Field(default=None, ge=1)
+    # Another column to draw lines of as well, such as another language, and so many of its texts.
+    also_column: int | None = Field(default=None, ge=1)
+    also_share: float = Field(default=0.2, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _fonts_for_texts(self) -> Self:
+        of_fonts = ("held_out_fonts", "valid_fonts", "column", "also_column")
+        if self.fonts is None and (given := [key for key in of_fonts if getattr(self, key)]):
+            raise ValueError(
+                f"{' and '.join(given)} without fonts: name the folder of fonts to draw texts in, "
+                "or leave them out to learn from images of lines"
+            )
+        if self.fonts is not None and self.valid is None:
+            raise ValueError("valid is missing: the texts of the validation lines")
+        return self
+
+
 class SentenceData(DataTable):
     """Single sentences: text files, one sentence a line."""
 

@@ -23,6 +23,7 @@ TASKS: dict[str, Any] = {
     "tag": "manyheads.app.pipelines.tag",
     "caption": "manyheads.app.pipelines.caption",
     "match": "manyheads.app.pipelines.match",
+    "read": "manyheads.app.pipelines.read",
 }
 
 

@@ -36,3 +36,10 @@ class Characters:
         """Turn each character into its id."""
         reject_surrogates([text])
         return [self._ids.get(character, UNKNOWN) for character in text]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Turn ids into characters: unknown ones into U+FFFD, padding into nothing."""
+        return "".join(
+            self.alphabet[id - SPECIAL] if id >= SPECIAL else "\ufffd" * (id == UNKNOWN)
+            for id in ids
+        )

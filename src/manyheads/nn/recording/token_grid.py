@@ -84,13 +84,14 @@ class TokenGrid:
         return summary_tokens(self.extra)
 
     def through(
-        self, size: int, stride: int = 1, zeros: Grid = (0, 0), *, grid: Grid
+        self, size: int | Grid, stride: int | Grid = 1, zeros: Grid = (0, 0), *, grid: Grid
     ) -> "TokenGrid":
         """Apply a convolution or a pool with this output grid; extra tokens stay."""
+        sizes, strides = _two(size), _two(stride)
         return replace(
             self,
-            rows=self.rows.through(size, stride, zeros[0], count=grid[0]),
-            columns=self.columns.through(size, stride, zeros[1], count=grid[1]),
+            rows=self.rows.through(sizes[0], strides[0], zeros[0], count=grid[0]),
+            columns=self.columns.through(sizes[1], strides[1], zeros[1], count=grid[1]),
         )
 
 
@@ -100,21 +101,23 @@ def summary_tokens(extra: Sequence[str]) -> list[int]:
 
 
 def conv_output_grid(grid: TokenGrid, part: nn.Module) -> TokenGrid:
-    """Compute the tokens behind a convolution or a pool of square windows.
+    """Compute the tokens behind a convolution or a pool.
 
     The module's own attributes are read: `kernel_size`, `stride`, `padding`, `ceil_mode`, and a
     `pad` in front of it that computes the zeros of each side.
     """
-    size, stride, padding = (_one(getattr(part, n)) for n in ("kernel_size", "stride", "padding"))
-    counted = [_zeros(part, length, padding) for length in grid.shape]
+    sizes, strides, paddings = (
+        _two(getattr(part, n)) for n in ("kernel_size", "stride", "padding")
+    )
+    counted = [_zeros(part, *side) for side in zip(grid.shape, paddings, strict=True)]
     shape = [
         -(-(length + sum(zeros) - size) // stride) + 1
         if getattr(part, "ceil_mode", False)
         else (length + sum(zeros) - size) // stride + 1
-        for length, zeros in zip(grid.shape, counted, strict=True)
+        for length, zeros, size, stride in zip(grid.shape, counted, sizes, strides, strict=True)
     ]
     front = counted[0][0], counted[1][0]
-    return grid.through(size, stride, front, grid=(shape[0], shape[1]))
+    return grid.through(sizes, strides, front, grid=(shape[0], shape[1]))
 
 
 def _zeros(part: nn.Module, length: int, padding: int) -> Grid:
@@ -122,6 +125,6 @@ def _zeros(part: nn.Module, length: int, padding: int) -> Grid:
     return pad.zeros(length) if isinstance(pad, _Padding) else (padding, padding)
 
 
-def _one(number: int | tuple[int, ...]) -> int:
-    """Read a setting that torch stores as one number or as two."""
-    return number[0] if isinstance(number, tuple) else number
+def _two(number: int | Grid) -> Grid:
+    """Read a setting that torch stores as one number or as one a side."""
+    return number if isinstance(number, tuple) else (number, number)

@@ -45,7 +45,7 @@ class Convolution(nn.Conv2d):
         outputs: int,
         size: int,
         *,
-        stride: int = 1,
+        stride: int | Grid = 1,
         groups: int = 1,
         padding: Padding = "symmetric",
     ) -> None:
@@ -59,7 +59,7 @@ class Convolution(nn.Conv2d):
             groups=groups,
             bias=False,
         )
-        self.pad = nn.Identity() if symmetric else SamePadding(size, stride)
+        self.pad = nn.Identity() if symmetric else SamePadding(size, self.stride[0])
 
     def kernel(self) -> Float[Tensor, "output input row column"]:
         """Return what images are convolved with."""

@@ -1,0 +1,160 @@
+"""Reading printed lines, whole: drawn or photographed lines, a CTC model, character error rate."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+from pydantic import model_validator
+
+from manyheads.app.data.printed_lines import PrintedLines, line_splits, printed_lines
+from manyheads.app.data.sources import named
+from manyheads.app.data.tables import ReadData
+from manyheads.app.evaluate.score import heading, refuse_report, scored
+from manyheads.app.pipeline import Pipeline, Prepared, Say, Section
+from manyheads.app.predictors.line_reader import Reader
+from manyheads.app.project.folder import ModelFolder, read_json, write_json
+from manyheads.app.project.paths import here
+from manyheads.app.project.recipe import Recipe
+from manyheads.app.requests import EvaluateRequest
+from manyheads.app.train.inputs import digest
+from manyheads.data.images.line_image import LineImage
+from manyheads.data.splits import reject_test_split
+from manyheads.data.synthetic.text_lines import Rendering
+from manyheads.data.tokenizers.characters import PAD, Characters
+from manyheads.errors import DataError
+from manyheads.tasks.metrics import Score
+from manyheads.tasks.read import METRICS, ReadTask, ReadTrainConfig, letters, measure
+
+SIGNATURES = {
+    "cer": "characters to insert, delete or replace, per true character, NFC, greedy",
+    "exact": "share of lines without a mistake",
+    "loss": "mean CTC loss per letter, natural logarithm",
+}
+
+
+class ReadRecipe(Recipe):
+    """A recipe with task = "read"."""
+
+    task: Literal["read"]
+    data: ReadData
+    image: LineImage = LineImage()
+    render: Rendering = Rendering()
+    train: ReadTrainConfig = ReadTrainConfig()
+
+    @model_validator(mode="after")
+    def _lines_have_characters(self) -> "ReadRecipe":
+        if self.render.min_characters > self.render.max_characters:
+            raise ValueError(
+                f"render.min_characters is {self.render.min_characters} and max_characters "
+                f"{self.render.max_characters}: the least cannot be more than the most"
+            )
+        if self.render.min_size > self.render.max_size:
+            raise ValueError(
+                f"render.min_size is {self.render.min_size} and max_size {self.render.max_size}: "
+                "the smallest cannot be larger than the largest"
+            )
+        return self
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """Of characters and lines."""
+        return METRICS
+
+    def tables_not_written(self) -> Sequence[str]:
+        """Nothing is drawn of images."""
+        return () if self.data.fonts is not None else ("render",)
+
+    def derived(self) -> dict[str, int]:
+        """The id of blank, and the height of lines."""
+        return {"pad": PAD, "line_height": self.image.height}
+
+
+class ReadPipeline(Pipeline[ReadRecipe, Reader]):
+    """Lines with their texts in, a reader out."""
+
+    task = "read"
+    recipe = ReadRecipe
+    predictor = Reader
+    forward = ("images",)
+    members = ("config",)
+
+    def prepare(self, recipe: ReadRecipe, out: Path, say: Say) -> Prepared:
+        """Read or draw the lines; list their letters, or take those of the run."""
+        train, valid = line_splits(recipe.data, recipe.image, recipe.render, recipe.seed)
+        for part in (train, valid):
+            reject_test_split(part.hashes, part.origin)
+            _say_left_out(part, say)
+        stored = out / "characters.json"
+        if stored.exists():
+            characters = Characters(read_json(stored))
+        else:
+            characters = Characters.learn(map(letters, train.texts))
+        say(f"{len(train):,} lines, {len(characters):,} letters")
+        config: Any = recipe.config(vocabulary=len(characters))
+        _refuse_narrow(train, config.column_width)
+        task = ReadTask(train, valid, characters, recipe.train, seed=recipe.seed)
+        return Prepared(
+            task,
+            config,
+            lambda folder: write_json(folder / "characters.json", characters.alphabet),
+            {"data": digest(*train.hashes, *valid.hashes)},
+        )
+
+    def evaluate(self, predictor: Reader, request: EvaluateRequest) -> dict[str, Any]:
+        """Measure character errors, of each font by itself as well."""
+        refuse_report(predictor.folder.name, request)
+        recipe = cast(ReadRecipe, predictor.folder.recipe)
+        name = named(request.split, recipe.data) if request.data is None else here(request.data)
+        split = request.split if request.data is None else "valid"
+        lines = printed_lines(name, split, recipe.data, recipe.image, recipe.render, recipe.seed)
+        head = heading(lines.origin, lines.hashes, request, recipe.data)
+        measured = measure(predictor.model, predictor.characters, lines)
+        scores = {key: Score(measured.scores[key], sign) for key, sign in SIGNATURES.items()}
+        line = head | {"lines": len(lines)} | scored(scores)
+        groups = np.array([lines.group(index, 0) for index in range(len(lines))])
+        if len(set(groups)) > 1:
+            line["groups"] = {
+                str(group): 100 * float(measured.edits[of].sum() / measured.lengths[of].sum())
+                for group in sorted(set(groups))
+                if (of := groups == group).any()
+            }
+        return line
+
+    def card(self, folder: ModelFolder) -> Section:
+        """Languages, and the command."""
+        return Section(
+            "Reads printed lines of text in images: the text that is on them.",
+            f"manyheads caption --model {folder.name} line.png",
+            "Trained on lines drawn by a program and nothing else: expect more mistakes on "
+            "photographs, on handwriting nothing at all.",
+        )
+
+
+def _say_left_out(lines: PrintedLines, say: Say) -> None:
+    if lines.left_out:
+        why = f", such as {' '.join(lines.missing[:8])}" if lines.missing else ""
+        what = (
+            "that no font has all characters of" if lines.missing else "without a text or too wide"
+        )
+        say(f"left out {lines.left_out:,} lines of {lines.origin} {what}{why}")
+
+
+def _refuse_narrow(lines: PrintedLines, column_width: int) -> None:
+    """Refuse lines that have fewer columns than letters: no text could be read in them.
+
+    Raises:
+        DataError: that is the case for most lines.
+    """
+    columns = np.ceil(lines.widths(0) / column_width)
+    needed = np.array([len(letters(text)) for text in lines.texts])
+    narrow = float((columns < needed).mean())
+    if narrow > 0.5:
+        raise DataError(
+            f"{lines.origin}: {narrow:.0%} of the lines have fewer columns of {column_width} "
+            "pixels than their texts have letters. Raise image.height, or lower a number of "
+            "model.column_strides."
+        )
+
+
+PIPELINE = ReadPipeline()

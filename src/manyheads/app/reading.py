@@ -1,0 +1,140 @@
+"""Read the text of images, and translate what was read: two models in a row."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from manyheads.app.documents.documents import translate_lines
+from manyheads.app.load import load_for, loaded
+from manyheads.app.predictors.predictor import Predictor, answers
+from manyheads.app.predictors.translator import Translator
+from manyheads.app.project.paths import shipped
+from manyheads.app.project.recipe import read_recipe
+from manyheads.app.requests import (
+    CaptionAnswer,
+    CaptionRequest,
+    ReadAnswer,
+    ReadRequest,
+    TranslateRequest,
+)
+from manyheads.data.text.languages import base
+from manyheads.errors import UsageError
+
+READER = "read-ko"
+
+
+def read(
+    images: Sequence[str | Path], *, model: str | Path | Predictor = READER, **parameters: Any
+) -> list[ReadAnswer]:
+    """Read the text in images, and translate it if `to` names a language.
+
+    Args:
+        images: paths.
+        model: a reader: the name of a shipped model, a model folder, or what `load` returned.
+        parameters: those of `ReadRequest`, such as `to="en"`; of a model that is not loaded yet
+            those of `load`, too.
+
+    Returns:
+        One answer for each image, in the same order; `error` says why one could not be read.
+
+    Raises:
+        UsageError: the model writes no texts for images, or no translator has these languages.
+    """
+    reader, parameters = loaded(model, parameters)
+    return ReadingTranslator(reader, ReadRequest(images=(), **parameters)).answer(images)
+
+
+class ReadingTranslator:
+    """A reader, and a translator for what it reads."""
+
+    def __init__(self, reader: Predictor, request: ReadRequest) -> None:
+        """Load the translator that a request asks for; its images are not read.
+
+        Raises:
+            UsageError: the reader writes no texts for images, the translator does not translate
+                from its language or into that of the request, or none is shipped that does.
+        """
+        if not answers(reader, CaptionRequest):
+            raise UsageError(
+                f"{reader.folder.name} does not read: its task is {reader.folder.recipe.task!r}. "
+                f"Give a model that does, such as {READER}."
+            )
+        self.reader = reader
+        self.to = request.to
+        self.translator: Predictor | None = None
+        if request.to is None and request.translator is None:
+            return
+        recipe: Any = reader.folder.recipe
+        language = recipe.data.language
+        name = request.translator or shipped_translator(language, request.to)
+        self.translator = load_for(TranslateRequest, name, verb="translate")
+        sides = self.translator.folder.recipe.data
+        source, target = (getattr(sides, side, None) for side in ("source", "target"))
+        self.to = self.to or target
+        if not _same(language, source) or not _same(self.to, target):
+            raise UsageError(
+                f"{name} translates from {source} to {target}, but {reader.folder.name} reads "
+                f"{language} and the translation is to be in {self.to}: choose another "
+                "`translator`, or leave it out."
+            )
+
+    def answer(self, images: Sequence[str | Path]) -> list[ReadAnswer]:
+        """Read images and translate their texts: one answer for each, in the same order."""
+        found: list[CaptionAnswer] = self.reader.answer(
+            CaptionRequest(images=tuple(map(Path, images)))
+        )
+        return [self._translated(each) for each in found]
+
+    def _translated(self, read: CaptionAnswer) -> ReadAnswer:
+        notes = list(read.notes or ())
+        translation = None
+        if self.translator is not None and read.text is not None:
+            # Lines of a paragraph are one text: sentences go on in the next line.
+            paragraphs = [" ".join(each.split()) for each in read.text.split("\n\n")]
+            translated, more = self._translate([each for each in paragraphs if each])
+            translation = "\n\n".join(translated)
+            notes += more
+        return ReadAnswer(
+            path=read.path,
+            text=read.text,
+            language=read.language,
+            to=None if translation is None else self.to,
+            translation=translation,
+            notes=tuple(notes) or None,
+            error=read.error,
+        )
+
+    def _translate(self, texts: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Translate texts, long ones sentence by sentence; return them and what to note."""
+        if isinstance(self.translator, Translator):
+            document = translate_lines(self.translator, texts)
+            return [line.translation for line in document.lines], list(document.notes)
+        assert self.translator is not None
+        found = self.translator.answer(TranslateRequest(texts=tuple(texts)))
+        return [each.translation for each in found], [n for each in found for n in each.notes or ()]
+
+
+def shipped_translator(source: str | None, target: str | None) -> str:
+    """Name the shipped translator between two languages.
+
+    Raises:
+        UsageError: there is none.
+    """
+    known = {}
+    for name, manifest in shipped("pretrained").items():
+        recipe = read_recipe(manifest.parent / "recipe.toml", stored=True)
+        sides: Any = recipe.data
+        if recipe.data.has_pairs:
+            known[name] = (sides.source, sides.target)
+    for name, (one, other) in known.items():
+        if _same(source, one) and _same(target, other):
+            return name
+    told = ", ".join(f"{name} ({one} to {other})" for name, (one, other) in known.items())
+    raise UsageError(
+        f"No shipped model translates from {source} to {target!r}: there are {told}. Name one of "
+        "your own as `translator`."
+    )
+
+
+def _same(first: str | None, second: str | None) -> bool:
+    return first is not None and second is not None and base(first) == base(second)

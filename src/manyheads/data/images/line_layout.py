@@ -1,0 +1,224 @@
+"""Cut an image of text into lines by projection profiles (Likforman-Sulem et al. 2007, 3.1).
+
+Rows with ink form lines, rows without separate them. Meant for one column of horizontal text on a
+paper without pictures; a page that is turned by a few degrees is turned back first. Columns of
+text, tables, curved lines and text in several directions are beyond it.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+from PIL import Image, ImageFilter
+
+from manyheads.data.images.line_image import PAPER, spread_contrast
+
+MOST = 4_000_000  # pixels that are analysed; a larger image is made smaller for it
+CONTRAST = 20  # grey levels that ink differs from the paper around it at least
+TURNS = np.arange(-4, 4.01, 0.25)  # degrees tried
+FRAME = 0.22  # of a line's height, left around its ink
+ONE_LINE = 2.2  # an image at most so many times as high as its only line is that line as it is
+
+
+class TextLine(NamedTuple):
+    """A line of an image."""
+
+    pixels: np.ndarray  # (height, width), 0..255
+    paragraph: int  # lines with a wide gap between them are in different ones
+
+
+class _Band(NamedTuple):
+    top: int
+    bottom: int  # behind the last row
+
+    @property
+    def height(self) -> int:
+        return self.bottom - self.top
+
+
+def find_lines(pixels: np.ndarray) -> list[TextLine]:
+    """Cut grey pixels (height, width) into lines, from top to bottom; none if there is no ink."""
+    factor = max(1, int(np.ceil(np.sqrt(pixels.size / MOST))))
+    small = np.asarray(Image.fromarray(pixels).reduce(factor)) if factor > 1 else pixels
+    ink = find_ink(small)
+    if not ink.any():
+        return []
+    turn = find_turn(ink)
+    if turn:
+        pixels, small = _turned(pixels, turn), _turned(small, turn)
+        ink = find_ink(small)
+    bands = find_bands(ink)
+    if not bands:
+        return []
+    if len(bands) == 1 and small.shape[0] <= ONE_LINE * bands[0].height:
+        return [TextLine(pixels, 0)]
+    paragraphs = _paragraphs(bands)
+    edges = [0, *[(a.bottom + b.top) // 2 for a, b in itertools.pairwise(bands)]]
+    edges.append(small.shape[0])
+    typical = int(np.median([band.height for band in bands]))
+    found = []
+    for number, band in enumerate(bands):
+        columns = np.flatnonzero(ink[band.top : band.bottom].any(axis=0))
+        # A line of small letters only is as high as the others.
+        missing = max(0, round(0.75 * typical) - band.height) // 2
+        frame = round(FRAME * max(band.height, typical * 0.75)) + missing
+        top = max(edges[number], band.top - frame)
+        bottom = min(edges[number + 1], band.bottom + frame)
+        left = max(0, int(columns[0]) - 2 * frame)
+        right = min(ink.shape[1], int(columns[-1]) + 1 + 2 * frame)
+        part = pixels[top * factor : bottom * factor, left * factor : right * factor]
+        found.append(TextLine(part, paragraphs[number]))
+    return found
+
+
+def find_ink(pixels: np.ndarray) -> np.ndarray:
+    """Tell ink from paper: (height, width) of booleans.
+
+    A pixel is compared with the mean around it, so that light may fall unevenly. Ink is what there
+    is less of: dark on light paper, or light on dark.
+    """
+    height, width = pixels.shape
+    radius = max(8, min(height, width) // 2, max(height, width) // 16)
+    around = Image.fromarray(pixels).filter(ImageFilter.BoxBlur(min(radius, 200)))
+    gap = np.asarray(around, dtype=np.int16) - pixels
+    if (gap.astype(np.float32) ** 3).sum() < 0:  # the few are lighter
+        gap = -gap
+    darker = gap[gap > 0]
+    if not darker.size:
+        return np.zeros(pixels.shape, dtype=bool)
+    ink: np.ndarray = gap > max(CONTRAST, _otsu(darker))
+    return ink & (_neighbours(ink) >= 2)
+
+
+def _otsu(values: np.ndarray) -> int:
+    """Return the threshold with the largest variance between both sides (Otsu 1979)."""
+    counts = np.bincount(np.clip(values, 0, 255), minlength=256).astype(float)
+    below = counts.cumsum()
+    total = (counts * np.arange(256)).cumsum()
+    above = below[-1] - below
+    with np.errstate(divide="ignore", invalid="ignore"):
+        between = (total[-1] * below - total * below[-1]) ** 2 / (below * above)
+    return int(np.nan_to_num(between, posinf=0).argmax())
+
+
+def _neighbours(ink: np.ndarray) -> np.ndarray:
+    """Count the pixels of ink among the eight around each pixel."""
+    padded = np.pad(ink.astype(np.uint8), 1)
+    rows = padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]
+    around: np.ndarray = rows[:-2] + rows[1:-1] + rows[2:] - ink
+    return around
+
+
+def find_turn(ink: np.ndarray) -> float:
+    """Find by how many degrees a page is turned: 0 unless turning it back makes lines clearer.
+
+    The sum of squares of the row profile is largest where lines run along rows.
+    """
+    rows, columns = np.nonzero(ink)
+    step = max(1, len(rows) // 40_000)
+    rows, columns = rows[::step], columns[::step]
+    if ink.shape[0] < 16 or ink.shape[1] < 16:
+        return 0.0
+
+    def clearness(turn: float) -> float:
+        moved = np.rint(rows - columns * np.tan(np.radians(turn))).astype(int)
+        counts = np.bincount(moved - moved.min())
+        return float((counts.astype(float) ** 2).sum())
+
+    measured = [clearness(float(turn)) for turn in TURNS]
+    best = int(np.argmax(measured))
+    upright = measured[len(TURNS) // 2]
+    return float(TURNS[best]) if measured[best] > 1.1 * upright else 0.0
+
+
+def _turned(pixels: np.ndarray, turn: float) -> np.ndarray:
+    paper = int(np.median(pixels))
+    turned = Image.fromarray(pixels).rotate(turn, Image.Resampling.BILINEAR, fillcolor=paper)
+    return np.asarray(turned, dtype=np.uint8)
+
+
+def find_bands(ink: np.ndarray) -> list[_Band]:
+    """Find runs of rows with ink; small ones, such as dots, join the line they belong to."""
+    profile = ink.sum(axis=1)
+    least = max(1, round(0.002 * ink.shape[1]))
+    bands = _runs(profile >= least)
+    if not bands:
+        return []
+    heights = np.array([band.height for band in bands])
+    typical = float(np.median(np.repeat(heights, heights)))  # most rows are in such bands
+    bands = _joined(bands, typical)
+    bands = [part for band in bands for part in _split(band, profile, typical)]
+    return [band for band in bands if band.height >= max(2, 0.12 * typical)]
+
+
+def _runs(flags: np.ndarray) -> list[_Band]:
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
+    return [_Band(int(top), int(bottom)) for top, bottom in edges.reshape(-1, 2)]
+
+
+def _joined(bands: list[_Band], typical: float) -> list[_Band]:
+    """Join a low band with the nearer neighbour, if that is close."""
+    found: list[_Band] = []
+    for band in bands:
+        close = bool(found) and band.top - found[-1].bottom <= 0.3 * typical
+        low = bool(found) and min(band.height, found[-1].height) < 0.45 * typical
+        if close and low and band.bottom - found[-1].top <= 1.35 * typical:
+            found[-1] = _Band(found[-1].top, band.bottom)
+        else:
+            found.append(band)
+    return found
+
+
+def _split(band: _Band, profile: np.ndarray, typical: float) -> list[_Band]:
+    """Cut a band as high as several lines, which touch, where there is least ink."""
+    if band.height < 1.7 * typical:
+        return [band]
+    quarter = max(1, round(typical / 4))
+    first, last = band.top + 2 * quarter, band.bottom - 2 * quarter
+    if last <= first:
+        return [band]
+    middle = first + int(profile[first:last].argmin())
+    lower = _Band(middle, band.bottom)
+    return [_Band(band.top, middle), *_split(lower, profile, typical)]
+
+
+def _paragraphs(bands: list[_Band]) -> list[int]:
+    """Number the paragraphs: a gap much wider than the usual begins another."""
+    gaps = [b.top - a.bottom for a, b in itertools.pairwise(bands)]
+    if not gaps:
+        return [0]
+    typical = float(np.median([band.height for band in bands]))
+    usual = float(np.median(gaps))
+    numbers = [0]
+    for gap in gaps:
+        wide = gap > max(1.6 * usual, usual + 0.5 * typical)
+        numbers.append(numbers[-1] + int(wide))
+    return numbers
+
+
+def cut_wide(line: np.ndarray, most: int) -> list[tuple[np.ndarray, bool]]:
+    """Cut a line that `line_pixels` prepared into pieces of at most `most` pixels.
+
+    Cuts are made where there is least ink, between words if possible.
+
+    Returns:
+        The pieces, and whether a space follows each: the gap is as wide as one.
+    """
+    pieces: list[tuple[np.ndarray, bool]] = []
+    width = max(2, line.shape[0] // 5)  # of a space
+    while line.shape[1] > most:
+        ink = (PAPER - line[:, :most].astype(np.int32)).sum(axis=0)
+        window = np.convolve(ink, np.ones(width), mode="same")
+        first = most // 2
+        window = window[first : most - width]
+        least = np.flatnonzero(window == window.min())
+        # The middle of the first stretch of columns with so little ink.
+        stretch = np.split(least, np.flatnonzero(np.diff(least) > 1) + 1)[0]
+        cut = first + int(stretch[len(stretch) // 2])
+        blank = bool(window.min() < 0.02 * PAPER * line.shape[0] * width)
+        pieces.append((line[:, :cut], blank))
+        line = line[:, cut:]
+    return [*pieces, (line, False)]
+
+
+__all__ = ["TextLine", "cut_wide", "find_lines", "spread_contrast"]

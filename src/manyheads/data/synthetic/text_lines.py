@@ -1,0 +1,348 @@
+"""Rendered lines of text: a sentence, a font and a seed give the image of a printed line.
+
+Every example is a pure function of (seed, epoch, example): its font, size, place, spacing, slant,
+weight, colours, light, blur, noise and JPEG artefacts. The same versions of Pillow and FreeType
+give the same pixels.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from annotated_types import Ge, Le
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
+
+from manyheads.data.images.line_image import spread_contrast
+from manyheads.errors import DataError, NotFoundError
+from manyheads.streams import generator
+
+SUFFIXES = (".ttf", ".otf")
+SIZES = (16, 18, 20, 22, 24, 26, 28, 32, 36, 40, 48)  # of glyphs as they are drawn, in pixels
+ABOVE, BELOW = 0.84, 0.22  # of the baseline, in font sizes: Hangul above, Latin descenders below
+MARGIN = 6  # pixels around a drawn line, so that turning cuts nothing off
+NOISE = 1 << 19  # normal values that all lines take their noise from
+MISSING = "\U0010ffff"  # no font has it: what is drawn for it stands for missing characters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rendering:
+    """The [render] table: how lines of text are drawn."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    min_characters: Annotated[int, Ge(1), Le(1000)] = 8  # of a line; longer texts are cut at spaces
+    max_characters: Annotated[int, Ge(1), Le(1000)] = 44
+    min_size: Annotated[float, Ge(0.2), Le(1)] = 0.5  # of the font, as a share of the height
+    max_size: Annotated[float, Ge(0.2), Le(1)] = 0.9
+    # Strength of blur, noise, slant and so on; 0 draws black on white, upright and sharp.
+    distortion: Annotated[float, Ge(0), Le(2)] = 1.0
+
+
+def cut(text: str, limits: Iterator[int], most: int) -> Iterator[str]:
+    """Cut a text at spaces: each piece has at most as many characters as the next limit says.
+
+    A word longer than a limit is a piece by itself; one longer than `most` is cut.
+    """
+    piece, limit = "", next(limits)
+    for word in text.split():
+        if piece and len(piece) + 1 + len(word) > limit:
+            yield piece
+            piece, limit = "", next(limits)
+        while len(word) > most:
+            yield word[:most]
+            word = word[most:]
+        piece = f"{piece} {word}" if piece else word
+    if piece:
+        yield piece
+
+
+def find_fonts(folder: Path) -> dict[str, Path]:
+    """Find the fonts in a folder, by name: the names of the files without their endings.
+
+    Raises:
+        NotFoundError: no such folder, or no fonts in it.
+    """
+    found = {path.stem: path for path in sorted(folder.glob("*")) if path.suffix in SUFFIXES}
+    if not found:
+        state = "has no fonts" if folder.is_dir() else "is no folder"
+        raise NotFoundError(
+            f"{folder} {state} ({', '.join(SUFFIXES)}). On Debian and Ubuntu `apt install "
+            "fonts-nanum` puts Korean fonts into /usr/share/fonts/truetype/nanum; any folder of "
+            "fonts will do: name it in data.fonts."
+        )
+    return found
+
+
+class Font:
+    """A font file at any size; what was opened stays open."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a font.
+
+        Raises:
+            DataError: the file is no font.
+        """
+        self.path = path
+        self.at = lru_cache(maxsize=None)(self._at)
+        self.at(SIZES[0])
+
+    def _at(self, size: int) -> ImageFont.FreeTypeFont:
+        try:
+            # Basic layout: the same on every machine, with or without the library raqm.
+            return ImageFont.truetype(self.path, size, layout_engine=ImageFont.Layout.BASIC)
+        except OSError as error:
+            raise DataError(f"{self.path} is not a font that can be read: {error}.") from error
+
+    def lacks(self, characters: Iterable[str]) -> set[str]:
+        """Return the characters that the font has no glyph for."""
+        font = self.at(SIZES[-1])
+        missing = _glyph(font, MISSING)
+        return {
+            each
+            for each in characters
+            if (glyph := _glyph(font, each)) == missing or (not each.isspace() and not any(glyph))
+        }
+
+
+def _glyph(font: ImageFont.FreeTypeFont, character: str) -> bytes:
+    return bytes(font.getmask(character, mode="1"))
+
+
+@dataclass(frozen=True)
+class _Styles:
+    """What decides how wide the lines of an epoch are, an entry a line."""
+
+    fonts: np.ndarray
+    drawn: np.ndarray  # font size as drawn
+    scales: np.ndarray  # from drawn pixels down to those of the line
+    stretches: np.ndarray
+    spacings: np.ndarray  # drawn pixels between characters, besides the font's own
+    left: np.ndarray
+    right: np.ndarray
+    widths: np.ndarray
+
+
+class RenderedLines:
+    """Lines of text, drawn in one of several fonts, another way in each epoch."""
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        fonts: Sequence[Path],
+        rendering: Rendering,
+        *,
+        height: int,
+        seed: int,
+        origin: str = "",
+        hashes: tuple[str, ...] = (),
+    ) -> None:
+        """Leave out texts that no font has all characters of.
+
+        Args:
+            texts: one for each line.
+            fonts: files of fonts.
+            rendering: how texts are drawn.
+            height: of all lines, in pixels.
+            seed: of all that is drawn by chance.
+            origin: where the texts come from, for messages.
+            hashes: sha256 of these files.
+
+        Raises:
+            DataError: a file is no font, or no text is left.
+        """
+        self.origin = origin
+        self.hashes = hashes
+        self.fonts = [Font(path) for path in fonts]
+        self.rendering = rendering
+        self.height = height
+        self.seed = seed
+        characters = set().union(*texts)
+        lacking = [font.lacks(characters) for font in self.fonts]
+        able = np.array([[lacks.isdisjoint(text) for lacks in lacking] for text in texts])
+        kept = np.flatnonzero(able.any(axis=1)).tolist() if texts else []
+        self.missing = sorted(set.intersection(*lacking)) if lacking else []
+        self.left_out = len(texts) - len(kept)
+        self.texts = [texts[index] for index in kept]
+        if not self.texts:
+            raise DataError(
+                f"None of {len(texts):,} texts can be drawn: no font in {fonts[0].parent} has all "
+                f"of its characters. Missing: {' '.join(self.missing[:20])}."
+            )
+        self._able = able[kept]
+        self._noise = generator(seed, "noise").standard_normal(NOISE, dtype=np.float32)
+        self._styles: tuple[int, _Styles] | None = None
+
+    def __len__(self) -> int:
+        """Count the lines."""
+        return len(self.texts)
+
+    def widths(self, epoch: int) -> np.ndarray:
+        """Return the width of each line in an epoch."""
+        return self._drawn_as(epoch).widths
+
+    def describe(self, index: int, epoch: int) -> str:
+        """Name a line for messages: its text and font."""
+        return f"{self.texts[index]!r} in {self.group(index, epoch)}"
+
+    def group(self, index: int, epoch: int) -> str:
+        """Name the font of a line in an epoch."""
+        return self.fonts[self._drawn_as(epoch).fonts[index]].path.stem
+
+    def _drawn_as(self, epoch: int) -> _Styles:
+        if self._styles is None or self._styles[0] != epoch:
+            self._styles = (epoch, self._choose(epoch))
+        return self._styles[1]
+
+    def _choose(self, epoch: int) -> _Styles:
+        options, strength = self.rendering, min(self.rendering.distortion, 1.0)
+        count = len(self)
+        draws = generator(self.seed, "line-styles", epoch).random((8, count))
+        place = np.floor(draws[0] * self._able.sum(axis=1))  # among the fonts that are able to
+        fonts = (np.cumsum(self._able, axis=1) > place[:, None]).argmax(axis=1)
+        sizes = self.height * (options.min_size + (options.max_size - options.min_size) * draws[1])
+        # Half are drawn larger and made smaller, as a camera or a resized screenshot does.
+        enlarged = np.where(draws[2] < 0.5, 1.0, 1.0 + 1.5 * (draws[2] - 0.5) * 2 * strength)
+        drawn = np.array(SIZES)[np.searchsorted(SIZES[:-1], sizes * enlarged)]
+        scales = drawn / sizes
+        stretches = 1 + strength * (0.3 * draws[3] - 0.14)
+        loose = draws[4] < 0.2 * strength
+        spacings = np.where(loose, np.rint(drawn * (0.3 * draws[5] - 0.06)), 0).astype(int)
+        left, right = (1 + np.floor(draws[n] * self.height * 0.4).astype(int) for n in (6, 7))
+        lengths = np.array(
+            [
+                self.fonts[font].at(int(size)).getlength(text) + spacing * (len(text) - 1)
+                for text, font, size, spacing in zip(
+                    self.texts, fonts, drawn, spacings, strict=True
+                )
+            ]
+        )
+        widths = left + right + np.maximum(1, np.ceil(lengths / scales * stretches)).astype(int)
+        return _Styles(fonts, drawn, scales, stretches, spacings, left, right, widths)
+
+    def pixels(self, index: int, epoch: int) -> np.ndarray:
+        """Draw a line, its contrast spread as a reader sees it: (height, width), 0..255."""
+        return spread_contrast(self.photo(index, epoch))
+
+    def photo(self, index: int, epoch: int) -> np.ndarray:
+        """Draw a line in its own colours: (height, width), 0..255."""
+        styles, strength = self._drawn_as(epoch), self.rendering.distortion
+        random = generator(self.seed, "line", epoch, index)
+        draws = random.random(24).tolist()
+        font = self.fonts[styles.fonts[index]].at(int(styles.drawn[index]))
+        ink = self._ink(self.texts[index], font, int(styles.spacings[index]))
+        ink = self._thicken(ink, draws[0], draws[1], strength)
+        size = (int(styles.widths[index]), self.height)
+        ink = self._place(
+            ink,
+            size,
+            across=float(styles.scales[index] / styles.stretches[index]),
+            down=float(styles.scales[index]),
+            left=int(styles.left[index]),
+            baseline=self._baseline(float(styles.drawn[index] / styles.scales[index]), draws[2]),
+            slope=strength * 3 * (draws[3] - 0.5) / max(size[0], 4 * self.height),
+            slant=strength * (0.5 * (draws[4] - 0.5) if draws[5] < 0.3 else 0.0),
+        )
+        if draws[6] < 0.4 * strength:
+            ink = ink.filter(ImageFilter.GaussianBlur(0.3 + 0.9 * draws[7] * strength))
+        if draws[8] < 0.15 * strength:
+            share = 0.55 + 0.4 * draws[9]
+            small = (max(1, round(size[0] * share)), max(1, round(size[1] * share)))
+            ink = ink.resize(small, Image.Resampling.BILINEAR).resize(
+                size, Image.Resampling.BILINEAR
+            )
+        return self._lit(np.asarray(ink, dtype=np.float32) / 255, draws[10:], strength)
+
+    def _ink(self, text: str, font: ImageFont.FreeTypeFont, spacing: int) -> Image.Image:
+        """Draw a text in white on black, the baseline at ABOVE sizes below the margin."""
+        size = font.size
+        width = math.ceil(font.getlength(text)) + spacing * (len(text) - 1)
+        ink = Image.new("L", (max(1, width) + 2 * MARGIN, _rows(size)))
+        draw = ImageDraw.Draw(ink)
+        baseline = MARGIN + round(ABOVE * size)
+        if not spacing:
+            draw.text((MARGIN, baseline), text, fill=255, font=font, anchor="ls")
+            return ink
+        x = float(MARGIN)
+        for character in text:
+            draw.text((round(x), baseline), character, fill=255, font=font, anchor="ls")
+            x += font.getlength(character) + spacing
+        return ink
+
+    def _thicken(
+        self, ink: Image.Image, which: float, amount: float, strength: float
+    ) -> Image.Image:
+        """Make some lines bolder or thinner."""
+        if which >= 0.3 * strength:
+            return ink
+        pixels = np.asarray(ink)
+        combine = np.maximum if which < 0.2 * strength else np.minimum
+        moved = pixels.copy()
+        moved[:, 1:] = combine(pixels[:, 1:], pixels[:, :-1])
+        moved[1:] = combine(moved[1:], pixels[:-1])
+        share = amount * (0.8 if combine is np.maximum else 0.5)
+        return Image.blend(ink, Image.fromarray(moved), share)
+
+    def _baseline(self, size: float, draw: float) -> float:
+        """Choose the row of the baseline so that the font fits in, where it does."""
+        low, high = ABOVE * size, self.height - BELOW * size
+        low, high = min(low, high), max(low, high)
+        return low + (high - low) * draw
+
+    def _place(
+        self,
+        ink: Image.Image,
+        size: tuple[int, int],
+        *,
+        across: float,
+        down: float,
+        left: int,
+        baseline: float,
+        slope: float,
+        slant: float,
+    ) -> Image.Image:
+        """Put drawn text onto a line: scaled, turned by a slope and slanted."""
+        drawn_baseline = MARGIN + round(ABOVE * (ink.height - 2 * MARGIN) / (ABOVE + BELOW))
+        middle = size[0] / 2
+        # Where a pixel of the line comes from: x' = ax + by + c, y' = dx + ey + f.
+        terms = (
+            across,
+            across * slant,
+            MARGIN - across * (left + slant * baseline),
+            down * slope,
+            down,
+            drawn_baseline - down * (baseline + slope * middle),
+        )
+        return ink.transform(size, Image.Transform.AFFINE, terms, Image.Resampling.BILINEAR)
+
+    def _lit(self, ink: np.ndarray, draws: Sequence[float], strength: float) -> np.ndarray:
+        """Colour ink and paper, light them unevenly, and add noise and JPEG artefacts."""
+        contrast = 255 - strength * 175 * draws[0] ** 1.5
+        paper = 255 - (255 - contrast) * draws[1]
+        ink_grey = paper - contrast
+        if draws[2] < 0.3 * strength:
+            paper, ink_grey = ink_grey, paper
+        image = paper + (ink_grey - paper) * ink
+        if draws[3] < 0.5 * strength:  # light falls from one side
+            slope = np.linspace(-0.5, 0.5, ink.shape[1], dtype=np.float32)
+            image += slope * (0.35 * contrast * strength * (draws[4] - 0.5) * 2)
+        if draws[5] < 0.6 * strength:
+            amount = 0.08 * contrast * strength * draws[6]
+            first = int(draws[7] * max(1, NOISE - image.size))
+            if image.size <= NOISE:
+                image += amount * self._noise[first : first + image.size].reshape(image.shape)
+        np.clip(np.rint(image, out=image), 0, 255, out=image)
+        pixels: np.ndarray = image.astype(np.uint8)
+        if draws[8] < 0.2 * strength:
+            stored = BytesIO()
+            Image.fromarray(pixels).save(stored, "JPEG", quality=round(25 + 65 * draws[9]))
+            pixels = np.asarray(Image.open(stored))
+        return pixels
+
+
+def _rows(size: float) -> int:
+    return round((ABOVE + BELOW) * size) + 2 * MARGIN
