@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manyheads.data.images.image_file import open_cell
+from manyheads.data.images.image_file import read_cell
 from manyheads.data.images.image_set import ImageSet, number_labels
 from manyheads.data.regular_files import require_regular
 from manyheads.errors import DataError, MissingExtraError
@@ -95,7 +95,7 @@ def read_captioned_parquet(
         labels=labels,
         classes=classes,
         names=names,
-        read=lambda index: open_cell(*cells[index]),
+        read=lambda index: read_cell(*cells[index]),
         origin=", ".join(map(str, paths)),
         hashes=tuple(digests),
     )
