@@ -1,5 +1,6 @@
-"""Tiny image encoders of today, of timm and Hugging Face, with random weights: CLIP, SigLIP, DINOv2
-and DeiT III, as classifiers where they have a head, and as encoders.
+"""Tiny image encoders of today, of timm and Hugging Face, with random weights.
+
+CLIP, SigLIP, DINOv2 and DeiT III, as classifiers where they have a head, and as encoders.
 
 Compared are their final answer (logits, or the pooled vector) and the vector of every token.
 """
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmarks.image_models import PACKAGES, Size, randomise
+from benchmarks.image_models import PACKAGES, randomise
 from benchmarks.peers import import_peer, transformers_library
 from benchmarks.references import stored
 from manyheads.errors import UsageError
@@ -22,6 +23,7 @@ from manyheads.models.convert.families import CONVERTERS
 from manyheads.models.convert.names import understand
 from manyheads.models.presets import build
 from manyheads.models.resize import resize
+from manyheads.models.sized_tables import Size
 
 SEED = 0
 SHAPE = {
@@ -57,24 +59,25 @@ class EncoderReference:
             config, state = resize(config, state, size, self.kind.partition(" ")[0])
         model = build(config).eval()
         model.load_state_dict(state)
+        feature_model: Any = model
         with torch.inference_mode():
             pairs = (
                 (model(self.images), self.answer),
-                (model.features(self.images), self.tokens),
+                (feature_model.features(self.images), self.tokens),
             )
             return max(((a - b).abs().max() / b.abs().max()).item() for a, b in pairs)
 
 
 def references() -> dict[str, Callable[[], EncoderReference]]:
     """List the references; each is built when it is called."""
-    clip = {
+    clip: dict[str, Any] = {
         "pre_norm": True,
         "norm_layer": functools.partial(nn.LayerNorm, eps=1e-5),
         "act_layer": "quick_gelu",
     }
-    siglip = {"class_token": False, "act_layer": "gelu_tanh"}
-    dino = {"init_values": 1e-5, "num_classes": 0}
-    dinos = {"reg_tokens": 2, "no_embed_class": True} | dino
+    siglip: dict[str, Any] = {"class_token": False, "act_layer": "gelu_tanh"}
+    dino: dict[str, Any] = {"init_values": 1e-5, "num_classes": 0}
+    dinos: dict[str, Any] = {"reg_tokens": 2, "no_embed_class": True} | dino
     return {
         "timm-clip": lambda: _timm(**clip),
         "timm-siglip": lambda: _timm(**siglip, global_pool="map", num_classes=0, mlp_ratio=3),
@@ -114,7 +117,13 @@ def _images(size: Size) -> Tensor:
 def _timm(made_for: Size = (8, 12), *, swiglu: bool = False, **arguments: Any) -> EncoderReference:
     size = (8, 12)
     vits = import_peer("timm.models.vision_transformer")
-    shape = {"patch_size": 4, "embed_dim": 8, "depth": 1, "num_heads": 2, "mlp_ratio": 2}
+    shape: dict[str, Any] = {
+        "patch_size": 4,
+        "embed_dim": 8,
+        "depth": 1,
+        "num_heads": 2,
+        "mlp_ratio": 2,
+    }
     shape |= {"num_classes": CLASSES} | arguments
     if swiglu:
         shape |= {"mlp_layer": import_peer("timm.layers").SwiGLUPacked, "act_layer": "silu"}
@@ -153,7 +162,14 @@ def _reads(model: Any) -> tuple[object, ...]:
     block = model.blocks[0]
     activation = type(block.mlp.act).__name__
     kinds = type(block).__name__, type(block.attn).__name__
-    return model.embed_dim, block.attn.num_heads, block.norm1.eps, activation, model.global_pool, kinds
+    return (
+        model.embed_dim,
+        block.attn.num_heads,
+        block.norm1.eps,
+        activation,
+        model.global_pool,
+        kinds,
+    )
 
 
 def _says(said: Mapping[str, Any], model: Any) -> tuple[object, ...]:
@@ -191,7 +207,7 @@ def _hf(model: Any, size: Size, inner: str = "", **asked: Any) -> EncoderReferen
 def _clip(name: str, size: Size = (8, 8)) -> EncoderReference:
     library = transformers_library()
     image = library.CLIPVisionConfig(**SHAPE, image_size=8, intermediate_size=16, projection_dim=6)
-    asked = {"interpolate_pos_encoding": True} if size != (8, 8) else {}
+    asked: dict[str, Any] = {"interpolate_pos_encoding": True} if size != (8, 8) else {}
     if name != "CLIPForImageClassification":
         inner = "vision_model" if name.endswith("Projection") else ""
         return _hf(getattr(library, name)(image), size, inner, **asked)
@@ -202,7 +218,7 @@ def _clip(name: str, size: Size = (8, 8)) -> EncoderReference:
 def _siglip(name: str, size: Size = (8, 8), **arguments: Any) -> EncoderReference:
     library = transformers_library()
     image = library.SiglipVisionConfig(**SHAPE, image_size=8, intermediate_size=12, **arguments)
-    asked = {"interpolate_pos_encoding": True} if size != (8, 8) else {}
+    asked: dict[str, Any] = {"interpolate_pos_encoding": True} if size != (8, 8) else {}
     if name == "SiglipVisionModel":
         return _hf(library.SiglipVisionModel(image), size, **asked)
     both = library.SiglipConfig(vision_config=image.to_dict(), num_labels=CLASSES)

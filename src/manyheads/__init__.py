@@ -17,6 +17,7 @@ from manyheads.version import __version__
 if TYPE_CHECKING:
     from manyheads.app.evaluate.evaluate import evaluate
     from manyheads.app.explain.look import look
+    from manyheads.app.image_search.image_index import ImageIndex, index, search
     from manyheads.app.load import load
     from manyheads.app.pipeline import Pipeline
     from manyheads.app.project.registry import register_task
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from manyheads.models.presets import build, preset, register_preset
     from manyheads.nn.recording.trace import record
 
-__all__ = ["ManyheadsError", "Pipeline", "__version__", "build", "evaluate", "load", "look"]
-__all__ += ["preset", "record", "register_preset", "register_task", "train"]
+__all__ = ["ImageIndex", "ManyheadsError", "Pipeline", "__version__", "build", "evaluate", "index"]
+__all__ += ["load", "look", "preset", "record", "register_preset", "register_task", "search"]
+__all__ += ["train"]
 
 __getattr__ = lazy(__name__, __file__)
 

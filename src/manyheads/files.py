@@ -84,6 +84,30 @@ def append_line(path: Path, line: str) -> None:
             raise
 
 
+def append_bytes(path: Path, content: bytes, *, behind: int) -> None:
+    """Write to a file behind its first bytes, in place of what is there, and flush it to disk.
+
+    Args:
+        path: of the file.
+        content: whole or not at all: after an error the file ends with its first bytes.
+        behind: the number of its first bytes.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    with output_errors(path), path.open("r+b", buffering=0) as file:
+        file.truncate(behind)
+        file.seek(behind)
+        rest = memoryview(content)
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(behind)
+            raise
+
+
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
     """Give a folder to write into; it becomes `out` when all is written, or goes.
@@ -101,11 +125,11 @@ def new_folder(out: Path) -> Iterator[Path]:
         yield folder
         with output_errors(out):
             for path in (*folder.rglob("*"), folder):
-                _flush(path)
+                flush(path)
             if target.exists():
                 target.rmdir()  # empty
             folder.rename(target)  # atomic: from here on it exists
-            _flush(target.parent)
+            flush(target.parent)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -203,7 +227,7 @@ def _with_content(given: str | os.PathLike[str] | int) -> Iterator[str | os.Path
             yield from (os.path.join(folder, name) for name in names)  # noqa: PTH118 - many: fast
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """Flush a file or folder to disk."""
     if os.name == "nt" and path.is_dir():
         return  # cannot be opened there

@@ -346,6 +346,62 @@ class ReadAnswer(Answer):
     error: str | None = None
 
 
+class IndexRequest(Request):
+    """Add images to an index, and bring those that are in it up to date."""
+
+    images: Several[str] = ()  # images, folders, tables, archives
+    image_column: str = "image"  # of tables
+    label_column: str | None = None  # of tables: what is shown beside the name of an image
+    prune: bool = False  # remove images whose files are gone
+    reread: bool = False  # also files whose size and times are as they were
+
+
+class UnreadableImage(Answer):
+    """An image that could not be indexed, and why."""
+
+    path: str
+    error: str
+
+
+class IndexAnswer(Answer):
+    """What has changed in an index."""
+
+    images: int  # that are in the index now
+    added: int
+    changed: int  # images with another content than before
+    unchanged: int
+    removed: int
+    embedded: int  # contents that the model was run on; the vectors of the others were there
+    gone: int  # images in the index whose files are not there any more
+    unreadable: tuple[UnreadableImage, ...] = ()
+
+
+class ImageSearchRequest(Request):
+    """Find images of an index by words, or by an image that they resemble."""
+
+    queries: Several[str]  # texts, or paths of images
+    top: Count = 10  # images per query
+    kind: Literal["text", "image"] | None = None  # None: a file that is an image is one
+
+
+class FoundImage(Answer):
+    """An image that was found."""
+
+    path: str
+    score: float  # cosine of the angle between its vector and that of the query, -1 to 1
+    label: str | None = None
+    gone: bool | None = None  # True: its file is not there any more
+
+
+class ImageSearchAnswer(Answer):
+    """The images for one query, best first, or why it could not be answered."""
+
+    query: str
+    kind: Literal["text", "image"]
+    images: tuple[FoundImage, ...] | None = None
+    error: str | None = None
+
+
 class EvaluateRequest(Request):
     """Measure a model on a split of its recipe, or on other data."""
 

@@ -23,11 +23,13 @@ from manyheads.cli import (
     fetch,
     fill,
     generate,
+    index,
     info,
     lab,
     look,
     models,
     read,
+    search,
     tag,
     train,
     translate,
@@ -43,7 +45,7 @@ TRACEBACK = "MANYHEADS_TRACEBACK"  # if set, an unexpected error ends with its t
 
 # Arguments and options that hold a text, which may be empty; an empty path or name is a mistake,
 # such as a variable that is not set: as a path it would be the current folder.
-TEXTS = {"texts", "given", "prompts", "prefix", "reference", "word", "also"}
+TEXTS = {"texts", "given", "prompts", "prefix", "reference", "word", "also", "queries"}
 
 
 class _PastTyperError(Exception):
@@ -108,6 +110,8 @@ for verb in (
     fill,
     tag,
     read,
+    index,
+    search,
     evaluate,
     compare,
     look,

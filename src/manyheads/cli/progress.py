@@ -1,4 +1,4 @@
-"""A progress bar on stderr for a training run."""
+"""A progress bar on stderr for a training run, or other work in steps."""
 
 import sys
 import time
@@ -61,7 +61,10 @@ class ProgressBar(PrintObserver):
             for name, value in line.items()
             if name.endswith("_per_second")
         )
-        described = f"loss {line['loss']:.3f} lr {line['learning_rate']:.1e}{speed}" if line else ""
+        trained = (
+            f"loss {line['loss']:.3f} lr {line['learning_rate']:.1e}" if "loss" in line else ""
+        )
+        described = f"{trained}{speed}".strip()
         self._bar.update(
             self._task,
             completed=step,

@@ -4,11 +4,12 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from manyheads.app.data.captioned import hold_out_captioned, read_captioned
+from manyheads.app.data.captioned import read_captioned
 from manyheads.app.data.sentences import sentences
 from manyheads.app.data.sources import named
 from manyheads.app.data.tables import ReadData, SentenceData
 from manyheads.app.project.paths import data_root
+from manyheads.data.checks.separation import hold_out_captioned
 from manyheads.data.images.line_image import LineImage
 from manyheads.data.images.line_images import LineImages
 from manyheads.data.synthetic.text_lines import RenderedLines, Rendering, cut, find_fonts

@@ -1,4 +1,4 @@
-"""One training a folder: a lock that ends with its process, whatever ends that."""
+"""One writer a folder: a lock that ends with its process, whatever ends that."""
 
 import os
 import socket
@@ -13,11 +13,15 @@ LOCK = ".manyheads-lock"
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other trainings out of a folder, which is made; it goes again if it stays empty.
+def locked(folder: Path, work: str = "trains") -> Iterator[None]:
+    """Keep other writers out of a folder, which is made; it goes again if it stays empty.
+
+    Args:
+        folder: what is written to.
+        work: what all who lock such a folder do there, for the message.
 
     Raises:
-        UsageError: another process trains there; the message names it.
+        UsageError: another process works there; the message names it.
     """
     if folder.exists() and not folder.is_dir():
         yield  # a file, which nobody can train into
@@ -25,7 +29,7 @@ def locked(folder: Path) -> Iterator[None]:
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOCK
-    file = _take(path)
+    file = _take(path, work)
     try:
         yield
     finally:
@@ -37,7 +41,7 @@ def locked(folder: Path) -> Iterator[None]:
                 each.rmdir()
 
 
-def _take(path: Path) -> IO[str]:
+def _take(path: Path, work: str) -> IO[str]:
     """Lock a file, and write into it who did."""
     while True:
         file = path.open("a+", encoding="utf-8")
@@ -46,7 +50,7 @@ def _take(path: Path) -> IO[str]:
             holder = file.read().strip() or "another process"
             file.close()
             raise UsageError(
-                f"{path.parent} is in use: {holder} trains there. Wait until it has ended, or "
+                f"{path.parent} is in use: {holder} {work} there. Wait until it has ended, or "
                 "choose another `out`."
             )
         with suppress(FileNotFoundError):

@@ -160,7 +160,7 @@ class CaptionCollector:
 
     def finish(
         self,
-        read: Callable[[Any], ImageContent],
+        read: Callable[[Any], bytes | ImageContent],
         *,
         origin: str,
         hashes: tuple[str, ...],

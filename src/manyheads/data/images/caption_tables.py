@@ -17,7 +17,7 @@ from manyheads.data.images.caption_collector import (
 )
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.cell_store import IN_MEMORY, CellStore
-from manyheads.data.images.image_file import ImageContent, open_cell, open_content, read_content
+from manyheads.data.images.image_file import ImageContent, open_content, read_cell, read_content
 from manyheads.data.images.image_manifest import LISTINGS, listing_rows
 from manyheads.data.regular_files import require_regular, size_of
 from manyheads.data.text.formats import open_hub
@@ -241,7 +241,7 @@ def read_captioned_hub(
     select.require_rows(name)
     digest = hashlib.sha256(str(getattr(rows, "_fingerprint", name)).encode()).hexdigest()
     return found.finish(
-        lambda index: open_cell(rows[index][columns.image], Path()),
+        lambda index: read_cell(rows[index][columns.image], Path()),
         origin=f"{name}{only or ''}",
         hashes=(selected_hash(digest, only),),
     )

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from manyheads.data.images.image_file import open_cell
+from manyheads.data.images.image_file import read_cell
 from manyheads.data.images.image_set import ImageSet, number_labels
 from manyheads.data.text.formats import open_hub
 from manyheads.errors import DataError
@@ -43,7 +43,7 @@ def read_hub(name: str, image: str, label: str | None, separator: str | None = N
         labels=labels,
         classes=classes,
         names=names,
-        read=lambda index: open_cell(rows[index][image], Path()),
+        read=lambda index: read_cell(rows[index][image], Path()),
         origin=name,
         hashes=(hashlib.sha256(str(fingerprint).encode()).hexdigest(),),
     )

@@ -167,8 +167,8 @@ def is_image(path: Path) -> bool:
         return False
 
 
-def open_cell(cell: object, folder: Path) -> ImageContent:
-    """Open the image in a table cell: its bytes, or its path relative to the folder.
+def read_cell(cell: object, folder: Path) -> bytes:
+    """Read the image in a table cell: its bytes, or its path relative to the folder.
 
     Hugging Face writes both fields and leaves one empty.
 
@@ -178,9 +178,9 @@ def open_cell(cell: object, folder: Path) -> ImageContent:
     if isinstance(cell, Mapping):
         cell = cell.get("bytes") or cell.get("path")
     if isinstance(cell, str) and cell:
-        return open_content(read_content(folder / expand_user(cell)))
+        return read_content(folder / expand_user(cell))
     if cell is None or isinstance(cell, bytes):
-        return open_content(cell or b"")
+        return cell or b""
     raise ValueError(f"the cell holds {cell!r:.50}, neither an image nor a path")
 
 
@@ -197,8 +197,8 @@ def open_image(path: Path) -> ImageContent:
         return load(lambda: open_content(read_content(path)))
 
 
-def load(read: Callable[[], ImageContent]) -> ImageContent:
-    """Decode an image completely; nothing is read lazily.
+def load(read: Callable[[], bytes | ImageContent]) -> ImageContent:
+    """Decode an image, or the bytes of its file, completely; nothing is read lazily.
 
     Raises:
         ValueError: it cannot be decoded.
@@ -214,8 +214,10 @@ def load(read: Callable[[], ImageContent]) -> ImageContent:
         raise ValueError(str(error) or type(error).__name__) from error
 
 
-def _decode(read: Callable[[], ImageContent]) -> ImageContent:
+def _decode(read: Callable[[], bytes | ImageContent]) -> ImageContent:
     image = read()
+    if isinstance(image, bytes):
+        image = open_content(image)
     if isinstance(image, np.ndarray):
         return eight_bit_array(image)
     with image:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from manyheads.data.images.image_file import open_content, read_content
+from manyheads.data.images.image_file import read_content
 from manyheads.data.images.image_set import ImageSet, number_labels
 from manyheads.data.regular_files import size_of
 from manyheads.data.text.lines import Problem, Report, refuse
@@ -53,8 +53,9 @@ def read_listing(
         labels=labels,
         classes=classes,
         names=names,
-        read=lambda index: open_content(read_content(places[index])),
+        read=lambda index: read_content(places[index]),
         origin=str(path),
+        files=places,
         hashes=(digest.hexdigest(),),
     )
 

@@ -28,8 +28,7 @@ from manyheads.data.images.image_file import (
     is_image,
     load,
     naming,
-    open_cell,
-    open_content,
+    read_cell,
     read_content,
 )
 from manyheads.data.regular_files import files_below, require_regular, size_of
@@ -195,12 +194,15 @@ class ImageSet:
     labels: np.ndarray  # (image,) index into classes; (image, class) 0 or 1 if several apply
     classes: list[str]  # empty if the images have no labels
     names: Sequence[str]  # of each image, for messages
-    read: Callable[[int], ImageContent] = field(repr=False)
+    # The bytes of an image's file; or an image, where there is no file.
+    read: Callable[[int], bytes | ImageContent] = field(repr=False)
     origin: str = ""
     hashes: tuple[str, ...] = ()  # sha256 of each file, for the register of splits
     left_out: tuple[str, ...] = ()  # images that could not be read, and why
     content: str = ""  # sha256 over the pixels of all images, once they were read
     other_files: tuple[str, ...] = ()  # of the same folder, not taken for images
+    # The file that holds each image: its own, then named like it, or a table or archive.
+    files: Sequence[Path] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         """Count the images."""
@@ -258,6 +260,7 @@ class ImageSet:
             self,
             labels=self.labels[indices],
             names=[self.names[index] for index in chosen],
+            files=[self.files[index] for index in chosen] if self.files else (),
             read=lambda index: self.read(chosen[index]),
         )
 
@@ -396,8 +399,9 @@ def _from_files(
         labels=labels,
         classes=classes,
         names=[str(path) for path in paths],
-        read=lambda index: open_content(read_content(paths[index])),
+        read=lambda index: read_content(paths[index]),
         origin=str(folder),
+        files=paths,
         hashes=(hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest(),),
         other_files=tuple(
             str(path)
@@ -420,6 +424,20 @@ def read_unlabelled(folder: Path) -> ImageSet:
     return _from_files(folder, paths, *number_labels(None, [*map(str, paths)], None), files)
 
 
+def read_files(paths: Sequence[Path]) -> ImageSet:
+    """Read single image files, without classes."""
+    names = [str(path) for path in paths]
+    labels, classes = number_labels(None, names, None)
+    return ImageSet(
+        labels=labels,
+        classes=classes,
+        names=names,
+        read=lambda index: read_content(paths[index]),
+        origin=", ".join(names),
+        files=paths,
+    )
+
+
 def read_parquet(
     paths: Sequence[Path], image: str, label: str | None, separator: str | None = None
 ) -> ImageSet:
@@ -439,6 +457,7 @@ def read_parquet(
     cells: list[tuple[object, Path]] = []  # each with the folder of its file
     values: list[object] = []
     names: list[str] = []
+    files: list[Path] = []
     columns = [image] if label is None else [image, label]
     for path in paths:
         try:
@@ -457,6 +476,7 @@ def read_parquet(
         except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError) as error:
             raise DataError(f"{path} cannot be read as parquet: {error}.") from error
         names += [f"{path}, row {row}" for row in range(1, table.num_rows + 1)]
+        files += [path] * table.num_rows
     if not cells:
         raise DataError(f"{', '.join(map(str, paths))}: no rows.")
     labels, classes = number_labels(None if label is None else values, names, separator)
@@ -464,8 +484,9 @@ def read_parquet(
         labels=labels,
         classes=classes,
         names=names,
-        read=lambda index: open_cell(*cells[index]),
+        read=lambda index: read_cell(*cells[index]),
         origin=", ".join(map(str, paths)),
+        files=files,
         hashes=tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths),
     )
 

@@ -17,7 +17,6 @@ from manyheads.data.images.image_file import (
     FOREIGN,
     SUFFIXES,
     begins_like_image,
-    open_content,
 )
 from manyheads.data.images.image_set import ImageSet, number_labels
 from manyheads.data.regular_files import open_regular
@@ -93,7 +92,8 @@ def read_shards(
         labels=labels,
         classes=classes,
         names=names,
-        read=lambda index: open_content(images[index].content()),
+        read=lambda index: images[index].content(),
+        files=[image.shard for image in images],
         origin=", ".join(map(str, shards)),
         hashes=(digest.hexdigest(),),
     )

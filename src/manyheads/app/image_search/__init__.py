@@ -1,0 +1,1 @@
+"""An index of images, on disk: vectors of a model of images and texts, searched by either."""

@@ -1,0 +1,81 @@
+"""manyheads search."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from manyheads.cli.options import Device, Engine, Threads
+
+if TYPE_CHECKING:
+    from manyheads.app.requests import FoundImage
+
+
+def run(
+    index: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder that `manyheads index` made.")
+    ],
+    queries: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT|IMAGE", help="Words, or a path of an image; without any, stdin's lines."
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Number of images per query.")] = 10,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="text|image", help="What the queries are; by default, image files are images."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The index's model, if it is not where it was.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a query.")] = False,
+    engine: Engine = "torch",
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """Find images of an index by words, or by an image that they resemble.
+
+    A line for each image: its rank, its score (1 is the largest) and its path. A query that is an
+    image but cannot be read is named on stderr, the others are answered, and the exit code is 1,
+    or 2 if there is no such file.
+    """
+    from manyheads.app.image_search.image_index import ImageIndex
+    from manyheads.app.requests import ImageSearchRequest
+    from manyheads.cli.show import print_json, warn
+    from manyheads.cli.texts import texts
+
+    wanted: Any = {"top": top, "kind": kind}
+    ImageSearchRequest(queries=(), **wanted)  # refused before the model is loaded
+    code, several = 0, queries is None or len(queries) > 1
+    opened = ImageIndex(index, model=model, engine=engine, device=device, threads=threads)
+    with opened:
+        for query in queries or texts(None):
+            (answer,) = opened.answer(ImageSearchRequest(queries=(query,), **wanted))
+            if answer.error is not None:
+                code = max(code, 1 if Path(query).exists() else 2)
+                warn(answer.error)
+            if json:
+                print_json(answer.to_json())
+            elif answer.images is not None:
+                if several:
+                    print(query)
+                _print(answer.images)
+    if code:
+        raise typer.Exit(code)
+
+
+def _print(images: "tuple[FoundImage, ...]") -> None:
+    """Print a line for each image; paths in the current folder are relative to it."""
+    from contextlib import suppress
+
+    here = Path.cwd()
+    for rank, each in enumerate(images, 1):
+        path = each.path
+        with suppress(ValueError):
+            path = str(Path(path).relative_to(here))
+        label = f"  {each.label}" if each.label is not None else ""
+        gone = "  (gone)" if each.gone else ""
+        print(f"{rank:>3}  {each.score:6.3f}  {path}{label}{gone}", flush=True)
