@@ -24,6 +24,12 @@ def run(
     by_length: Annotated[
         bool, typer.Option("--by-length", help="Scores by the length of the source.")
     ] = False,
+    among: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IMAGES", help="Models of images and texts: more images to search among."
+        ),
+    ] = None,
     group: Annotated[
         str | None,
         typer.Option(
@@ -72,6 +78,7 @@ def run(
         final=final,
         metrics=tuple(metric or ()),
         by_length=by_length,
+        among=among,
         group=group,
         timing=timing,
         outputs=outputs,
