@@ -434,7 +434,7 @@ class EvaluateRequest(Request):
 
     @property
     def more_than_scores(self) -> bool:
-        """Whether it asks for what only translators can be measured by; `among` is checked apart."""
+        """Whether it asks for what only translators can be measured by."""
         more = (self.by_length, self.group, self.timing, self.outputs, self.alignment)
         return bool(self.metrics or any(more))
 

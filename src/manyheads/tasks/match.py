@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from annotated_types import Ge, Le
 from torch import Tensor, nn
 
 from manyheads.data.augment.augment import Augmentation
@@ -29,6 +30,8 @@ class MatchTrainConfig(ImageTrainConfig):
 
     loss: Contrast = "softmax"
     texts: Count = 1  # drawn for each image in each epoch
+    # Share of them that are queries, where data.queries names some; the others are any text.
+    query_share: Annotated[float, Ge(0), Le(1)] = 0.5
     max_length: Count = 64  # tokens of a text; the rest is cut off
     # Images that are computed together; a larger batch is encoded in parts, without a graph, and
     # once more with the gradients of the loss over the whole of it (Gao et al. 2021). None: all.
@@ -49,8 +52,12 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
         *,
         seed: int,
         device: torch.device | None = None,
+        train_queries: CaptionedImages | None = None,
     ) -> None:
         """Turn the texts into token ids.
+
+        `valid` has the texts that are searched for; `train_queries` has the same of the training
+        images, if it is only some of their texts.
 
         Raises:
             DataError: an image has no text.
@@ -69,6 +76,7 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
         self.queries = queries(valid)
         self.tokens = encode(tokenizer, train.texts, config.max_length)
         self.languages = _by_language(train)
+        self.asked = None if train_queries is None else _asked(train, train_queries)
         without = [n for n, each in enumerate(self.languages) if not each]
         if without:
             raise DataError(
@@ -99,11 +107,13 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
     def _texts(self, index: int, epoch: int) -> list[int]:
         """Draw texts of an image for an epoch, first a language: a pure function."""
         draw = generator(self.seed, "captions", epoch, index)
-        languages = self.languages[index]
-        return [
-            int(draw.choice(languages[int(draw.integers(len(languages)))]))
-            for _ in range(self.config.texts)
-        ]
+        drawn = []
+        for _ in range(self.config.texts):
+            languages = self.languages[index]
+            if self.asked is not None and draw.random() < self.config.query_share:
+                languages = self.asked[index] or languages
+            drawn.append(int(draw.choice(languages[int(draw.integers(len(languages)))])))
+        return drawn
 
     def loss(self, model: nn.Module, batch: MatchBatch) -> Loss:
         """Contrast every image of a batch with every text."""
@@ -169,6 +179,28 @@ def _by_language(captions: CaptionedImages) -> list[list[list[int]]]:
     ):
         found[owner].setdefault(language, []).append(number)
     return [list(each.values()) for each in found]
+
+
+def _asked(captions: CaptionedImages, asked: CaptionedImages) -> list[list[list[int]]]:
+    """List the numbers of those captions of each image that are queries, by language."""
+    known = {
+        (owner, language, plain(text))
+        for owner, language, text in zip(
+            asked.owners.tolist(), asked.languages, asked.texts, strict=True
+        )
+    }
+    return [
+        [
+            chosen
+            for numbers in each
+            if (chosen := [n for n in numbers if (index, *_key(captions, n)) in known])
+        ]
+        for index, each in enumerate(_by_language(captions))
+    ]
+
+
+def _key(captions: CaptionedImages, number: int) -> tuple[str, str]:
+    return captions.languages[number], plain(captions.texts[number])
 
 
 def encode(tokenizer: TextTokenizer, texts: Sequence[str], longest: int) -> list[list[int]]:

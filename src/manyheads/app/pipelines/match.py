@@ -83,6 +83,9 @@ class MatchPipeline(Pipeline[MatchRecipe, Matcher]):
             recipe.train,
             seed=recipe.seed,
             device=best_device(),
+            train_queries=queries_of(train, "train", recipe.data.asked)
+            if recipe.data.queries
+            else None,
         )
         say(
             f"{len(train):,} images, {len(train.texts):,} texts; {len(valid):,} images to validate "
