@@ -375,3 +375,13 @@ def test_damaged_metrics_do_not_stop_an_evaluation(own_translator: Path) -> None
     with (own_translator / "metrics.jsonl").open("a") as file:
         file.write('{"step": "many"}\n')
     assert last_step(own_translator) == "unknown"
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "../model.safetensors", "/etc/hostname", "a\0b"])
+def test_a_manifest_names_files_of_its_folder(own_classifier: Path, name: str) -> None:
+    """Others are neither looked for nor hashed."""
+    manifest = json.loads((own_classifier / "manyheads.json").read_text())
+    manifest["sha256"][name] = "0" * 64
+    (own_classifier / "manyheads.json").write_text(json.dumps(manifest))
+    with pytest.raises(FolderError, match=r"is missing|is not in the folder"):
+        ModelFolder(own_classifier)

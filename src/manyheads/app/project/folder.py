@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import platform
 import sys
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,7 @@ from manyheads.app.project.lock import LOCK
 from manyheads.app.project.migrate import RENAMED, rename
 from manyheads.app.project.paths import shipped
 from manyheads.app.project.plugins import LOADED, home
+from manyheads.app.project.ranges import short
 from manyheads.app.project.recipe import Converted, Recipe, read_recipe
 from manyheads.app.project.registry import TASKS, find_task
 from manyheads.app.project.vocabulary import Vocabularies, need_vocabularies, sizes, tokenizers
@@ -138,7 +140,12 @@ class ModelFolder:
                 "folder again."
             ) from None
         for name, expected in self.manifest["sha256"].items():
-            if not (path / name).is_file():
+            if Path(name).is_absolute() or ".." in Path(name).parts:
+                raise FolderError(
+                    f"{manifest}, sha256: {short(name)} is not in the folder. Copy the folder "
+                    "again."
+                )
+            if not os.path.isfile(path / name):  # noqa: PTH113 - Path raises on a name too long
                 raise FolderError(f"{path / name} is missing. Copy the whole folder again.")
             if sha256(path / name) != expected:
                 raise FolderError(
