@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from benchmarks import attributions, image_models, marian, preprocessing
+from benchmarks import attributions, image_encoders, image_models, marian, preprocessing
 from benchmarks.references import SEED, references
 from manyheads.errors import ManyheadsError
 
@@ -61,6 +61,8 @@ def main() -> int:
             )
             _report(path)
         for path in _record_images():
+            _report(path)
+        for path in image_encoders.record(FOLDER / "encoders"):
             _report(path)
         for path in preprocessing.record(FOLDER):
             _report(path)

@@ -1,16 +1,19 @@
-"""Tiny image encoders of today, of timm and Hugging Face, with random weights.
+"""Tiny image encoders of timm and Hugging Face: CLIP, SigLIP, DINOv2 and DeiT III, random weights.
 
-CLIP, SigLIP, DINOv2 and DeiT III, as classifiers where they have a head, and as encoders.
-
-Compared are their final answer (logits, or the pooled vector) and the vector of every token.
+With a head and without: compared are the final answer, which is logits or the pooled vector, and
+the vector of every token.
 """
 
 import functools
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from benchmarks.image_models import PACKAGES, randomise
@@ -26,7 +29,7 @@ from manyheads.models.resize import resize
 from manyheads.models.sized_tables import Size
 
 SEED = 0
-SHAPE = {
+SHAPE: dict[str, Any] = {
     "patch_size": 4,
     "hidden_size": 8,
     "num_hidden_layers": 1,
@@ -57,13 +60,12 @@ class EncoderReference:
         size: Size = (self.images.shape[2], self.images.shape[3])
         if size != (config.height, config.width):
             config, state = resize(config, state, size, self.kind.partition(" ")[0])
-        model = build(config).eval()
+        model: Any = build(config).eval()
         model.load_state_dict(state)
-        feature_model: Any = model
         with torch.inference_mode():
             pairs = (
                 (model(self.images), self.answer),
-                (feature_model.features(self.images), self.tokens),
+                (model.features(self.images), self.tokens),
             )
             return max(((a - b).abs().max() / b.abs().max()).item() for a, b in pairs)
 
@@ -246,3 +248,26 @@ def differences() -> Iterator[tuple[str, float]]:
     for name, make in references().items():
         yield name, make().difference()
     yield "timm's architectures by name", misread()
+
+
+def record(folder: Path) -> Iterator[Path]:
+    """Write every encoder with its answers."""
+    folder.mkdir(exist_ok=True)
+    for name, make in references().items():
+        reference = make()
+        path = folder / f"{name}.safetensors"
+        weights = {f"weights.{key}": each.contiguous() for key, each in reference.tensors.items()}
+        found = {
+            "images": reference.images,
+            "answer": reference.answer,
+            "tokens": reference.tokens,
+        }
+        about = {
+            "kind": reference.kind,
+            "version": version(reference.package),
+            "torch": torch.__version__,
+            "seed": str(SEED),
+            "settings": json.dumps(dict(reference.settings)),
+        }
+        save_file(weights | {key: each.contiguous() for key, each in found.items()}, path, about)
+        yield path

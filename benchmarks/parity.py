@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from benchmarks import attributions, image_models, marian, preprocessing
+from benchmarks import attributions, image_encoders, image_models, marian, preprocessing
 from benchmarks.references import randomise, references
 from manyheads.errors import ManyheadsError
 from tests.torch_reference import decoder_of, encoder_of
@@ -36,6 +36,7 @@ def differences() -> Iterator[tuple[str, float]]:
         yield name, build().difference()
     for name, build_image in image_models.references().items():
         yield name, build_image().difference()
+    yield from image_encoders.differences()
     for name, build_marian in marian.references().items():
         reference = build_marian()
         yield name, reference.difference()

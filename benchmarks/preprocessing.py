@@ -85,6 +85,10 @@ def _timm(name: str, side: int | tuple[int, int], **told: Any) -> Case:
 
 
 IMAGENETS: dict[str, Any] = {"image_mean": IMAGENET, "image_std": DEVIATIONS}
+CLIPS: dict[str, Any] = {
+    "image_mean": [0.48145466, 0.4578275, 0.40821073],
+    "image_std": [0.26862954, 0.26130258, 0.27577711],
+}
 # Kept with the tests.
 SMALL = (
     _hf("vit", feature_extractor_type="ViTFeatureExtractor", size=14, resample=2, image_mean=HALF),
@@ -140,6 +144,26 @@ FULL = (
         resample=2,
         image_mean=HALF,
         image_std=HALF,
+    ),
+    _hf("clip-vit-base", "clip", size=224, crop_size=224, resample=3, do_center_crop=True, **CLIPS),
+    _hf(
+        "siglip-base",
+        "siglip",
+        image_processor_type="SiglipImageProcessor",
+        size={"height": 224, "width": 224},
+        resample=3,
+        image_mean=HALF,
+        image_std=HALF,
+    ),
+    _hf(
+        "dinov2-base",
+        "dinov2",
+        image_processor_type="BitImageProcessor",
+        size={"shortest_edge": 256},
+        crop_size={"height": 224, "width": 224},
+        do_center_crop=True,
+        resample=3,
+        **IMAGENETS,
     ),
     _timm("vit augreg", 224, crop_pct=0.9, mean=HALF, std=HALF),
     _timm("resnet50.a1", 224, crop_pct=0.95),

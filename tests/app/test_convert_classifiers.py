@@ -186,9 +186,10 @@ def test_a_timm_folder_tells_its_architecture(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("about", "message"),
     [
-        ({"model_args": {"act_layer": "quick_gelu"}}, "model_args act_layer"),
+        ({"model_args": {"act_layer": "hard_swish"}}, "act_layer 'hard_swish'"),
+        ({"model_args": {"mlp_layer": "glu"}}, "model_args mlp_layer"),
         ({"global_pool": "map"}, "global_pool 'map'"),
-        ({"architecture": "vit_large_patch14_clip_224"}, "word 'clip'"),
+        ({"architecture": "vit_large_patch14_xp_224"}, "word 'xp'"),
         ({"architecture": 3}, "does not tell its architecture"),
         ({"pretrained_cfg": {"crop_pct": -1}}, r"Images cannot be prepared.*crop_pct = -1"),
         ({"pretrained_cfg": {"crop_mode": "border"}}, r"crop_mode = 'border'"),
@@ -325,8 +326,8 @@ def test_tensors_of_another_architecture(tmp_path: Path) -> None:
         convert(path, "vit_small_patch16_224")
     with pytest.raises(UsageError, match="patch_size 32, but its tensors have 16"):
         convert(path, "vit_tiny_patch32_224")
-    write(vit_tiny() | {"blocks.0.ls1.gamma": torch.ones(192)}, path)
-    with pytest.raises(UsageError, match=r"no place for: blocks\.0\.ls1\.gamma"):
+    write(vit_tiny() | {"blocks.0.attn.q_norm.weight": torch.ones(192)}, path)
+    with pytest.raises(UsageError, match=r"no place for: blocks\.0\.attn\.q_norm\.weight"):
         convert(path, "vit_tiny_patch16_224")
 
 

@@ -118,26 +118,28 @@ def test_a_missing_tensor_is_named(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES + STAGED)
 def test_what_ours_has_not_is_refused(name: str) -> None:
-    """Another layer scale, for example: nothing is dropped in silence."""
+    """Norms of queries, for example: nothing is dropped in silence."""
     golden = load(name)
-    golden.tensors["blocks.0.ls1.gamma"] = torch.ones(8)
-    with pytest.raises(UsageError, match=r"1 tensors .* no place for: blocks\.0\.ls1\.gamma"):
+    golden.tensors["blocks.0.attn.q_norm.weight"] = torch.ones(8)
+    with pytest.raises(
+        UsageError, match=r"1 tensors .* no place for: blocks\.0\.attn\.q_norm\.weight"
+    ):
         golden.convert(golden.config, golden.tensors)
 
 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("hf-vit", {"hidden_act": "quick_gelu"}, "hidden_act 'quick_gelu'.* relu, gelu"),
+        ("hf-vit", {"hidden_act": "mish"}, "hidden_act 'mish'.* relu, gelu"),
         ("hf-vit", {"image_size": 16}, r"7 positions.* 16 patches \(4 x 4\) and 1 tokens"),
         ("timm-vit", {"img_size": 16}, r"7 positions.* 16 patches \(4 x 4\) and 1 tokens"),
         ("timm-vit", {"global_pool": "map"}, "global_pool 'map' with a class token"),
         ("timm-vit", {"embed_dim": 16}, "said to have embed_dim 16, but its tensors have 8"),
         ("timm-vit-mean", {"global_pool": "token"}, "global_pool 'token' without a class token"),
-        ("timm-vit", {"act_layer": "quick_gelu"}, "its own act_layer"),
+        ("timm-vit", {"act_layer": "hard_swish"}, "act_layer 'hard_swish'"),
         ("timm-deit", {"norm_layer": "rmsnorm"}, "its own norm_layer"),
         ("timm-deit", {"img_size": 16}, r"8 positions.* 16 patches \(4 x 4\) and 2 tokens"),
-        ("hf-deit", {"hidden_act": "quick_gelu"}, "hidden_act 'quick_gelu'"),
+        ("hf-deit", {"hidden_act": "mish"}, "hidden_act 'mish'"),
         ("timm-swin-padded", {"global_pool": "max"}, "global_pool = 'max'"),
         ("timm-swin-padded", {"window_size": 5}, r"49 distances, but windows of 5 x 5 have 81"),
         ("timm-swin-small", {"img_size": 64}, r"35 distances, but windows of 4 x 4 have 49"),

@@ -18,6 +18,7 @@ from manyheads.models.convert import timm, torchvision
 from manyheads.models.convert.families import CONVERTERS
 from manyheads.models.presets import build
 from manyheads.models.resize import resize
+from tests.models import test_golden_encoders
 
 FOLDER = Path(__file__).parents[1] / "golden" / "images"
 NAMES = sorted(path.stem for path in FOLDER.iterdir())
@@ -66,8 +67,9 @@ def test_converted_models_answer_the_same(name: str) -> None:
 
 
 def test_every_family_is_recorded() -> None:
-    """Here or in test_golden.py; but torchvision's ResNet, which has timm's names."""
+    """Here, in test_golden.py or with the encoders; but torchvision's ResNet, as timm's."""
     recorded = {load(name).kind for name in NAMES}
+    recorded |= {test_golden_encoders.load(name).kind for name in test_golden_encoders.NAMES}
     for path in FOLDER.parent.glob("*.safetensors"):
         with safe_open(path, framework="pt") as file:
             about = file.metadata()

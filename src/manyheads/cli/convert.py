@@ -39,13 +39,13 @@ ImageSize = Annotated[
 
 @app.command()
 def timm(source: Source, out: Out, arch: Arch = None, image_size: ImageSize = None) -> None:
-    """Make a model folder of a classifier of timm, as --arch vit_small_patch32_224."""
+    """Make a model folder of a classifier or encoder of timm, as --arch vit_base_patch16_224."""
     _convert_images("timm", source, out, arch, image_size)
 
 
 @app.command()
 def hf(source: Source, out: Out, image_size: ImageSize = None) -> None:
-    """Make a model folder of a classifier of Hugging Face's transformers."""
+    """Make a model folder of a classifier or encoder of Hugging Face's transformers."""
     _convert_images("hf", source, out, None, image_size)
 
 
@@ -119,11 +119,15 @@ def _convert_images(
     made = from_images(library, source, out, architecture=arch, image_size=size)
     for remark in made.remarks:
         warn(remark)
+    what = f"{made.classes} classes" if made.classes else "an encoder"
     print(
-        f"{made.folder}: {made.classes} classes, images of {made.size[0]} x {made.size[1]}, "
+        f"{made.folder}: {what}, images of {made.size[0]} x {made.size[1]}, "
         f"{made.parameters:,} parameters"
     )
-    print(f"Classify with: manyheads classify --model {made.folder} image.jpg")
+    if made.classes:
+        print(f"Classify with: manyheads classify --model {made.folder} image.jpg")
+    else:
+        print(f"Start a classifier from it: manyheads train RECIPE start.model={made.folder}")
 
 
 def _report(made: "Conversion") -> None:

@@ -45,7 +45,7 @@ class VitConfig(ImageEncoderConfig):
     `classes = 0` there is no head: an encoder whose pooled vector is the output.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ("classify", "reconstruct")
+    tasks: ClassVar[tuple[str, ...]] = ("classify", "reconstruct", "embed")
 
     patch: int = 16
     patches: Patches = "conv"

@@ -1,4 +1,4 @@
-"""Classifiers of other libraries become model folders.
+"""Classifiers and image encoders of other libraries become model folders.
 
 `models/convert` maps settings and tensors; here files are found, checked and put together.
 """
@@ -28,14 +28,16 @@ from manyheads.app.convert.preprocessing import (
     from_transformers,
     preprocessing,
 )
-from manyheads.app.data.tables import LabelledImageData
+from manyheads.app.data.tables import ImageData, LabelledImageData
 from manyheads.app.pipelines.classify import ClassifyRecipe
+from manyheads.app.pipelines.embed import EmbedRecipe
 from manyheads.app.project.card import write_card
 from manyheads.app.project.folder import (
     ModelFolder,
     refuse_used,
     write_labels,
     write_manifest,
+    write_preprocessing,
     write_tensors,
 )
 from manyheads.app.project.info import count_parameters
@@ -45,6 +47,7 @@ from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.files import expand_user, new_folder, write_text
 from manyheads.models.config import ModelConfig
 from manyheads.models.convert import families, timm
+from manyheads.models.convert.foreign import State, Tensors
 from manyheads.models.convert.names import Converter, Family, Image, base_name, understand
 from manyheads.models.presets import PRESETS
 from manyheads.models.resize import resize
@@ -54,8 +57,9 @@ Library = Literal["timm", "hf", "torchvision", "google"]
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 SMALL = ("*.json", "README.md")
 HALF = Image(mean=families.HALF, std=families.HALF, crop=1.0, resize_mode="stretch")
-# Of Hugging Face: kinds whose config.json tells an image size; the first two allow no other.
-SIZED = ("vit", "deit", "swin")
+# Of Hugging Face: kinds whose config.json tells an image size; the first allow no other.
+FIXED = ("clip", "clip_vision_model", "deit", "siglip", "siglip_vision_model", "vit")
+SIZED = (*FIXED, "swin")
 MODES: dict[int, Mode] = {1: "L", 3: "RGB"}
 LARGEST = 1 << 14  # side of an image
 # Arguments of timm's constructors that tensors show, that converters read, or that matter to
@@ -73,7 +77,7 @@ class ConvertedImages(NamedTuple):
 
     folder: Path
     parameters: int
-    classes: int
+    classes: int  # 0 of an encoder
     size: Size
     remarks: list[str]
 
@@ -107,7 +111,7 @@ def from_images(
     architecture: str | None = None,
     image_size: Size | None = None,
 ) -> ConvertedImages:
-    """Make a model folder of another library's classifier of images.
+    """Make a model folder of another library's classifier of images, or of its image encoder.
 
     Args:
         library: whose it is.
@@ -143,19 +147,23 @@ def from_images(
         config = TypeAdapter(type(config)).validate_python(asdict(config))
         state = {name: tensor.contiguous().clone() for name, tensor in state.items()}
     check_fit(config, state, given.where)
-    recipe = _recipe(config, plan, given, library)
-    labels, remarks = _labels(given.about, config.classes)
+    encodes = _is_encoder(config, state, given.tensors)
+    recipe = _recipe(config, plan, given, library, encodes=encodes)
+    labels, remarks = ([], []) if encodes else _labels(given.about, config.classes)
     with new_folder(out) as folder:
         write_tensors(folder, state)
         write_text(folder / "recipe.toml", write_recipe(recipe, config))
-        write_labels(folder, recipe.image, labels)
+        if encodes:
+            write_preprocessing(folder, recipe.image)
+        else:
+            write_labels(folder, recipe.image, labels)
         write_manifest(folder, recipe)
         ModelFolder(folder).recipe.config()  # while nothing is left behind
     write_card(ModelFolder(out))
     return ConvertedImages(
         out,
         count_parameters(config),
-        config.classes,
+        0 if encodes else config.classes,
         (config.height, config.width),
         [*plan.remarks, *remarks],
     )
@@ -265,7 +273,7 @@ def _table(given: _Source, key: str) -> dict[str, Any]:
 
 def _check_size(plan: _Plan, model: Size, where: Path) -> None:
     """Refuse images of another size than the model's, where theirs does."""
-    if plan.architecture in SIZED[:2]:
+    if plan.architecture in FIXED:
         wanted = plan.prepared.size or model
         raise UsageError(
             f"{where} prepares images of {wanted[0]} x {wanted[1]} pixels "
@@ -331,7 +339,17 @@ def _read_processor(folder: Path) -> dict[str, Any] | None:
 # --- What becomes of it -------------------------------------------------------------------------
 
 
-def _recipe(config: Any, plan: _Plan, given: _Source, library: Library) -> ClassifyRecipe:
+def _is_encoder(config: Any, state: State, tensors: Tensors) -> bool:
+    """Say whether there is no classifier: no head, or CLIP's projection, which has no bias."""
+    if not config.classes:
+        return True
+    projects = getattr(config, "embedding_norm", False) and "classifier.weight" not in tensors
+    return projects and not state["head.bias"].any()
+
+
+def _recipe(
+    config: Any, plan: _Plan, given: _Source, library: Library, *, encodes: bool
+) -> ClassifyRecipe | EmbedRecipe:
     if config.channels not in MODES:
         raise UsageError(
             f"This model looks at images of {config.channels} channels; folders are written for "
@@ -342,21 +360,30 @@ def _recipe(config: Any, plan: _Plan, given: _Source, library: Library) -> Class
     problem = given.about.get("problem_type")
     if problem == "regression":
         raise UsageError(f"{given.where} is a regression (problem_type), not a classifier.")
+    data = f"{CONVERTED}{given.origin}"
+    converted = Converted(
+        format=library,
+        origin=given.origin,
+        architecture=plan.architecture,
+        license=given.license,
+    )
+    model = {"preset": _preset(config)}
+    if encodes:
+        return EmbedRecipe(
+            task="embed",
+            data=ImageData(train=data, valid=data),
+            image=image,
+            converted=converted,
+            model=model,
+        )
     return ClassifyRecipe(
         task="classify",
         data=LabelledImageData(
-            train=f"{CONVERTED}{given.origin}",
-            valid=f"{CONVERTED}{given.origin}",
-            multi_label=problem == "multi_label_classification",
+            train=data, valid=data, multi_label=problem == "multi_label_classification"
         ),
         image=image,
-        converted=Converted(
-            format=library,
-            origin=given.origin,
-            architecture=plan.architecture,
-            license=given.license,
-        ),
-        model={"preset": _preset(config)},
+        converted=converted,
+        model=model,
     )
 
 

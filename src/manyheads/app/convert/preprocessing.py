@@ -94,6 +94,7 @@ PROCESSORS: dict[str, dict[str, Any]] = {
     "ConvNext": HALF | {"resample": 3, "size": 384, "default_to_square": False},
     "Bit": CLIP,
     "CLIP": CLIP,
+    "Siglip": HALF | {"resample": 3, "size": {"height": 224, "width": 224}},
 }
 ENDINGS = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
 # Of each model_type: its class, and how its published models use it.
@@ -101,11 +102,18 @@ IMAGENET: dict[str, Any] = {
     "image_mean": [0.485, 0.456, 0.406],
     "image_std": [0.229, 0.224, 0.225],
 }
+DINO: dict[str, Any] = IMAGENET | {"size": {"shortest_edge": 256}}
 USUAL: dict[str, tuple[str, dict[str, Any]]] = {
     "bit": ("Bit", HALF | {"resample": 2, "size": 448, "crop_size": 448}),
+    "clip": ("CLIP", {}),
+    "clip_vision_model": ("CLIP", {}),
     "cvt": ("ConvNext", IMAGENET | {"size": 224}),
     "deit": ("DeiT", IMAGENET),
+    "dinov2": ("Bit", DINO),
+    "dinov2_with_registers": ("Bit", DINO),
     "resnet": ("ConvNext", IMAGENET | {"size": 224}),
+    "siglip": ("Siglip", {}),
+    "siglip_vision_model": ("Siglip", {}),
     "swin": ("ViT", IMAGENET | {"resample": 3}),
     "vit": ("ViT", {}),
 }

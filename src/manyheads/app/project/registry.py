@@ -24,6 +24,7 @@ TASKS: dict[str, Any] = {
     "caption": "manyheads.app.pipelines.caption",
     "match": "manyheads.app.pipelines.match",
     "read": "manyheads.app.pipelines.read",
+    "embed": "manyheads.app.pipelines.embed",
 }
 
 
