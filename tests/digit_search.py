@@ -1,8 +1,8 @@
 """A model of images and texts for the tests of an index: digits, and the words for them.
 
 The vector of an image is the shipped classifier's logits, that of a text the digits that it names.
-As a plugin (`--plugin tests.digit_search`) it lets any process search with the model "digits";
-SLOW=0.02 in the environment makes it wait before each batch, and the index commit after each.
+With DIGIT_SEARCH=1 in the environment it does so as a plugin (`--plugin tests.digit_search`); with
+SLOW=0.3 it waits so many seconds before each batch, and the index is committed after each.
 """
 
 import os
@@ -63,6 +63,6 @@ def write_digits(folder: Path, count: int, first: int = 0) -> list[Path]:
 
 if SLOW:  # as a plugin of another process
     writer.COMMIT = 0.0
-if "MANYHEADS_DIGIT_SEARCH" in os.environ:
+if "DIGIT_SEARCH" in os.environ:
     Classifier.embed_images = embed_images  # type: ignore[attr-defined]
     Classifier.embed_texts = embed_texts  # type: ignore[attr-defined]

@@ -355,6 +355,12 @@ class IndexRequest(Request):
     prune: bool = False  # remove images whose files are gone
     reread: bool = False  # also files whose size and times are as they were
 
+    @model_validator(mode="after")
+    def _something_to_do(self) -> Self:
+        if not self.images and not self.prune:
+            raise ValueError("there are no images to index: name some, or set `prune=True`")
+        return self
+
 
 class UnreadableImage(Answer):
     """An image that could not be indexed, and why."""

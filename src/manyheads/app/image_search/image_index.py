@@ -270,7 +270,7 @@ def index(
         reread=reread,
     )
     path = Path(out)
-    if check_place(path):
+    if check_place(path) or not request.images:
         embedder = _embedder(read_header(path), path, model, options)
     else:
         embedder = load_embedder(model or MODEL, **options)
@@ -335,8 +335,6 @@ def _add(
     path: Path, embedder: Embedder, request: IndexRequest, progress: Progress | None
 ) -> IndexAnswer:
     """Add images while nobody else does; save what is done when it is interrupted."""
-    if not request.images and not request.prune:
-        raise UsageError("There are no images to index: name some, or set `prune=True`.")
     sets = gather(request.images, request.image_column, request.label_column)
     with locked(path, "adds images"), stop_signals() as stopped:
         writer = IndexWriter(path, embedder, reread=request.reread)

@@ -36,6 +36,7 @@ TYPE = np.dtype("<f4")
 TICK = 2_000_000_000  # nanoseconds between the times that a file system can tell apart, at most
 AT_ONCE = 500  # rows in one query of the database
 SCHEMA = """
+BEGIN;
 CREATE TABLE vectors (
     row INTEGER PRIMARY KEY,        -- in vectors.f32, from 0
     sha256 TEXT NOT NULL UNIQUE     -- of the image's file; of its pixels where there is no file
@@ -49,6 +50,7 @@ CREATE TABLE images (
 );
 CREATE INDEX images_of_row ON images (row);
 CREATE INDEX images_of_file ON images (file);
+COMMIT;
 """
 
 

@@ -34,9 +34,10 @@ def top_k(
     together = max(1, SCORES // max(1, len(vectors)))
     for first in range(0, len(queries), together):
         part = queries[first : first + together]
-        # A product with one vector reads the matrix once and is as fast as memory.
-        scores = vectors @ part[0] if len(part) == 1 else vectors @ part.T
-        for query, column in zip(part, scores.reshape(len(vectors), -1).T, strict=True):
+        with np.errstate(invalid="ignore", over="ignore"):  # of damaged vectors
+            # A product with one vector reads the matrix once and is as fast as memory.
+            scores = vectors @ part[0] if len(part) == 1 else vectors @ part.T
+        for query, column in zip(part, scores.reshape(len(vectors), len(part)).T, strict=True):
             found.append(_best(vectors, query, np.ascontiguousarray(column), k, excluded))
     return found
 

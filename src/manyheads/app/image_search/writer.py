@@ -104,7 +104,7 @@ class IndexWriter:
 
         Args:
             sets: from `gather`.
-            stopped: asked between chunks; if it says so, no more is done.
+            stopped: asked now and then; if it says so, no more is done.
             progress: hears how many images are done, of how many, and how fast.
 
         Returns:
@@ -114,17 +114,26 @@ class IndexWriter:
         began = time.monotonic()
         try:
             for images in sets:
-                for first in range(0, len(images), CHUNK):
-                    if stopped():
-                        return done, total
-                    chunk = range(first, min(first + CHUNK, len(images)))
-                    self._add(images, chunk)
-                    done += len(chunk)
-                    if time.monotonic() - self._committed >= COMMIT:
-                        self.commit()
-                    speed = done / max(time.monotonic() - began, 1e-9)
-                    progress(done, total, {"images_per_second": speed})
+                waiting: list[_Image] = []
+                for number in range(1, len(images) + 1):
+                    image = self._look_up(images, number - 1)
+                    waiting += [] if image is None else [image]
+                    last = number == len(images)
+                    if last or len(waiting) == CHUNK:
+                        self._add(waiting)
+                        waiting = []
+                    if last or number % CHUNK == 0:
+                        now = time.monotonic()
+                        if now - self._committed >= COMMIT:
+                            self.commit()
+                        speed = (done + number) / max(now - began, 1e-9)
+                        progress(done + number, total, {"images_per_second": speed})
+                        if not last and stopped():
+                            return done + number - len(waiting), total
+                done += len(images)
                 self._remove_vanished_rows(images)
+                if stopped():
+                    break
         except BaseException:
             with suppress(ManyheadsError):  # the first error is the one to tell
                 self.commit()
@@ -170,9 +179,8 @@ class IndexWriter:
 
     # --- One chunk ------------------------------------------------------------------------------
 
-    def _add(self, images: ImageSet, chunk: range) -> None:
+    def _add(self, waiting: Sequence[_Image]) -> None:
         """Read images, and embed the contents that the index does not know."""
-        waiting = [each for index in chunk if (each := self._look_up(images, index)) is not None]
         read = self._map(_Image.read, waiting)
         found: list[tuple[_Image, str]] = []
         unknown: dict[str, bytes | ImageContent] = {}
