@@ -45,7 +45,7 @@ def printed_lines(
         RecipeError: unknown names of fonts.
     """
     if data.fonts is None:
-        return LineImages(read_captioned(name, data), image)
+        return LineImages(read_captioned(name, data), image, skip=data.on_error == "skip")
     fonts = split_fonts(split, data)
     texts, hashes, origin = _texts(name, split, data, render, seed)
     return RenderedLines(
@@ -72,12 +72,19 @@ def line_splits(
         parts = hold_out_captioned(
             read_captioned(data.train, data), data.hold_out, data.random_state
         )
-        return LineImages(parts[0], image), LineImages(parts[1], image)
-    train, valid = (
-        printed_lines(named(split, data), split, data, image, render, seed)
-        for split in ("train", "valid")
-    )
+        skip = data.on_error == "skip"
+        return LineImages(parts[0], image, skip=skip), LineImages(parts[1], image, skip=skip)
+    train, valid = (line_split(split, data, image, render, seed) for split in ("train", "valid"))
     return train, valid
+
+
+def line_split(
+    split: str, data: ReadData, image: LineImage, render: Rendering, seed: int
+) -> PrintedLines:
+    """Read or draw the lines that a recipe names for a split."""
+    if data.fonts is None and data.valid is None and split in ("train", "valid"):
+        return line_splits(data, image, render, seed)[split == "valid"]
+    return printed_lines(named(split, data), split, data, image, render, seed)
 
 
 def split_fonts(split: str, data: ReadData) -> list[Path]:
