@@ -12,7 +12,13 @@ from manyheads.app.project.paths import data_root
 from manyheads.data.checks.separation import hold_out_captioned
 from manyheads.data.images.line_image import LineImage
 from manyheads.data.images.line_images import LineImages
-from manyheads.data.synthetic.text_lines import RenderedLines, Rendering, cut, find_fonts
+from manyheads.data.synthetic.text_lines import (
+    RenderedLines,
+    Rendering,
+    cut,
+    find_fonts,
+    random_letters,
+)
 from manyheads.data.text.sentences import Sentences
 from manyheads.errors import RecipeError, nearest
 from manyheads.files import expand_user
@@ -115,6 +121,13 @@ def _texts(
         chosen = generator(seed, "also").random(len(others)) < data.also_share
         some = [text for text, take in zip(others, chosen, strict=True) if take]
         lines += _cut(some, render, seed, "also-cut")
+    if data.random_share and split == "train":
+        random = generator(seed, "random-letters")
+        replaced = random.random(len(lines)) < data.random_share
+        lines = [
+            random_letters(line, random) if swap else line
+            for line, swap in zip(lines, replaced, strict=True)
+        ]
     return lines, found.hashes, found.origin
 
 
