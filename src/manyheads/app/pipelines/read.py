@@ -27,6 +27,7 @@ from manyheads.data.splits import reject_test_split
 from manyheads.data.synthetic.text_lines import Rendering
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.errors import DataError
+from manyheads.lens.trace.shapes import ShapeLine, walk
 from manyheads.tasks.metrics import Score
 from manyheads.tasks.read import METRICS, ReadTask, ReadTrainConfig, letters, measure
 
@@ -126,6 +127,10 @@ class ReadPipeline(Pipeline[ReadRecipe, Reader]):
                 if (of := groups == group).any()
             }
         return line
+
+    def shapes(self, predictor: Reader, given: str) -> list[ShapeLine]:
+        """Walk through the reading of an image."""
+        return walk(predictor.model, lambda: predictor.read([given]))
 
     def card(self, folder: ModelFolder) -> Section:
         """Languages, and the command."""
