@@ -183,8 +183,8 @@ def trained(kind: str) -> Path:
         write_numbers(base, train=300)
         text, steps = TRANSLATE.replace("max_tokens = 128", "max_tokens = 256"), 400
     elif kind == "reader":
-        write_texts_to_read(base)
-        text, steps = READ, 150
+        write_texts_to_read(base, train=200)
+        text, steps = READ, 250
     else:
         write_halves(base)
         text, steps = CLASSIFY, 40
@@ -223,11 +223,12 @@ language = "en"
 [render]
 min_characters = 2
 max_characters = 12
-distortion = 0.2
+min_size = 0.7
+distortion = 0
 
 [model]
 preset = "line-reader"
-widths = [8, 16, 16, 16]
+widths = [16, 32, 32, 32]
 dim = 32
 layers = 1
 heads = 2
@@ -236,7 +237,8 @@ ffn_dim = 32
 [train]
 steps = 60
 batch_width = 1024
-learning_rate = 1e-2
+learning_rate = 5e-3
+muon = true
 warmup = 10
 threads = 1
 log_every = 10

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from manyheads.app.load import load
     from manyheads.app.pipeline import Pipeline
     from manyheads.app.project.registry import register_task
+    from manyheads.app.reading import read
     from manyheads.app.train.run import train
     from manyheads.errors import ManyheadsError
     from manyheads.models.presets import build, preset, register_preset
     from manyheads.nn.recording.trace import record
 
 __all__ = ["ImageIndex", "ManyheadsError", "Pipeline", "__version__", "build", "evaluate", "index"]
-__all__ += ["load", "look", "preset", "record", "register_preset", "register_task", "search"]
-__all__ += ["train"]
+__all__ += ["load", "look", "preset", "read", "record", "register_preset", "register_task"]
+__all__ += ["search", "train"]
 
 __getattr__ = lazy(__name__, __file__)
 

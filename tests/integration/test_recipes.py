@@ -16,17 +16,19 @@ from manyheads.app.data.tables import ImageRecipe
 from manyheads.app.pipelines.classify import ClassifyRecipe
 from manyheads.app.pipelines.fill import FillRecipe
 from manyheads.app.pipelines.generate import GenerateRecipe
+from manyheads.app.pipelines.read import ReadRecipe
 from manyheads.app.pipelines.reconstruct import ReconstructRecipe
 from manyheads.app.pipelines.tag import TagRecipe
 from manyheads.app.pipelines.translate import TranslateRecipe
 from manyheads.app.predictors.classifier import Classifier
 from manyheads.app.predictors.language_models import Generator, MaskFiller
+from manyheads.app.predictors.line_reader import Reader
 from manyheads.app.predictors.reconstructor import Reconstruction
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.predictors.word_spacer import WordSpacer
 from manyheads.app.project.paths import shipped
 from manyheads.app.project.recipe import Recipe, read_recipe
-from tests.made import CLASSES, half, numbers, png, run, write_lines
+from tests.made import CLASSES, half, numbers, png, run, write_fonts, write_lines
 
 RECIPES = shipped("recipes")
 
@@ -37,7 +39,7 @@ def make_data(recipe: Recipe, root: Path) -> list[str]:
     for seed, name in enumerate(filter(None, names)):
         if name == "digits" or name.startswith("dates:"):
             continue
-        if isinstance(recipe, GenerateRecipe | FillRecipe | TagRecipe):
+        if isinstance(recipe, GenerateRecipe | FillRecipe | TagRecipe | ReadRecipe):
             source, target = numbers(60, seed)
             pairs = [f"{one}\t{other}" for one, other in zip(source, target, strict=True)]
             write_lines(root / name, pairs if recipe.data.column else target)
@@ -51,6 +53,8 @@ def make_data(recipe: Recipe, root: Path) -> list[str]:
             write_lines(root / f"{name}.{recipe.data.target}", target)
         elif isinstance(recipe, ImageRecipe):
             write_images(recipe, root / name)
+    if isinstance(recipe, ReadRecipe):
+        return [f"data.fonts={write_fonts(root / 'fonts')}", 'data.held_out_fonts=["Two"]']
     if isinstance(recipe, ImageRecipe) and recipe.data.train != "digits":
         return ["data.hold_out=6"]
     return []
@@ -103,6 +107,9 @@ def test_two_steps(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     elif isinstance(recipe, TagRecipe):
         assert isinstance(predictor, WordSpacer)
         assert predictor("einszwei").replace(" ", "") == "einszwei"
+    elif isinstance(recipe, ReadRecipe):
+        assert isinstance(predictor, Reader)
+        assert isinstance(predictor(half(0, 1, height=32, width=64)), str)
     elif isinstance(recipe, ReconstructRecipe):
         assert isinstance(predictor, Reconstruction)
     else:

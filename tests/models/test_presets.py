@@ -88,6 +88,9 @@ TABLE = [
     ("hybrid-r26-s", 36_431_912, None),
     ("hybrid-r50-b", 98_659_112, None),
     ("hybrid-r50-l", 328_994_856, None),
+    # By hand, with d = 192: the stem's 313,632 weights and norms of 832, columns of 2 d^2 + d,
+    # three layers of 297,024 each, a norm of 2 d, an output of 256 (d + 1)
+    ("line-reader", 1_329_248, None),
     ("mlp", 1_841_162, None),  # by hand: 512 (3072 + 512) + 10 * 512 weights, 1034 biases
     ("vgg-16", 138_357_544, "138M"),
     ("vgg-16-bn", 138_365_992, None),  # two numbers more for each of 4224 channels
@@ -239,6 +242,7 @@ def test_tasks_of_every_preset() -> None:
         "gpt2": ("generate",),
         "bert": ("fill",),
         "tagger": ("tag",),
+        "line": ("read",),
         "vit": ("classify", "reconstruct"),
         "compact": ("classify", "reconstruct"),
     }

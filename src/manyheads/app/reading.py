@@ -91,7 +91,7 @@ class ReadingTranslator:
         if self.translator is not None and read.text is not None:
             # Lines of a paragraph are one text: sentences go on in the next line.
             paragraphs = [" ".join(each.split()) for each in read.text.split("\n\n")]
-            translated, more = self._translate([each for each in paragraphs if each])
+            translated, more = self.translate([each for each in paragraphs if each])
             translation = "\n\n".join(translated)
             notes += more
         return ReadAnswer(
@@ -104,7 +104,7 @@ class ReadingTranslator:
             error=read.error,
         )
 
-    def _translate(self, texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    def translate(self, texts: Sequence[str]) -> tuple[list[str], list[str]]:
         """Translate texts, long ones sentence by sentence; return them and what to note."""
         if isinstance(self.translator, Translator):
             document = translate_lines(self.translator, texts)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from manyheads.models.cvt import Cvt, CvtConfig
     from manyheads.models.deit import Deit, DeitConfig
     from manyheads.models.hybrid import Hybrid, HybridConfig
+    from manyheads.models.line_reader import LineReader, LineReaderConfig
     from manyheads.models.masked_lm import MaskedConfig, MaskedLanguageModel
     from manyheads.models.mlp import Mlp, MlpConfig
     from manyheads.models.presets import PRESETS, build, preset, register_preset
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["PRESETS", "CausalConfig", "CausalLanguageModel", "Cct", "CctConfig", "Coatnet"]
 __all__ += ["CoatnetConfig", "Cvt", "CvtConfig", "Deit", "DeitConfig", "EncoderTaggerConfig"]
-__all__ += ["Hybrid", "HybridConfig", "MaskedConfig", "MaskedLanguageModel", "Mlp", "MlpConfig"]
-__all__ += ["ModelConfig", "RecurrentTaggerConfig", "ResNet", "ResNetConfig", "ResNetV2"]
-__all__ += ["ResNetV2Config", "Seq2Seq", "Seq2SeqConfig", "Swin", "SwinConfig", "Tagger"]
-__all__ += ["Transformer", "TransformerConfig", "Vgg", "VggConfig", "Vit", "VitConfig", "build"]
-__all__ += ["preset", "register_preset"]
+__all__ += ["Hybrid", "HybridConfig", "LineReader", "LineReaderConfig", "MaskedConfig"]
+__all__ += ["MaskedLanguageModel", "Mlp", "MlpConfig", "ModelConfig", "RecurrentTaggerConfig"]
+__all__ += ["ResNet", "ResNetConfig", "ResNetV2", "ResNetV2Config", "Seq2Seq", "Seq2SeqConfig"]
+__all__ += ["Swin", "SwinConfig", "Tagger", "Transformer", "TransformerConfig", "Vgg", "VggConfig"]
+__all__ += ["Vit", "VitConfig", "build", "preset", "register_preset"]
 
 __getattr__ = lazy(__name__, __file__)

@@ -12,7 +12,13 @@ from manyheads.app.project.paths import data_root
 from manyheads.data.checks.separation import hold_out_captioned
 from manyheads.data.images.line_image import LineImage
 from manyheads.data.images.line_images import LineImages
-from manyheads.data.synthetic.text_lines import RenderedLines, Rendering, cut, find_fonts
+from manyheads.data.synthetic.text_lines import (
+    RenderedLines,
+    Rendering,
+    cut,
+    find_fonts,
+    random_letters,
+)
 from manyheads.data.text.sentences import Sentences
 from manyheads.errors import RecipeError, nearest
 from manyheads.files import expand_user
@@ -45,7 +51,7 @@ def printed_lines(
         RecipeError: unknown names of fonts.
     """
     if data.fonts is None:
-        return LineImages(read_captioned(name, data), image)
+        return LineImages(read_captioned(name, data), image, skip=data.on_error == "skip")
     fonts = split_fonts(split, data)
     texts, hashes, origin = _texts(name, split, data, render, seed)
     return RenderedLines(
@@ -72,12 +78,19 @@ def line_splits(
         parts = hold_out_captioned(
             read_captioned(data.train, data), data.hold_out, data.random_state
         )
-        return LineImages(parts[0], image), LineImages(parts[1], image)
-    train, valid = (
-        printed_lines(named(split, data), split, data, image, render, seed)
-        for split in ("train", "valid")
-    )
+        skip = data.on_error == "skip"
+        return LineImages(parts[0], image, skip=skip), LineImages(parts[1], image, skip=skip)
+    train, valid = (line_split(split, data, image, render, seed) for split in ("train", "valid"))
     return train, valid
+
+
+def line_split(
+    split: str, data: ReadData, image: LineImage, render: Rendering, seed: int
+) -> PrintedLines:
+    """Read or draw the lines that a recipe names for a split."""
+    if data.fonts is None and data.valid is None and split in ("train", "valid"):
+        return line_splits(data, image, render, seed)[split == "valid"]
+    return printed_lines(named(split, data), split, data, image, render, seed)
 
 
 def split_fonts(split: str, data: ReadData) -> list[Path]:
@@ -108,6 +121,13 @@ def _texts(
         chosen = generator(seed, "also").random(len(others)) < data.also_share
         some = [text for text, take in zip(others, chosen, strict=True) if take]
         lines += _cut(some, render, seed, "also-cut")
+    if data.random_share and split == "train":
+        random = generator(seed, "random-letters")
+        replaced = random.random(len(lines)) < data.random_share
+        lines = [
+            random_letters(line, random) if swap else line
+            for line, swap in zip(lines, replaced, strict=True)
+        ]
     return lines, found.hashes, found.origin
 
 

@@ -165,6 +165,9 @@ class ReadData(CaptionData):
     # Another column to draw lines of as well, such as another language, and so many of its texts.
     also_column: int | None = Field(default=None, ge=1)
     also_share: float = Field(default=0.2, gt=0, le=1)
+    # Share of training lines whose letters and digits are replaced by random ones, so that what is
+    # printed counts and not only what is likely.
+    random_share: float = Field(default=0.0, ge=0, le=1)
 
     @model_validator(mode="after")
     def _fonts_for_texts(self) -> Self:

@@ -7,8 +7,12 @@ from typing import Any, Literal, cast
 import numpy as np
 from pydantic import model_validator
 
-from manyheads.app.data.printed_lines import PrintedLines, line_splits, printed_lines
-from manyheads.app.data.sources import named
+from manyheads.app.data.printed_lines import (
+    PrintedLines,
+    line_split,
+    line_splits,
+    printed_lines,
+)
 from manyheads.app.data.tables import ReadData
 from manyheads.app.evaluate.score import heading, refuse_report, scored
 from manyheads.app.pipeline import Pipeline, Prepared, Say, Section
@@ -23,6 +27,7 @@ from manyheads.data.splits import reject_test_split
 from manyheads.data.synthetic.text_lines import Rendering
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.errors import DataError
+from manyheads.lens.trace.shapes import ShapeLine, walk
 from manyheads.tasks.metrics import Score
 from manyheads.tasks.read import METRICS, ReadTask, ReadTrainConfig, letters, measure
 
@@ -105,9 +110,11 @@ class ReadPipeline(Pipeline[ReadRecipe, Reader]):
         """Measure character errors, of each font by itself as well."""
         refuse_report(predictor.folder.name, request)
         recipe = cast(ReadRecipe, predictor.folder.recipe)
-        name = named(request.split, recipe.data) if request.data is None else here(request.data)
-        split = request.split if request.data is None else "valid"
-        lines = printed_lines(name, split, recipe.data, recipe.image, recipe.render, recipe.seed)
+        parts = recipe.data, recipe.image, recipe.render, recipe.seed
+        if request.data is None:
+            lines = line_split(request.split, *parts)
+        else:
+            lines = printed_lines(here(request.data), "valid", *parts)
         head = heading(lines.origin, lines.hashes, request, recipe.data)
         measured = measure(predictor.model, predictor.characters, lines)
         scores = {key: Score(measured.scores[key], sign) for key, sign in SIGNATURES.items()}
@@ -121,11 +128,15 @@ class ReadPipeline(Pipeline[ReadRecipe, Reader]):
             }
         return line
 
+    def shapes(self, predictor: Reader, given: str) -> list[ShapeLine]:
+        """Walk through the reading of an image."""
+        return walk(predictor.model, lambda: predictor.read([given]))
+
     def card(self, folder: ModelFolder) -> Section:
         """Languages, and the command."""
         return Section(
             "Reads printed lines of text in images: the text that is on them.",
-            f"manyheads caption --model {folder.name} line.png",
+            f"manyheads read --model {folder.name} line.png",
             "Trained on lines drawn by a program and nothing else: expect more mistakes on "
             "photographs, on handwriting nothing at all.",
         )

@@ -7,7 +7,7 @@ from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_file import naming
 from manyheads.data.images.image_set import spread
 from manyheads.data.images.line_image import LineImage, line_pixels
-from manyheads.errors import DataError
+from manyheads.errors import DataError, UnreadableError
 
 IN_MEMORY = 2 << 30  # bytes of prepared lines; what is beyond is read from disk again
 
@@ -15,26 +15,30 @@ IN_MEMORY = 2 << 30  # bytes of prepared lines; what is beyond is read from disk
 class LineImages:
     """Lines that were printed; every epoch has the same ones."""
 
-    def __init__(self, found: CaptionedImages, image: LineImage) -> None:
+    def __init__(self, found: CaptionedImages, image: LineImage, *, skip: bool = False) -> None:
         """Open every image once, for its width; leave out those without a text or too wide.
+
+        Args:
+            found: images with texts; of several texts of an image the first counts.
+            image: the size of lines.
+            skip: leave out images that cannot be read, too.
 
         Raises:
             DataError: no line is left.
             UnreadableError: an image cannot be read.
         """
+        self.skip = skip
         self.image = image
         self.source = found.images
         self.origin, self.hashes = found.images.origin, found.images.hashes
         first = np.searchsorted(found.owners, np.arange(len(found) + 1))
-        self.untexted = int((first[1:] == first[:-1]).sum())
         with_text = [n for n in range(len(found)) if first[n] < first[n + 1]]
         self._known: dict[int, np.ndarray] = {}
         kept: dict[int, int] = {}
         size = 0
-        for index, pixels in zip(
-            with_text, spread(self._read, with_text, torch.get_num_threads()), strict=True
-        ):
-            if pixels.shape[1] > image.max_width:
+        read = spread(self._try, with_text, torch.get_num_threads())
+        for index, pixels in zip(with_text, read, strict=True):
+            if pixels is None or pixels.shape[1] > image.max_width:
                 continue
             kept[index] = pixels.shape[1]
             size += pixels.nbytes
@@ -54,6 +58,14 @@ class LineImages:
     def __len__(self) -> int:
         """Count the lines."""
         return len(self.texts)
+
+    def _try(self, index: int) -> np.ndarray | None:
+        try:
+            return self._read(index)
+        except UnreadableError:
+            if self.skip:
+                return None
+            raise
 
     def _read(self, index: int) -> np.ndarray:
         opened = self.source.open(index)

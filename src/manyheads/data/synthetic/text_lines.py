@@ -6,6 +6,7 @@ give the same pixels.
 """
 
 import math
+import string
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -59,6 +60,26 @@ def cut(text: str, limits: Iterator[int], most: int) -> Iterator[str]:
         piece = f"{piece} {word}" if piece else word
     if piece:
         yield piece
+
+
+def random_letters(text: str, random: np.random.Generator) -> str:
+    """Replace Hangul syllables, Latin letters and digits by random ones of their kind.
+
+    Syllables are the 2,350 of KS X 1001, which every Korean font has.
+    """
+    draws = random.integers(0, 2350, len(text)).tolist()
+    return "".join(
+        next((k[draw % len(k)] for k in _KINDS if character in k), character)
+        for character, draw in zip(text, draws, strict=True)
+    )
+
+
+_KINDS = (
+    "".join(bytes((a, b)).decode("euc_kr") for a in range(0xB0, 0xC9) for b in range(0xA1, 0xFF)),
+    string.ascii_lowercase,
+    string.ascii_uppercase,
+    string.digits,
+)
 
 
 def find_fonts(folder: Path) -> dict[str, Path]:
@@ -255,7 +276,10 @@ class RenderedLines:
             ink = ink.resize(small, Image.Resampling.BILINEAR).resize(
                 size, Image.Resampling.BILINEAR
             )
-        return self._lit(np.asarray(ink, dtype=np.float32) / 255, draws[10:], strength)
+        covered = np.asarray(ink, dtype=np.float32) / 255
+        if draws[20] < 0.15 * strength:
+            covered = _with_neighbour(covered, draws[21:24])
+        return self._lit(covered, draws[10:20], strength)
 
     def _ink(self, text: str, font: ImageFont.FreeTypeFont, spacing: int) -> Image.Image:
         """Draw a text in white on black, the baseline at ABOVE sizes below the margin."""
@@ -342,6 +366,17 @@ class RenderedLines:
             Image.fromarray(pixels).save(stored, "JPEG", quality=round(25 + 65 * draws[9]))
             pixels = np.asarray(Image.open(stored))
         return pixels
+
+
+def _with_neighbour(ink: np.ndarray, draws: Sequence[float]) -> np.ndarray:
+    """Show a little of another line above or below, as where a page was cut into lines."""
+    rows = 1 + int(draws[0] * ink.shape[0] / 10)
+    middle = ink.shape[0] // 2
+    strip = np.roll(ink[middle : middle + rows], round(draws[1] * ink.shape[1]), axis=1)
+    found = ink.copy()
+    place = slice(0, rows) if draws[2] < 0.5 else slice(ink.shape[0] - rows, ink.shape[0])
+    np.maximum(found[place], strip, out=found[place])
+    return found
 
 
 def _rows(size: float) -> int:
