@@ -6,15 +6,17 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from manyheads.models.captioner import CaptionerConfig
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.cct import CctConfig
 from manyheads.models.coatnet import CoatnetConfig
-from manyheads.models.config import ModelConfig
+from manyheads.models.config import ImageConfig, ModelConfig
 from manyheads.models.cvt import CvtConfig
 from manyheads.models.deit import DeitConfig
 from manyheads.models.hybrid import HybridConfig
 from manyheads.models.language_model import LanguageModelConfig
 from manyheads.models.masked_lm import MaskedConfig
+from manyheads.models.matcher import MatcherConfig
 from manyheads.models.mlp import MlpConfig
 from manyheads.models.presets import PRESETS
 from manyheads.models.resnet import ResNetConfig
@@ -33,7 +35,8 @@ Staged = SwinConfig | CvtConfig | CoatnetConfig  # of one image, in stages
 ImageModel = VitConfig | CctConfig | Staged  # of one image, with attention
 Convolutional = VggConfig | ResNetConfig | ResNetV2Config
 Images = ImageModel | MlpConfig | Convolutional
-Stacked = TransformerConfig | ImageModel | Reader
+Both = CaptionerConfig | MatcherConfig  # of images and texts
+Stacked = TransformerConfig | ImageModel | Reader | Both
 
 TRANSFORMERS: dict[str, TransformerConfig] = {}
 VITS: dict[str, VitConfig] = {}
@@ -44,6 +47,8 @@ HYBRIDS: dict[str, HybridConfig] = {}
 CONVOLUTIONAL: dict[str, Convolutional] = {}
 SEQ2SEQS: dict[str, Seq2SeqConfig] = {}
 READERS: dict[str, Reader] = {}
+CAPTIONERS: dict[str, CaptionerConfig] = {}
+MATCHERS: dict[str, MatcherConfig] = {}
 
 
 def shrink_transformer(config: TransformerConfig) -> TransformerConfig:
@@ -184,10 +189,46 @@ def shrink_convolutional(config: Convolutional) -> Convolutional:
     )
 
 
+def shrink_image(config: ImageConfig) -> ImageConfig:
+    """Shrink any image model."""
+    if isinstance(config, MlpConfig):
+        return replace(config, height=4, width=6, hidden_sizes=(8,), classes=5)
+    if isinstance(config, DeitConfig):
+        return shrink_deit(config)
+    if isinstance(config, CctConfig):
+        return shrink_cct(config)
+    if isinstance(config, Staged):
+        return shrink_staged(config)
+    if isinstance(config, HybridConfig):
+        return shrink_hybrid(config)
+    if isinstance(config, Convolutional):
+        return shrink_convolutional(config)
+    assert isinstance(config, VitConfig)
+    return shrink_vit(config)
+
+
+def shrink_captioner(config: CaptionerConfig) -> CaptionerConfig:
+    """Keep the parts; make everything else small, the image as for its own model."""
+    image = shrink_image(config.image)
+    small = replace(config, vocabulary=11, dim=12, heads=2, ffn_dim=16, max_length=16)
+    return replace(small, image=image, decoder_layers=2)
+
+
+def shrink_matcher(config: MatcherConfig) -> MatcherConfig:
+    """Keep the parts; make everything else small, the image as for its own model."""
+    image = shrink_image(config.image)
+    small = replace(config, vocabulary=11, dim=12, heads=2, ffn_dim=16, max_length=16)
+    return replace(small, image=image, layers=2, embedding=6)
+
+
 OTHERS: dict[str, RecurrentTaggerConfig | MlpConfig] = {}
 
 for _name, _config in PRESETS.items():
-    if isinstance(_config, RecurrentTaggerConfig):
+    if isinstance(_config, CaptionerConfig):
+        CAPTIONERS[_name] = shrink_captioner(_config)
+    elif isinstance(_config, MatcherConfig):
+        MATCHERS[_name] = shrink_matcher(_config)
+    elif isinstance(_config, RecurrentTaggerConfig):
         OTHERS[_name] = replace(_config, vocabulary=11, dim=6, hidden_size=8)
     elif isinstance(_config, MlpConfig):
         OTHERS[_name] = replace(_config, height=4, width=6, hidden_sizes=(8,), classes=5)
@@ -215,6 +256,8 @@ ALL: dict[str, ModelConfig] = {
     **TRANSFORMERS,
     **SEQ2SEQS,
     **READERS,
+    **CAPTIONERS,
+    **MATCHERS,
     **VITS,
     **DEITS,
     **CCTS,
@@ -299,6 +342,8 @@ IMAGES: dict[str, ImageModel] = {
 EVERY: dict[str, Stacked] = {
     **TRANSFORMERS,
     **READERS,
+    **CAPTIONERS,
+    **MATCHERS,
     **IMAGES,
     **{f"vit: {name}": c for name, c in HYBRIDS.items()},
 }
@@ -330,6 +375,13 @@ def inputs(config: ModelConfig, seed: int = 0) -> tuple[Tensor, ...]:
     generator = torch.Generator().manual_seed(seed)
     if isinstance(config, Images):
         return (torch.randn(2, config.channels, config.height, config.width, generator=generator),)
+    if isinstance(config, Both):
+        images = inputs(config.image, seed)
+        target = torch.randint(3, config.vocabulary, (2, 4), generator=generator)
+        target[1, 3:] = config.pad
+        if isinstance(config, CaptionerConfig):
+            target[:, 0] = config.start
+        return (*images, target)
     assert isinstance(
         config, TransformerConfig | Seq2SeqConfig | LanguageModelConfig | TaggerConfig
     )
@@ -340,3 +392,8 @@ def inputs(config: ModelConfig, seed: int = 0) -> tuple[Tensor, ...]:
     target = torch.randint(3, config.vocabulary, (2, 4), generator=generator)
     target[:, 0] = config.start
     return source, target
+
+
+def joined(answer: Tensor | tuple[Tensor, ...]) -> Tensor:
+    """What a model answers as one tensor: a matcher gives the vectors of images and of texts."""
+    return torch.cat(answer) if isinstance(answer, tuple) else answer
