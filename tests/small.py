@@ -1,5 +1,6 @@
 """Every preset at test size: the parts of the real model, a few numbers wide."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,8 +16,9 @@ from manyheads.models.cvt import CvtConfig
 from manyheads.models.deit import DeitConfig
 from manyheads.models.hybrid import HybridConfig
 from manyheads.models.language_model import LanguageModelConfig
+from manyheads.models.line_reader import LineReaderConfig
 from manyheads.models.masked_lm import MaskedConfig
-from manyheads.models.matcher import MatcherConfig
+from manyheads.models.matcher import Matcher, MatcherConfig
 from manyheads.models.mlp import MlpConfig
 from manyheads.models.presets import PRESETS
 from manyheads.models.resnet import ResNetConfig
@@ -34,9 +36,9 @@ Reader = CausalConfig | MaskedConfig | EncoderTaggerConfig  # of one text
 Staged = SwinConfig | CvtConfig | CoatnetConfig  # of one image, in stages
 ImageModel = VitConfig | CctConfig | Staged  # of one image, with attention
 Convolutional = VggConfig | ResNetConfig | ResNetV2Config
-Images = ImageModel | MlpConfig | Convolutional
+Images = ImageModel | MlpConfig | Convolutional  # that classify
 Both = CaptionerConfig | MatcherConfig  # of images and texts
-Stacked = TransformerConfig | ImageModel | Reader | Both
+Stacked = TransformerConfig | ImageModel | Reader | Both | LineReaderConfig
 
 TRANSFORMERS: dict[str, TransformerConfig] = {}
 VITS: dict[str, VitConfig] = {}
@@ -49,6 +51,7 @@ SEQ2SEQS: dict[str, Seq2SeqConfig] = {}
 READERS: dict[str, Reader] = {}
 CAPTIONERS: dict[str, CaptionerConfig] = {}
 MATCHERS: dict[str, MatcherConfig] = {}
+LINE_READERS: dict[str, LineReaderConfig] = {}
 
 
 def shrink_transformer(config: TransformerConfig) -> TransformerConfig:
@@ -221,6 +224,23 @@ def shrink_matcher(config: MatcherConfig) -> MatcherConfig:
     return replace(small, image=image, layers=2, embedding=6)
 
 
+def shrink_line_reader(config: LineReaderConfig) -> LineReaderConfig:
+    """Keep the parts in two convolutions; make everything else small."""
+    return replace(
+        config,
+        vocabulary=11,
+        line_height=8,
+        widths=(4, 6),
+        row_strides=(2, 2),
+        column_strides=(2, 1),
+        dim=8,
+        layers=2,
+        heads=2,
+        ffn_dim=16,
+        max_length=16,
+    )
+
+
 OTHERS: dict[str, RecurrentTaggerConfig | MlpConfig] = {}
 
 for _name, _config in PRESETS.items():
@@ -228,6 +248,8 @@ for _name, _config in PRESETS.items():
         CAPTIONERS[_name] = shrink_captioner(_config)
     elif isinstance(_config, MatcherConfig):
         MATCHERS[_name] = shrink_matcher(_config)
+    elif isinstance(_config, LineReaderConfig):
+        LINE_READERS[_name] = shrink_line_reader(_config)
     elif isinstance(_config, RecurrentTaggerConfig):
         OTHERS[_name] = replace(_config, vocabulary=11, dim=6, hidden_size=8)
     elif isinstance(_config, MlpConfig):
@@ -258,6 +280,7 @@ ALL: dict[str, ModelConfig] = {
     **READERS,
     **CAPTIONERS,
     **MATCHERS,
+    **LINE_READERS,
     **VITS,
     **DEITS,
     **CCTS,
@@ -344,6 +367,7 @@ EVERY: dict[str, Stacked] = {
     **READERS,
     **CAPTIONERS,
     **MATCHERS,
+    **LINE_READERS,
     **IMAGES,
     **{f"vit: {name}": c for name, c in HYBRIDS.items()},
 }
@@ -375,6 +399,8 @@ def inputs(config: ModelConfig, seed: int = 0) -> tuple[Tensor, ...]:
     generator = torch.Generator().manual_seed(seed)
     if isinstance(config, Images):
         return (torch.randn(2, config.channels, config.height, config.width, generator=generator),)
+    if isinstance(config, LineReaderConfig):
+        return (torch.randn(2, 1, config.line_height, 12, generator=generator),)
     if isinstance(config, Both):
         images = inputs(config.image, seed)
         target = torch.randint(3, config.vocabulary, (2, 4), generator=generator)
@@ -394,6 +420,10 @@ def inputs(config: ModelConfig, seed: int = 0) -> tuple[Tensor, ...]:
     return source, target
 
 
-def joined(answer: Tensor | tuple[Tensor, ...]) -> Tensor:
-    """What a model answers as one tensor: a matcher gives the vectors of images and of texts."""
-    return torch.cat(answer) if isinstance(answer, tuple) else answer
+def answer(model: nn.Module, given: Sequence[Tensor]) -> Tensor:
+    """What a model answers, as one tensor: a matcher the score of every pair."""
+    found = model(*given)
+    if isinstance(model, Matcher):
+        return model.scores(*found)
+    out: Tensor = torch.stack(found) if isinstance(found, tuple) else found  # a DeiT in training
+    return out

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from manyheads.app.project.registry import register_task
     from manyheads.app.requests import (
         Answer,
+        Caption,
+        CaptionAnswer,
+        CaptionRequest,
+        CaptionToken,
         ClassifyAnswer,
         ClassifyRequest,
         ClassProbability,
@@ -55,8 +59,9 @@ if TYPE_CHECKING:
     from manyheads.models.presets import register_preset
     from manyheads.tasks.metrics import Score
 
-__all__ = ["Answer", "Attribution", "ClassProbability", "ClassifyAnswer", "ClassifyRequest"]
-__all__ += ["Columns", "Continuation", "DataTable", "Engine", "EvaluateRequest", "Explanation"]
+__all__ = ["Answer", "Attribution", "Caption", "CaptionAnswer", "CaptionRequest"]
+__all__ += ["CaptionToken", "ClassProbability", "ClassifyAnswer", "ClassifyRequest", "Columns"]
+__all__ += ["Continuation", "DataTable", "Engine", "EvaluateRequest", "Explanation"]
 __all__ += ["FillAnswer", "FillRequest", "GenerateAnswer", "GenerateRequest", "ImageFormat"]
 __all__ += ["ImageView", "LoadOptions", "LookRequest", "ModelConfig", "ModelFolder", "Pair"]
 __all__ += ["Pipeline", "Predictor", "Prepared", "Problem", "Proposal", "Recipe", "Report"]

@@ -7,7 +7,7 @@ from torch import nn
 from manyheads.lens.trace.states import outputs, pooled, record_states
 from manyheads.models.config import ModelConfig
 from manyheads.models.presets import build
-from tests.small import ALL, HYBRIDS, SEQ2SEQS, STAGED, TRANSFORMERS, inputs, randomise
+from tests.small import ALL, HYBRIDS, SEQ2SEQS, STAGED, TRANSFORMERS, answer, inputs, randomise
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -17,9 +17,9 @@ def test_looking_never_changes_the_answer(name: str) -> None:
     model = randomise(build(config)).eval()
     given = inputs(config)
     with torch.no_grad():
-        plain = model(*given)
+        plain = answer(model, given)
         with record_states(model) as found:
-            watched = model(*given)
+            watched = answer(model, given)
     assert torch.equal(plain, watched)
     assert found.layers or name == "mlp"
     for part in model.modules():

@@ -7,12 +7,24 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from manyheads.models.line_reader import LineReaderConfig
 from manyheads.models.presets import PRESETS, build
 from manyheads.nn.attention.softmax import SoftmaxRecord
 from manyheads.nn.recording.attention_record import AttentionRecord
 from manyheads.nn.recording.features import FeatureRecord
 from manyheads.nn.recording.trace import record
-from tests.small import ALL, IMAGES, SEQ2SEQS, TRANSFORMERS, VITS, Images, inputs, randomise
+from tests.small import (
+    ALL,
+    IMAGES,
+    SEQ2SEQS,
+    TRANSFORMERS,
+    VITS,
+    Both,
+    Images,
+    answer,
+    inputs,
+    randomise,
+)
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -20,14 +32,15 @@ def test_recorded_with_gradients_is_unrecorded(name: str) -> None:
     """Design: bitwise, for every preset; every model of images but the MLP has features."""
     config = ALL[name]
     model = randomise(build(config)).eval()
-    plain = model(*inputs(config))
+    plain = answer(model, inputs(config))
     with record(gradients=True) as trace:
-        recorded = model(*inputs(config))
+        recorded = answer(model, inputs(config))
     with record() as cheap:
-        model(*inputs(config))
+        answer(model, inputs(config))
     assert torch.equal(recorded, plain)
     features = any(isinstance(entry, FeatureRecord) for entry in trace)
-    assert features == (isinstance(config, Images) and name != "mlp")
+    of_images = isinstance(config, Images | Both | LineReaderConfig)
+    assert features == (of_images and name != "mlp")
     assert all(getattr(entry, "values", None) is None for entry in cheap)
     assert not any(isinstance(entry, FeatureRecord) for entry in cheap)
 

@@ -26,6 +26,7 @@ from tests.small import (
     TRANSFORMERS,
     VITS,
     Images,
+    answer,
     inputs,
     randomise,
 )
@@ -36,8 +37,8 @@ SILENT = ("mlp", "vgg-", "resnet-", "bit-")  # presets that neither attend nor h
 def traced(config: ModelConfig, examples: int = 2) -> tuple[Tensor, Trace]:
     model = randomise(build(config)).eval()
     with record() as trace, torch.no_grad():
-        answer = model(*(x[:examples] for x in inputs(config)))
-    return answer, trace
+        found = answer(model, [x[:examples] for x in inputs(config)])
+    return found, trace
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -46,7 +47,7 @@ def test_recorded_is_unrecorded(name: str) -> None:
     config = ALL[name]
     recorded, trace = traced(config)
     with torch.no_grad():
-        plain = randomise(build(config)).eval()(*inputs(config))
+        plain = answer(randomise(build(config)).eval(), inputs(config))
     assert plain.std() > 0
     assert torch.equal(recorded, plain)
     assert (len(trace) > 0) == (not name.startswith(SILENT))

@@ -17,6 +17,7 @@ from manyheads.models import presets
 from manyheads.models.config import ModelConfig
 from manyheads.models.mlp import MlpConfig
 from manyheads.models.presets import PRESETS, build, preset, register_preset
+from manyheads.models.resize import at_size, reads_images
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.swin import SwinConfig
 from manyheads.models.transformer import Transformer, TransformerConfig
@@ -50,6 +51,12 @@ TABLE = [
     ("bert-tiny", 4_436_992, None),
     ("gpt2-small", 124_439_808, None),
     ("bert-base", 108_888_576, "110M"),
+    # Captioner: a CCT without pool and head 1,347,648, the bridge 192 * 192 + 192, two decoder
+    # layers of 445,632 (counted as above) and a norm of 384, the embedding 8,000 * 192.
+    ("captioner-tiny", 3_812_352, None),
+    ("captioner-vit-ti", 10_782_656, None),
+    ("matcher-tiny", 3_576_833, None),
+    ("matcher-vit-ti", 10_846_913, None),
     ("tagger-rnn", 322_562, None),
     ("tagger-gru", 454_658, None),
     ("tagger-lstm", 520_706, None),
@@ -243,6 +250,8 @@ def test_tasks_of_every_preset() -> None:
         "bert": ("fill",),
         "tagger": ("tag",),
         "line": ("read",),
+        "captioner": ("caption",),
+        "matcher": ("match",),
         "vit": ("classify", "reconstruct"),
         "compact": ("classify", "reconstruct"),
     }
@@ -266,12 +275,13 @@ def test_only_learned_positions_limit_a_text() -> None:
 def test_sized_tables_are_those_whose_shape_changes(name: str) -> None:
     """Every parameter whose shape depends on the image size is listed, and no other."""
     config = PRESETS[name]
-    if not hasattr(config, "height") or isinstance(config, MlpConfig):  # which has one size only
+    if not reads_images(config) or isinstance(config, MlpConfig):  # which has one size only
         assert config.sized_tables == {}
         return
     with torch.device("meta"):
         small = config.build().state_dict()
-        large = replace(config, height=2 * config.height, width=3 * config.width).build()  # type: ignore[attr-defined]
+        image: Any = getattr(config, "image", config)
+        large = at_size(config, (2 * image.height, 3 * image.width)).build()
     patterns = config.sized_tables
     listed = {n for n in small if any(fnmatchcase(n, pattern) for pattern in patterns)}
     changed = {n for n, tensor in large.state_dict().items() if tensor.shape != small[n].shape}

@@ -11,9 +11,13 @@ from torch import Tensor
 
 from manyheads.decode.beam import beam_search
 from manyheads.decode.greedy import greedy_search
+from manyheads.models.captioner import CaptionerConfig
 from manyheads.models.cct import CctConfig
 from manyheads.models.coatnet import CoatnetConfig
+from manyheads.models.config import ModelConfig
 from manyheads.models.cvt import CvtConfig
+from manyheads.models.line_reader import LineReaderConfig
+from manyheads.models.matcher import MatcherConfig
 from manyheads.models.presets import build
 from manyheads.models.swin import SwinConfig
 from manyheads.models.transformer import TransformerConfig
@@ -24,7 +28,18 @@ from manyheads.nn.blocks import pool
 from manyheads.nn.recording.trace import Trace, record
 from tests import reverser
 from tests.lens.examples import whole_maps
-from tests.small import EVERY, TRANSFORMERS, VITS, Stacked, inputs, randomise
+from tests.small import (
+    EVERY,
+    TRANSFORMERS,
+    VITS,
+    Both,
+    ImageModel,
+    Reader,
+    Stacked,
+    answer,
+    inputs,
+    randomise,
+)
 
 presets = pytest.mark.parametrize("config", EVERY.values(), ids=EVERY)
 
@@ -41,7 +56,11 @@ def both(run: Callable[[], Tensor]) -> tuple[Tensor, Tensor, Trace]:
     return plain, recorded, trace
 
 
-def attentions(config: Stacked) -> int:
+def attentions(config: ModelConfig) -> int:
+    if isinstance(config, CaptionerConfig):  # whose pool does not run
+        return attentions(replace(config.image, pool="mean")) + 2 * config.decoder_layers
+    if isinstance(config, MatcherConfig):
+        return attentions(config.image) + config.layers
     if isinstance(config, TransformerConfig):
         return config.encoder_layers + 2 * config.decoder_layers
     if isinstance(config, CoatnetConfig):
@@ -49,6 +68,7 @@ def attentions(config: Stacked) -> int:
     if isinstance(config, SwinConfig | CvtConfig):
         return sum(config.layers)
     pools = isinstance(config, VitConfig | CctConfig) and config.pool in ("sequence", "attention")
+    assert isinstance(config, ImageModel | Reader | LineReaderConfig)
     return config.layers + pools
 
 
@@ -65,9 +85,12 @@ def test_recorded_equals_unrecorded(config: Stacked, precision: str, grad: bool)
         model = model.bfloat16()
         arguments = tuple(x.bfloat16() if x.is_floating_point() else x for x in arguments)
     with context(), torch.set_grad_enabled(grad):
-        plain, recorded, trace = both(lambda: model(*arguments))
+        plain, recorded, trace = both(lambda: answer(model, arguments))
     assert torch.equal(plain, recorded)
-    assert plain.dtype == (torch.float32 if precision == "fp32" else torch.bfloat16)
+    low = precision != "fp32"
+    if isinstance(config, MatcherConfig):  # whose vectors are fp32
+        low = precision == "bf16 autocast"
+    assert plain.dtype == (torch.bfloat16 if low else torch.float32)
     assert len(trace) == attentions(config)
 
 
@@ -75,14 +98,16 @@ def test_recorded_equals_unrecorded(config: Stacked, precision: str, grad: bool)
 @pytest.mark.parametrize("attention_dropout", [0.0, 0.2])
 def test_recorded_equals_unrecorded_in_training(config: Stacked, attention_dropout: float) -> None:
     """Also with dropout of values and of weights, from the same seed, and so are the gradients."""
-    model = randomise(build(replace(config, dropout=0.2, attention_dropout=attention_dropout)))
+    rates: Any = {"dropout": 0.2, "attention_dropout": attention_dropout}
+    if isinstance(config, Both):
+        rates["image"] = replace(config.image, **rates)
+    model = randomise(build(replace(config, **rates)))
     arguments = inputs(config)
     gradients = []
 
     def run() -> Tensor:
         model.zero_grad()
-        answer = model.train()(*arguments)
-        out: Tensor = torch.stack(answer) if isinstance(answer, tuple) else answer
+        out = answer(model.train(), arguments)
         out.square().sum().backward()
         gradients.append([parameter.grad for parameter in model.parameters()])
         return out
@@ -94,7 +119,7 @@ def test_recorded_equals_unrecorded_in_training(config: Stacked, attention_dropo
         assert left is not None
         assert right is not None
         assert torch.equal(left, right)
-    assert not torch.equal(plain, model.eval()(*arguments))  # dropout was really on
+    assert not torch.equal(plain, answer(model.eval(), arguments))  # dropout was really on
 
 
 @presets

@@ -10,6 +10,7 @@ from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.paths import find_model
 from manyheads.app.requests import Request
 from manyheads.errors import UsageError
+from manyheads.models.resize import reads_images
 
 
 def load(
@@ -24,8 +25,8 @@ def load(
 
     Args:
         model: the name or the path.
-        image_size: of an image classifier, in place of the size it was trained for: one number,
-            or height and width. Learned positions are interpolated.
+        image_size: of images, in place of the size that the model was trained for: one number, or
+            height and width. Learned positions are interpolated.
         engine: what runs the model.
         device: such as "cpu" or "cuda:0"; the best there is if None.
         threads: of a CPU; if None, one for small models (see `inference_threads`).
@@ -40,7 +41,7 @@ def load(
     size: Any = image_size
     options = LoadOptions(engine=engine, device=device, threads=threads, image_size=size)
     folder = ModelFolder(find_model(str(model)))
-    if options.image_size is not None and not hasattr(folder.recipe.config(), "height"):
+    if options.image_size is not None and not reads_images(folder.recipe.config()):
         raise UsageError(f"{model} does not look at images: it takes no image_size.")
     return pipeline_of(folder.recipe).load(folder, options)
 

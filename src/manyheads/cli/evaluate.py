@@ -46,6 +46,10 @@ def run(
             help="How well attention says where words come from; on valid, choose the head.",
         ),
     ] = False,
+    among: Annotated[
+        str | None,
+        typer.Option(help="Of matchers: images to search among, besides those that are measured."),
+    ] = None,
     outputs: Annotated[
         Path | None, typer.Option(help="Write the translations to this file, one a line.")
     ] = None,
@@ -65,6 +69,7 @@ def run(
     from manyheads.app.evaluate.evaluate import measure
     from manyheads.app.evaluate.image_metrics import PLOTS, draw
     from manyheads.app.load import load
+    from manyheads.app.predictors.matcher import Matcher
     from manyheads.app.predictors.predictor import answers
     from manyheads.app.project.folder import own_files
     from manyheads.app.project.paths import make_room
@@ -76,6 +81,7 @@ def run(
         data=data,
         split=split,
         final=final,
+        among=among,
         metrics=tuple(metric or ()),
         by_length=by_length,
         among=among,
@@ -85,7 +91,8 @@ def run(
         alignment=alignment,
     )
     predictor = load(model, engine=engine, device=device, threads=threads)
-    if plots is not None and not answers(predictor, ClassifyRequest):
+    draws = answers(predictor, ClassifyRequest) and not isinstance(predictor, Matcher)
+    if plots is not None and not draws:
         raise UsageError(f"--plots is for classifiers, and {model} is none: leave it out.")
     if plots is not None:
         for name in PLOTS:

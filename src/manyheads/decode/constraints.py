@@ -108,18 +108,27 @@ class NoRepeatNgram:
 
 
 class ForcedPrefix:
-    """Force the first tokens of every output; the other rules apply behind them only."""
+    """Force the first tokens of every output; the other rules apply behind them only.
 
-    def __init__(self, prefixes: Sequence[Sequence[int]], rules: Sequence[Rule] = ()) -> None:
+    The first `given` of them cost nothing: a model that is told the language of its output has not
+    learned how probable it is.
+    """
+
+    def __init__(
+        self, prefixes: Sequence[Sequence[int]], rules: Sequence[Rule] = (), *, given: int = 0
+    ) -> None:
         self.prefixes = prefixes
         self.rules = rules
+        self.given = given
 
     def __call__(self, scores: Scores, prefixes: Prefixes, sentences: Sequence[int]) -> Scores:
-        """Ban all but the given token; its probability stays what the model gives it."""
+        """Ban all but the forced token; unless given, its probability stays the model's."""
         length = prefixes.shape[2]
         forced = [row for row, n in enumerate(sentences) if length < len(self.prefixes[n])]
         tokens = [self.prefixes[sentences[row]][length] for row in forced]
         kept = scores[forced, :, tokens]
+        if length < self.given:
+            kept = torch.zeros_like(kept)
         for rule in self.rules:
             scores = rule(scores, prefixes, sentences)
         scores[forced] = -torch.inf

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
 from manyheads.models.config import ImageConfig
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
-from manyheads.models.image_features import feature_encoder, feature_tokens
+from manyheads.models.image_features import check_features, feature_encoder, feature_tokens
 from manyheads.models.sized_tables import SizedTable
 from manyheads.models.vit import VitConfig
 from manyheads.nn.layers import initial
@@ -43,6 +43,10 @@ class CaptionerConfig(DecoderConfig):
     norm: Norm = "pre"
     activation: FeedForwardName = "gelu"
     positions: TokenPositions = "sinusoidal"
+
+    def __post_init__(self) -> None:
+        """Refuse an encoder that gives one vector for the whole image."""
+        check_features(self.image)
 
     @property
     def sized_tables(self) -> Mapping[str, SizedTable]:

@@ -46,6 +46,8 @@ class CoatnetConfig(ImageConfig):
     The paper leaves details open; the words below the line choose among the ways timm has trained.
     """
 
+    behind_features = ("pool", "head")
+
     stem: tuple[int, int] = (64, 64)
     dims: tuple[int, ...] = (96, 192, 384, 768)
     layers: tuple[int, ...] = (2, 3, 5, 2)

@@ -67,6 +67,8 @@ class ImageConfig(ModelConfig):
     """Fields of every image classifier; the size is the one that it is meant for."""
 
     tasks: ClassVar[tuple[str, ...]] = ("classify",)
+    # Modules of the model that its `features` do not need.
+    behind_features: ClassVar[tuple[str, ...]] = ("head",)
 
     height: int = 224
     width: int = 224

@@ -17,6 +17,7 @@ class DeitConfig(VitConfig):
     """A ViT with a distillation token; the defaults are DeiT-B (table 1) at 224 pixels."""
 
     tasks = ("classify",)
+    behind_features = (*VitConfig.behind_features, "teacher_head")
 
     pool: Pool = "distilled"
 

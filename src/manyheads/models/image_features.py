@@ -1,5 +1,6 @@
 """An image model without its classifier: the features that a captioner or a matcher builds on."""
 
+from dataclasses import replace
 from typing import Protocol, cast, runtime_checkable
 
 from jaxtyping import Float
@@ -7,6 +8,8 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.config import ImageConfig
+from manyheads.models.image_encoder import POOLS, ImageEncoderConfig
+from manyheads.nn.blocks.pool import MeanPool
 from manyheads.nn.shapes import FeatureMap, Images, Tokens
 
 
@@ -19,21 +22,26 @@ class FeatureEncoder(Protocol):
         ...
 
 
-def feature_encoder(config: ImageConfig) -> FeatureEncoder:
-    """Build an image model for its features alone.
+def check_features(config: ImageConfig) -> None:
+    """Refuse an image model without features for parts of an image.
 
     Raises:
-        UsageError: the model gives one vector for the whole image.
+        UsageError: it gives one vector for the whole image.
     """
     if not config.feature_dim:
         raise UsageError(
             f"{type(config).__name__} has no features for parts of an image: choose an encoder "
             "with tokens or a feature map, such as vit-ti, cct-7/3x2, swin-t or resnet-18."
         )
+
+
+def feature_encoder(config: ImageConfig) -> FeatureEncoder:
+    """Build an image model for its features alone, without the modules behind them."""
+    if isinstance(config, ImageEncoderConfig) and issubclass(POOLS[config.pool], MeanPool):
+        config = replace(config, pool="mean")  # a pool that adds no tokens is behind them, too
     model = config.build()
-    for name in ("head", "representation", "pool_norm"):  # behind the features
-        if hasattr(model, name):
-            setattr(model, name, nn.Identity())
+    for name in config.behind_features:
+        setattr(model, name, nn.Identity())
     return cast(FeatureEncoder, model)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
@@ -22,8 +22,10 @@ from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.models.vit import VitConfig
 from manyheads.nn.layers import initial
 from manyheads.nn.layers.dropout import Dropout
+from manyheads.nn.layers.head import Head
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.masks import padding_mask
+from manyheads.nn.recording.trace import LayerId
 from manyheads.nn.recording.tracking import start_text
 from manyheads.nn.shapes import Images, TokenIds, check_ids
 
@@ -84,6 +86,8 @@ class TextTower(nn.Module):
         self.positions = POSITIONS[config.positions](config.max_length, config.dim)
         self.dropout = Dropout(config.dropout)
         self.encoder = text_encoder(config)
+        for layer, block in enumerate(self.encoder.blocks):  # "encoder" is the image tower's
+            block.attention.layer_id = LayerId("text encoder", layer, "self")
         self.projection = Linear(config.dim, config.embedding, bias=False)
         nn.init.normal_(self.projection.weight, std=config.dim**-0.5)
         initial.embeddings(self)
@@ -111,7 +115,9 @@ class Matcher(nn.Module):
                 f"{type(self.images).__name__} cannot be the image tower: it has no linear `head` "
                 "to project with."
             )
-        nn.init.normal_(head.weight, std=head.in_features**-0.5)  # a classifier's begins with 0
+        projections = (each for each in self.images.modules() if isinstance(each, Head))
+        for each in dict.fromkeys((head, *projections)):  # a DeiT has two
+            nn.init.normal_(each.weight, std=each.in_features**-0.5)  # a classifier's begins with 0
         self.texts = TextTower(config)
         self.log_scale = nn.Parameter(torch.tensor(-math.log(TEMPERATURE)))
         if config.score_bias is not None:
@@ -121,14 +127,16 @@ class Matcher(nn.Module):
             self.register_buffer("bias", torch.zeros(()), persistent=False)
 
     def forward(
-        self, images: Images, tokens: TokenIds
+        self, images: Images, tokens: Int[Tensor, "text token"]
     ) -> tuple[Vectors, Float[Tensor, "text embedding"]]:
-        """Return the unit vectors of images and of texts: as many as there are of each."""
+        """Return the unit vectors of images and of texts; an image may have several texts."""
         return self.encode_images(images), self.encode_texts(tokens)
 
     def encode_images(self, images: Images) -> Vectors:
         """Return the unit vectors of images."""
-        found: Tensor = self.images(images)
+        found = self.images(images)
+        if isinstance(found, tuple):  # in training, a DeiT answers from each of its two tokens
+            found = torch.stack(found).mean(dim=0)
         return F.normalize(found.float(), dim=-1)
 
     def encode_texts(self, tokens: TokenIds) -> Vectors:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from torch import Tensor
 
-from manyheads.models.config import ModelConfig
+from manyheads.models.config import ImageConfig, ModelConfig
 from manyheads.models.sized_tables import Size
 
 State = dict[str, Tensor]
@@ -25,8 +25,22 @@ def resize(
     Raises:
         UsageError: a ViT cannot cut such an image into whole patches.
     """
-    resized = replace(config, height=size[0], width=size[1])
+    resized = at_size(config, size)
     return resized, refit(config, resized, state, library)
+
+
+def reads_images(config: ModelConfig) -> bool:
+    """Tell whether a model reads images of a size: itself, or with an image encoder inside."""
+    return hasattr(config, "height") or isinstance(getattr(config, "image", None), ImageConfig)
+
+
+def at_size(config: C, size: Size) -> C:
+    """Return the Config for images of another size: height and width."""
+    changes: Any = {"height": size[0], "width": size[1]}
+    inner = getattr(config, "image", None)
+    if isinstance(inner, ImageConfig):
+        changes = {"image": replace(inner, **changes)}
+    return replace(config, **changes)
 
 
 def refit(

@@ -45,6 +45,8 @@ NORMS: dict[ConvolutionNorm, Callable[[int], nn.Module]] = {
 class VggConfig(ImageConfig):
     """Shape and parts; the defaults are configuration D of table 1, VGG-16."""
 
+    behind_features = ("expand", "mix", "head")
+
     depths: tuple[int, ...] = (2, 2, 3, 3, 3)  # convolutions before each halving
     widths: tuple[int, ...] = (64, 128, 256, 512, 512)
     hidden_size: int = 4096

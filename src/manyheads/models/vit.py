@@ -46,6 +46,7 @@ class VitConfig(ImageEncoderConfig):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("classify", "reconstruct", "embed")
+    behind_features: ClassVar[tuple[str, ...]] = ("pool_norm", "representation", "head")
 
     patch: int = 16
     patches: Patches = "conv"

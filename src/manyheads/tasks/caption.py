@@ -294,6 +294,7 @@ def caption(
             n_best,
             seed,
             real=partial(_everything, model, images),
+            given=1,
         )
         for job, hypotheses in zip(batch, found, strict=True):
             written = [behind_language(hypothesis) for hypothesis in hypotheses]
@@ -314,7 +315,7 @@ def caption(
 
 
 def behind_language(output: Hypothesis) -> Hypothesis:
-    """Leave out the language's token, which was given."""
+    """Leave out the language's token, which was given: it has log-probability 0."""
     return replace(
         output,
         tokens=output.tokens[1:],

@@ -148,6 +148,7 @@ def search(
     n_best: int,
     seed: int,
     real: Callable[[], Tensor],
+    given: int = 0,
 ) -> list[list[Hypothesis]]:
     """Sample, or run a greedy or beam search; return n_best outputs per input, best first.
 
@@ -162,9 +163,10 @@ def search(
         seed: of sampling.
         real: makes a mask (job, source part), True where nothing is padding: for the coverage
             penalty.
+        given: first tokens of every prefix that cost nothing, and are no part of `min_length`.
     """
     limits = [job.limit for job in jobs]
-    rules = _rules(jobs, decode, ids, target)
+    rules = _rules(jobs, decode, ids, target, given)
     beams = jobs[0].beams
     if decode.sample:
         drawn = sample(
@@ -219,13 +221,13 @@ def search(
 
 
 def _rules(
-    jobs: list[Job], decode: DecodeConfig, ids: SpecialIds, target: TextTokenizer
+    jobs: list[Job], decode: DecodeConfig, ids: SpecialIds, target: TextTokenizer, given: int
 ) -> list[Rule]:
     between: list[Rule] = []  # characters
     if decode.no_repeat_ngram:
         between.append(NoRepeatNgram(decode.no_repeat_ngram))
     if decode.min_length:
-        between.append(MinLength(decode.min_length, end=ids.end))
+        between.append(MinLength(decode.min_length + given, end=ids.end))
     if decode.max_loop:
         between.append(StopLoops([job.max_loop for job in jobs], end=ids.end))
     if decode.forced_end:
@@ -239,7 +241,7 @@ def _rules(
     if decode.renormalise:
         rules.append(Renormalise())
     if any(job.prefix for job in jobs):
-        rules = [ForcedPrefix([job.prefix for job in jobs], rules)]
+        rules = [ForcedPrefix([job.prefix for job in jobs], rules, given=given)]
     return rules
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from manyheads.app.data.tables import CaptionRecipe
 from manyheads.app.project.recipe import configure
 from manyheads.errors import RecipeError, nearest
-from manyheads.models.config import ImageConfig, ModelConfig
+from manyheads.models.config import ModelConfig
 from manyheads.models.presets import PRESETS, preset
 
 
@@ -20,14 +20,14 @@ class EncoderRecipe(CaptionRecipe):
         """
         model = dict(self.model)
         own: Any = preset(str(model["preset"])) if "preset" in model else None
-        if not isinstance(getattr(own, "image", None), ImageConfig):
+        if not hasattr(getattr(own, "image", None), "feature_dim"):
             return super().config(**derived)  # which refuses it
         name, table = model.get("encoder", own.encoder), model.get("image", {})
         if not isinstance(table, dict):
             raise RecipeError(f"model.image = {table!r}: it must be a table of keys and values.")
         base = own.image if name == own.encoder else preset(name)
-        if not isinstance(base, ImageConfig):
-            fitting = [each for each, config in PRESETS.items() if isinstance(config, ImageConfig)]
+        if not hasattr(base, "feature_dim"):
+            fitting = [each for each, config in PRESETS.items() if hasattr(config, "feature_dim")]
             raise RecipeError(
                 f"model.encoder is {name!r}{nearest(str(name), fitting)}Presets of image models: "
                 f"{', '.join(fitting)}."

@@ -112,14 +112,28 @@ def scored(scores: Mapping[str, Score]) -> Line:
     }
 
 
-def refuse_report(name: str, request: EvaluateRequest) -> None:
-    """Refuse what only translators are measured by.
+def refuse_report(name: str, request: EvaluateRequest, *, matches: bool = False) -> None:
+    """Refuse what only translators are measured by, and what only matchers are, unless it is one.
 
     Raises:
         UsageError: the request asks for it.
     """
+    if not matches:
+        refuse_among(name, request)
     if request.more_than_scores:
         raise UsageError(
             f"{name} does not translate: other metrics, lengths, outputs and timing are measured "
             "of translators only."
+        )
+
+
+def refuse_among(name: str, request: EvaluateRequest) -> None:
+    """Refuse other images to search among, which only a matcher does.
+
+    Raises:
+        UsageError: the request names some.
+    """
+    if request.among is not None:
+        raise UsageError(
+            f"{name} does not match images and texts, so it does not search: leave out `among`."
         )

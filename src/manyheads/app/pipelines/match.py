@@ -113,7 +113,7 @@ class MatchPipeline(Pipeline[MatchRecipe, Matcher]):
 
     def evaluate(self, predictor: Matcher, request: EvaluateRequest) -> dict[str, Any]:
         """Find images by texts and texts by images."""
-        refuse_report(predictor.folder.name, request)
+        refuse_report(predictor.folder.name, request, matches=True)
         recipe = cast(MatchRecipe, predictor.folder.recipe)
         asked, among, head = matches_to_measure(recipe, recipe.data.asked, request)
         scores, more = measure_matches(predictor, asked, among)

@@ -13,7 +13,7 @@ from manyheads.app.data.tables import PairData
 from manyheads.app.doctor.outputs import examine_translations
 from manyheads.app.doctor.run_inspection import RunInspection
 from manyheads.app.doctor.samples import PairSamples, mismatched, some_pairs
-from manyheads.app.evaluate.score import scored
+from manyheads.app.evaluate.score import refuse_among, scored
 from manyheads.app.evaluate.translations import corpus_to_measure, measure, measure_alignment
 from manyheads.app.explain.explain import explain_text, shapes_of_text
 from manyheads.app.explain.given import refuse_for_texts, word_figures
@@ -142,6 +142,7 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
 
     def evaluate(self, predictor: Translator, request: EvaluateRequest) -> dict[str, Any]:
         """Score translations; on validation data, set what is usual, and the head that aligns."""
+        refuse_among(predictor.folder.name, request)
         recipe = cast(TranslateRecipe, predictor.folder.recipe)
         corpus, head = corpus_to_measure(recipe.data, request)
         metrics = [*recipe.evaluate.metrics, *request.text_metrics]

@@ -104,6 +104,6 @@ class Matcher(ImagePredictor):
 
 
 def _best(scores: Tensor, classes: Sequence[str], top: int) -> Iterable[ClassProbability]:
-    values, order = scores.float().softmax(dim=0).topk(min(top, len(classes)))
+    values, order = scores.float().log_softmax(dim=0).exp().topk(min(top, len(classes)))
     for value, number in zip(values.tolist(), order.tolist(), strict=True):
         yield ClassProbability(label=classes[number], probability=value)
