@@ -238,6 +238,25 @@ def test_a_reader_learns_from_images_of_lines(tmp_path: Path) -> None:
     assert "render" not in (tmp_path / "out" / "recipe.toml").read_text(encoding="utf-8")
 
 
+def test_a_reader_starts_from_another(tmp_path: Path) -> None:
+    """Weights and letters are taken over; letters that are new get rows of their own."""
+    write_line_images(tmp_path / "lines.parquet", 40)
+    own = OWN.replace("[model]", f"[start]\nmodel = '{trained('reader')}'\n\n[model]")
+    recipe = write_recipe(tmp_path / "own.toml", own, tmp_path)
+    line = run(recipe, tmp_path / "out", "train.steps=2", "train.learning_rate=1e-5")
+    assert line["value"] < 60  # much is read from the beginning, though drawn otherwise
+    first, second = load(trained("reader")), load(tmp_path / "out")
+    assert isinstance(first, Reader)
+    assert isinstance(second, Reader)
+    assert second.characters.alphabet.startswith(first.characters.alphabet)
+    record = json.loads((tmp_path / "out" / "start.json").read_text(encoding="utf-8"))
+    assert "output.weight" in record["reader"]["tensors"]
+    with pytest.raises(RecipeError, match=r"do not fit model.preset = 'line-reader' \(columns"):
+        run(recipe, tmp_path / "other", "model.dim=16")
+    with pytest.raises(RecipeError, match=r"task of .* is 'translate'; a reader starts from a"):
+        run(recipe, tmp_path / "third", f"start.model={trained('translator')}")
+
+
 def test_images_of_lines_that_do_not_fit(tmp_path: Path) -> None:
     write_line_images(tmp_path / "lines.parquet", 12)
     recipe = write_recipe(tmp_path / "own.toml", OWN, tmp_path)

@@ -62,6 +62,18 @@ def test_noise_makes_no_lines() -> None:
     assert len(find_lines(image)) == len(TOPS)
 
 
+def test_rules_and_edges_are_no_text() -> None:
+    """A frame around the page, a line under a heading, and the desk on the left."""
+    image = page(TOPS)
+    image[[6, 7, 232, 233]] = 20
+    image[:, [12, 13, 390]] = 20
+    image[50] = 20
+    image[:, :6] = 30
+    lines = find_lines(image)
+    assert len(lines) == len(TOPS)
+    assert all(24 <= line.pixels.shape[0] <= 36 for line in lines)
+
+
 def test_a_wide_gap_begins_a_paragraph() -> None:
     lines = find_lines(page([10, 40, 70, 140, 170, 200]))
     assert [line.paragraph for line in lines] == [0, 0, 0, 1, 1, 1]

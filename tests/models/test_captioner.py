@@ -24,7 +24,9 @@ captioners = pytest.mark.parametrize("config", CAPTIONERS.values(), ids=CAPTIONE
 
 # Every image model that has vectors of parts: at test size, some presets are the same.
 _EVERY: dict[str, ImageConfig] = {
-    **{name: c for name, c in ALL.items() if isinstance(c, Images) and not isinstance(c, MlpConfig)},
+    **{
+        name: c for name, c in ALL.items() if isinstance(c, Images) and not isinstance(c, MlpConfig)
+    },
     **{f"vit: {name}": config for name, config in VITS.items()},
     **{f"cct: {name}": config for name, config in CCTS.items()},
 }

@@ -42,7 +42,7 @@ def load(
     options = LoadOptions(engine=engine, device=device, threads=threads, image_size=size)
     folder = ModelFolder(find_model(str(model)))
     if options.image_size is not None and not reads_images(folder.recipe.config()):
-        raise UsageError(f"{model} does not look at images: it takes no image_size.")
+        raise UsageError(f"{model} does not look at images of one size: it takes no image_size.")
     return pipeline_of(folder.recipe).load(folder, options)
 
 

@@ -35,7 +35,9 @@ class DecodeConfig:
     top_p: Annotated[float, Gt(0), Le(1)] = 1.0  # sample from the smallest set with this mass
     no_repeat_ngram: Annotated[int, Ge(0)] = 0  # never repeat an n-gram of this size; 0 is off
     min_length: Annotated[int, Ge(0)] = 0  # tokens, without the end token
-    max_length: Count | None = None  # tokens, with the end token; None: 2 * source + 16; captions 128
+    max_length: Count | None = (
+        None  # tokens, with the end token; None: 2 * source + 16; captions 128
+    )
     # Tokens that an output may repeat in a row, more where its source repeats some; 0 is no limit.
     max_loop: Annotated[int, Ge(0)] = 32
     # A text in capitals is translated in sentence case, if the vocabulary does not know capitals.

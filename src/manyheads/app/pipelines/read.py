@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
+import torch
 from pydantic import model_validator
+from torch import nn
 
 from manyheads.app.data.printed_lines import (
     PrintedLines,
@@ -18,24 +20,32 @@ from manyheads.app.evaluate.score import heading, refuse_report, scored
 from manyheads.app.pipeline import Pipeline, Prepared, Say, Section
 from manyheads.app.predictors.line_reader import Reader
 from manyheads.app.project.folder import ModelFolder, read_json, write_json
-from manyheads.app.project.paths import here
-from manyheads.app.project.recipe import Recipe
+from manyheads.app.project.paths import find_model, here
+from manyheads.app.project.recipe import Recipe, Table
 from manyheads.app.requests import EvaluateRequest
+from manyheads.app.train.initialize import start_record
 from manyheads.app.train.inputs import digest
 from manyheads.data.images.line_image import LineImage
 from manyheads.data.splits import reject_test_split
 from manyheads.data.synthetic.text_lines import Rendering
 from manyheads.data.tokenizers.characters import PAD, Characters
-from manyheads.errors import DataError
+from manyheads.errors import DataError, RecipeError
 from manyheads.lens.trace.shapes import ShapeLine, walk
 from manyheads.tasks.metrics import Score
 from manyheads.tasks.read import METRICS, ReadTask, ReadTrainConfig, letters, measure
+from manyheads.train.checkpoint import tensors
 
 SIGNATURES = {
     "cer": "characters to insert, delete or replace, per true character, NFC, greedy",
     "exact": "share of lines without a mistake",
     "loss": "mean CTC loss per letter, natural logarithm",
 }
+
+
+class Start(Table):
+    """The [start] table: a trained reader whose weights and letters a new one begins with."""
+
+    model: str
 
 
 class ReadRecipe(Recipe):
@@ -45,6 +55,7 @@ class ReadRecipe(Recipe):
     data: ReadData
     image: LineImage = LineImage()
     render: Rendering = Rendering()
+    start: Start | None = None
     train: ReadTrainConfig = ReadTrainConfig()
 
     @model_validator(mode="after")
@@ -95,6 +106,11 @@ class ReadPipeline(Pipeline[ReadRecipe, Reader]):
             characters = Characters(read_json(stored))
         else:
             characters = Characters.learn(map(letters, train.texts))
+            if recipe.start is not None:  # its letters keep their ids
+                known = _start(recipe.start).characters().alphabet
+                new = [each for each in characters.alphabet if each not in known]
+                characters = Characters(known + "".join(new))
+                say(f"starting from {recipe.start.model}: {len(new):,} letters are new")
         say(f"{len(train):,} lines, {len(characters):,} letters")
         config: Any = recipe.config(vocabulary=len(characters))
         _refuse_narrow(train, config.column_width)
@@ -105,6 +121,25 @@ class ReadPipeline(Pipeline[ReadRecipe, Reader]):
             lambda folder: write_json(folder / "characters.json", characters.alphabet),
             {"data": digest(*train.hashes, *valid.hashes)},
         )
+
+    def initialize(self, model: nn.Module, recipe: ReadRecipe, out: Path) -> dict[str, Any] | None:
+        """Copy the weights of the reader that [start] names; new letters keep fresh ones."""
+        if recipe.start is None:
+            return None
+        folder = _start(recipe.start)
+        theirs, ours = tensors(folder.model()), tensors(model)
+        rows = len(folder.characters())
+        for name, tensor in ours.items():
+            place = tensor[:rows] if name.startswith("output.") else tensor
+            if name not in theirs or theirs[name].shape != place.shape:
+                raise RecipeError(
+                    f"start.model: the weights of {folder.path} do not fit model.preset = "
+                    f"{recipe.model['preset']!r} ({name}). Give both readers the same [model] and "
+                    "image.height."
+                )
+            with torch.no_grad():
+                place.copy_(theirs[name])
+        return {"reader": start_record(folder, theirs)}
 
     def evaluate(self, predictor: Reader, request: EvaluateRequest) -> dict[str, Any]:
         """Measure character errors, of each font by itself as well."""
@@ -140,6 +175,21 @@ class ReadPipeline(Pipeline[ReadRecipe, Reader]):
             "Trained on lines drawn by a program and nothing else: expect more mistakes on "
             "photographs, on handwriting nothing at all.",
         )
+
+
+def _start(start: Start) -> ModelFolder:
+    """Open the reader that a recipe starts from.
+
+    Raises:
+        RecipeError: it is a model of another task.
+    """
+    folder = ModelFolder(find_model(start.model))
+    if folder.recipe.task != "read":
+        raise RecipeError(
+            f"start.model: the task of {folder.path} is {folder.recipe.task!r}; a reader starts "
+            "from a reader."
+        )
+    return folder
 
 
 def _say_left_out(lines: PrintedLines, say: Say) -> None:

@@ -15,6 +15,8 @@ from manyheads.data.images.line_image import PAPER, spread_contrast
 
 MOST = 4_000_000  # pixels that are analysed; a larger image is made smaller for it
 CONTRAST = 20  # grey levels that ink differs from the paper around it at least
+PAGE = 100  # pixels: in a side as long as this
+RULE = 0.9  # a row or column with this share of ink is a rule, and no text
 TURNS = np.arange(-4, 4.01, 0.25)  # degrees tried
 FRAME = 0.22  # of a line's height, left around its ink
 ONE_LINE = 2.2  # an image at most so many times as high as its only line is that line as it is
@@ -78,8 +80,8 @@ def find_ink(pixels: np.ndarray) -> np.ndarray:
     is less of: dark on light paper, or light on dark.
     """
     height, width = pixels.shape
-    radius = max(8, min(height, width) // 2, max(height, width) // 16)
-    around = Image.fromarray(pixels).filter(ImageFilter.BoxBlur(min(radius, 200)))
+    radius = max(8, min(height // 2, width // 2, 25), max(height, width) // 32)
+    around = Image.fromarray(pixels).filter(ImageFilter.BoxBlur(radius))
     gap = np.asarray(around, dtype=np.int16) - pixels
     if (gap.astype(np.float32) ** 3).sum() < 0:  # the few are lighter
         gap = -gap
@@ -87,7 +89,12 @@ def find_ink(pixels: np.ndarray) -> np.ndarray:
     if not darker.size:
         return np.zeros(pixels.shape, dtype=bool)
     ink: np.ndarray = gap > max(CONTRAST, _otsu(darker))
-    return ink & (_neighbours(ink) >= 2)
+    ink &= _neighbours(ink) >= 2
+    if height >= PAGE:  # rules and the edges of the paper are no text
+        ink[:, ink.mean(axis=0) > RULE] = False
+    if width >= PAGE:
+        ink[ink.mean(axis=1) > RULE] = False
+    return ink
 
 
 def _otsu(values: np.ndarray) -> int:
