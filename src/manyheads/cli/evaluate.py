@@ -24,12 +24,6 @@ def run(
     by_length: Annotated[
         bool, typer.Option("--by-length", help="Scores by the length of the source.")
     ] = False,
-    among: Annotated[
-        str | None,
-        typer.Option(
-            metavar="IMAGES", help="Models of images and texts: more images to search among."
-        ),
-    ] = None,
     group: Annotated[
         str | None,
         typer.Option(
@@ -48,7 +42,9 @@ def run(
     ] = False,
     among: Annotated[
         str | None,
-        typer.Option(help="Of matchers: images to search among, besides those that are measured."),
+        typer.Option(
+            metavar="IMAGES", help="Matchers: images to search among, besides those measured."
+        ),
     ] = None,
     outputs: Annotated[
         Path | None, typer.Option(help="Write the translations to this file, one a line.")
@@ -81,7 +77,6 @@ def run(
         data=data,
         split=split,
         final=final,
-        among=among,
         metrics=tuple(metric or ()),
         by_length=by_length,
         among=among,

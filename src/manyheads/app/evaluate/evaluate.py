@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.app.evaluate.score import Line
-from manyheads.app.image_search.embedder import Embedder
 from manyheads.app.load import loaded
 from manyheads.app.pipeline import pipeline_of
 from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.card import write_card
 from manyheads.app.project.folder import ModelFolder, append_evaluation
 from manyheads.app.requests import EvaluateRequest
-from manyheads.errors import OutputError, UsageError
+from manyheads.errors import OutputError
 
 
 def evaluate(model: str | Path | Predictor, **parameters: Any) -> Line:
@@ -37,11 +36,6 @@ def evaluate(model: str | Path | Predictor, **parameters: Any) -> Line:
 def measure(predictor: Predictor, request: EvaluateRequest) -> Line:
     """Do what `evaluate` does, for a validated request."""
     folder = predictor.folder
-    if request.among is not None and not isinstance(predictor, Embedder):
-        raise UsageError(
-            f"{folder.name} does not find images by words, so there is nothing to search among: "
-            "leave `among` out."
-        )
     with predictor.engine.running():
         line = pipeline_of(folder.recipe).evaluate(predictor, request)
     return log(folder, line)
