@@ -1,7 +1,7 @@
 """Images of coloured halves with captions in two languages, and small models that learned them.
 
-Twelve images differ in colour and side: "red left", "빨강 왼쪽". A tiny captioner and a tiny matcher
-know them by heart after a few seconds; the images of other splits have other noise.
+Twelve images differ in colour and side: "red left", "빨강 왼쪽". A tiny captioner and a tiny
+matcher know them by heart after a few seconds; the images of other splits have other noise.
 """
 
 import tempfile

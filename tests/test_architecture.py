@@ -123,7 +123,7 @@ def _classes() -> set[str]:
 
 
 TASK_NAMES = {"translate", "classify", "reconstruct", "generate", "fill", "tag"}
-TASK_NAMES |= {"caption", "match", "read"}
+TASK_NAMES |= {"caption", "match", "read", "embed"}
 
 
 def _asks_for_task(node: ast.AST) -> bool:

@@ -26,9 +26,11 @@ def epsilons(config: ModelConfig) -> dict[str, float]:
 )
 def test_layer_norms_have_the_models_epsilon(name: str) -> None:
     """Weights of other libraries were learned with theirs; norms over batches and groups: 1e-5."""
-    config: Any = replace(CONFIGS[name], norm_eps=0.125)  # type: ignore[call-arg]
+    config: Any = CONFIGS[name]
+    config = replace(config, norm_eps=0.125)
     if isinstance(config, Both):
-        config = replace(config, image=replace(config.image, norm_eps=0.125))
+        inner: Any = config.image
+        config = replace(config, image=replace(inner, norm_eps=0.125))
     found = epsilons(config)
     fixed = set() if getattr(CONFIGS[name], "pool", None) == "map" else {"LayerNorm pool.norm"}
     layers = {each for each in found if each.startswith("LayerNorm ") and each not in fixed}

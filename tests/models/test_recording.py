@@ -58,7 +58,8 @@ def both(run: Callable[[], Tensor]) -> tuple[Tensor, Tensor, Trace]:
 
 def attentions(config: ModelConfig) -> int:
     if isinstance(config, CaptionerConfig):  # whose pool does not run
-        return attentions(replace(config.image, pool="mean")) + 2 * config.decoder_layers
+        image: Any = config.image
+        return attentions(replace(image, pool="mean")) + 2 * config.decoder_layers
     if isinstance(config, MatcherConfig):
         return attentions(config.image) + config.layers
     if isinstance(config, TransformerConfig):
@@ -69,6 +70,7 @@ def attentions(config: ModelConfig) -> int:
         return sum(config.layers)
     pools = isinstance(config, VitConfig | CctConfig) and config.pool in ("sequence", "attention")
     assert isinstance(config, ImageModel | Reader | LineReaderConfig)
+    assert isinstance(config.layers, int)
     return config.layers + pools
 
 

@@ -65,7 +65,6 @@ def run(
     from manyheads.app.evaluate.evaluate import measure
     from manyheads.app.evaluate.image_metrics import PLOTS, draw
     from manyheads.app.load import load
-    from manyheads.app.predictors.matcher import Matcher
     from manyheads.app.predictors.predictor import answers
     from manyheads.app.project.folder import own_files
     from manyheads.app.project.paths import make_room
@@ -86,7 +85,7 @@ def run(
         alignment=alignment,
     )
     predictor = load(model, engine=engine, device=device, threads=threads)
-    draws = answers(predictor, ClassifyRequest) and not isinstance(predictor, Matcher)
+    draws = answers(predictor, ClassifyRequest) and hasattr(predictor, "labels")
     if plots is not None and not draws:
         raise UsageError(f"--plots is for classifiers, and {model} is none: leave it out.")
     if plots is not None:

@@ -11,13 +11,13 @@ from manyheads.decode.beam_selection import TOP_K, BeamSelector
 from manyheads.decode.constraints import Rule, apply_rules
 from manyheads.decode.step import Hypothesis, State, Step
 from manyheads.decode.traced_decoder import inner, traced_step
-from manyheads.nn.shapes import SourceIds
+from manyheads.nn.shapes import Sources
 
 
 @torch.inference_mode()
 def beam_search(
     model: Step[State],
-    source: SourceIds,
+    source: Sources,
     max_lengths: Sequence[int],
     *,
     beams: int,

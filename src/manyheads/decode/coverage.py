@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manyheads.decode.step import AttentionStep, State, Step
 from manyheads.errors import UsageError
-from manyheads.nn.shapes import Kept, PerBeam, Scores, SourceIds, SourceWeights
+from manyheads.nn.shapes import Kept, PerBeam, Scores, Sources, SourceWeights
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Coverage(Generic[State]):
         self.real = real
         self.penalty = penalty
 
-    def start(self, source: SourceIds, beams: int, max_length: int) -> CoverageState[State]:
+    def start(self, source: Sources, beams: int, max_length: int) -> CoverageState[State]:
         """Start with nothing read."""
         read = torch.zeros((len(source), beams, source.shape[1]), device=source.device)
         return CoverageState(self.model.start(source, beams, max_length), read, self.real)

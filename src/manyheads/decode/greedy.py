@@ -9,7 +9,7 @@ from torch import Tensor
 from manyheads.decode.constraints import Rule, apply_rules
 from manyheads.decode.step import Hypothesis, State, Step
 from manyheads.decode.traced_decoder import traced_step
-from manyheads.nn.shapes import SourceIds
+from manyheads.nn.shapes import Sources
 
 # Finished sentences stay in the batch until the unfinished ones are at most this share of it:
 # a small batch costs a step almost as much as a large one, and leaving it costs a copy.
@@ -19,7 +19,7 @@ CROWDED = 0.75
 @torch.inference_mode()
 def greedy_search(
     model: Step[State],
-    source: SourceIds,
+    source: Sources,
     max_lengths: Sequence[int],
     *,
     start: int,

@@ -10,7 +10,7 @@ from torch import Tensor
 from manyheads.decode.constraints import Rule, apply_rules
 from manyheads.decode.step import Hypothesis, State, Step
 from manyheads.decode.traced_decoder import traced_step
-from manyheads.nn.shapes import SourceIds
+from manyheads.nn.shapes import Sources
 from manyheads.streams import generator
 
 Scores = Float[Tensor, "*batch vocabulary"]
@@ -54,7 +54,7 @@ class Sampling:
 @torch.inference_mode()
 def sample(
     model: Step[State],
-    source: SourceIds,
+    source: Sources,
     max_lengths: Sequence[int],
     seeds: Sequence[int],
     *,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, runtime_checkable
 
-from manyheads.nn.shapes import Kept, PerBeam, Scores, SourceIds, SourceWeights
+from manyheads.nn.shapes import Kept, PerBeam, Scores, Sources, SourceWeights
 
 State = TypeVar("State")
 
@@ -15,7 +15,7 @@ class Step(Protocol[State]):
     The beam axis stays visible, so that a model reads each sentence's keys once for all its beams.
     """
 
-    def start(self, source: SourceIds, beams: int, max_length: int) -> State:
+    def start(self, source: Sources, beams: int, max_length: int) -> State:
         """Encode the sources and prepare for at most max_length tokens a beam."""
 
     def step(self, tokens: PerBeam, state: State) -> tuple[Scores, State]:

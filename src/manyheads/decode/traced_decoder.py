@@ -10,7 +10,7 @@ from manyheads.nn.recording.candidates import record_candidates
 from manyheads.nn.recording.decode_steps import DecodeStep, Search
 from manyheads.nn.recording.trace import active
 from manyheads.nn.recording.tracking import step_context
-from manyheads.nn.shapes import Kept, PerBeam, Scores, SourceIds
+from manyheads.nn.shapes import Kept, PerBeam, Scores, Sources
 
 
 def traced_step(model: Step[State]) -> Step[Any]:
@@ -40,7 +40,7 @@ class TracedStep(Generic[State]):
     def __init__(self, model: Step[State]) -> None:
         self.model = model
 
-    def start(self, source: SourceIds, beams: int, max_length: int) -> TracedState[State]:
+    def start(self, source: Sources, beams: int, max_length: int) -> TracedState[State]:
         """Begin a search."""
         read = torch.empty((len(source), beams, 0), dtype=torch.long, device=source.device)
         every = torch.arange(len(source), device=source.device)

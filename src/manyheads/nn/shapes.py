@@ -21,6 +21,7 @@ Bias = Float[Tensor, "..."]  # the same, added to scores
 
 # In a search, whose batch is sentences with beams.
 SourceIds = Int[Tensor, "sentence source"]
+Sources = SourceIds | Float[Tensor, "sentence channel height width"]  # token ids, or images
 PerBeam = Int[Tensor, "sentence beam"]  # a token each, or the number of a beam
 Prefixes = Int[Tensor, "sentence beam length"]  # the outputs so far, without the start token
 BeamVectors = Float[Tensor, "sentence beam dim"]

@@ -57,7 +57,7 @@ def clip(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
     settings = completed(section(told, "vision_config", CLIP_IMAGE), CLIP_IMAGE)
     given = ForeignTensors(learned(tensors), "Hugging Face CLIP")
     refuse_texts(given)
-    inner = given.within("vision_model.", "")
+    inner = given.within(("vision_model.", ""))
     kernel, state = patches(given, f"{inner}embeddings.patch_embedding", bias=False)
     state["pool.token"] = given.take(f"{inner}embeddings.class_embedding")[None, None]
     positions = given.take(f"{inner}embeddings.position_embedding.weight")
@@ -66,7 +66,7 @@ def clip(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
     parts: dict[str, Any] = {"pool": "class", "pool_norm": "after"}
     if "classifier.weight" in given:
         state |= given.module("classifier", "head")
-        given.skip(f"{inner}post_layernorm.weight", f"{inner}post_layernorm.bias")
+        given.skip([f"{inner}post_layernorm.weight", f"{inner}post_layernorm.bias"])
         parts = {"pool": "patch-mean", "pool_norm": "none"}
     else:
         state |= given.module(f"{inner}post_layernorm", "pool_norm")
@@ -92,7 +92,7 @@ def siglip(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]
     settings = completed(section(told, "vision_config", SIGLIP_IMAGE), SIGLIP_IMAGE)
     given = ForeignTensors(learned(tensors), "Hugging Face SigLIP")
     refuse_texts(given)
-    inner = given.within("vision_model.", "")
+    inner = given.within(("vision_model.", ""))
     kernel, state = patches(given, f"{inner}embeddings.patch_embedding")
     positions = given.take(f"{inner}embeddings.position_embedding.weight")
     depth = layers(given, f"{inner}encoder", state)
@@ -132,7 +132,7 @@ def refuse_texts(given: ForeignTensors) -> None:
     Raises:
         UsageError: there is one.
     """
-    if given.within("text_model.", "") or given.within("text_projection.", ""):
+    if given.within(("text_model.", "")) or given.within(("text_projection.", "")):
         raise UsageError(
             f"This {given.library} model has a text encoder: it is no image encoder alone."
         )

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from jaxtyping import Int
 from torch import Tensor
 
-from manyheads.nn.shapes import SourceIds
+from manyheads.nn.shapes import Sources
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
     """One search, identified by its sources."""
 
-    sources: SourceIds  # token ids, padded
+    sources: Sources  # token ids, padded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
