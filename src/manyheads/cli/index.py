@@ -47,21 +47,26 @@ def run(
     from manyheads.app.image_search.image_index import index
     from manyheads.cli.progress import ProgressBar
     from manyheads.cli.show import print_json, warn
+    from manyheads.cli.terminal import ReaderGoneError
+    from manyheads.errors import InterruptedRunError
 
-    with ProgressBar() as bar:
-        answer = index(
-            images or [],
-            out=out,
-            model=model,
-            progress=bar.progress,
-            image_column=image_column,
-            label_column=label_column,
-            prune=prune,
-            reread=reread,
-            engine=engine,
-            device=device,
-            threads=threads,
-        )
+    try:
+        with ProgressBar() as bar:
+            answer = index(
+                images or [],
+                out=out,
+                model=model,
+                progress=bar.progress,
+                image_column=image_column,
+                label_column=label_column,
+                prune=prune,
+                reread=reread,
+                engine=engine,
+                device=device,
+                threads=threads,
+            )
+    except ReaderGoneError:
+        raise InterruptedRunError("Stopped, as nobody reads on; what is done is saved.") from None
     for each in answer.unreadable:
         warn(each.error)
     if answer.gone:

@@ -139,10 +139,13 @@ class IndexFolder:
         """
         with self._errors():
             self._database.execute("BEGIN")
-            try:
+        try:
+            with self._errors():
                 self.rows = self._last_row() + 1
-                yield int(self._one("PRAGMA data_version")[0])
-            finally:
+                version = int(self._one("PRAGMA data_version")[0])
+            yield version
+        finally:
+            with self._errors():
                 self._database.execute("ROLLBACK")
 
     def vectors(self) -> np.ndarray:
@@ -208,7 +211,7 @@ class IndexFolder:
 
     def commit(
         self,
-        vectors: np.ndarray,
+        vectors: np.ndarray | Sequence[np.ndarray],
         contents: Sequence[str],
         images: Iterable[IndexedImage],
         removed: Iterable[str] = (),
@@ -216,7 +219,7 @@ class IndexFolder:
         """Add vectors and change images, all or nothing.
 
         Args:
-            vectors: (vector, dim) float32; they get the rows from `self.rows` on.
+            vectors: (vector, dim); they get the rows from `self.rows` on.
             contents: the sha256 of what each was made of.
             images: to add, or to write over those of the same names.
             removed: the names of images that are there no more.
@@ -230,7 +233,7 @@ class IndexFolder:
                 if self._last_row() + 1 != self.rows:  # the lock of the folder did not hold
                     raise UsageError(f"{self.path} is in use: another process has added images.")
                 if len(vectors):
-                    content = np.ascontiguousarray(vectors, dtype=TYPE).tobytes()
+                    content = np.asarray(vectors, dtype=TYPE).tobytes()
                     append_bytes(self.path / VECTORS, content, behind=self.rows * self._bytes)
                 self._database.executemany(
                     "INSERT INTO vectors VALUES (?, ?)", enumerate(contents, self.rows)

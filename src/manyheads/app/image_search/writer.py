@@ -92,8 +92,7 @@ class IndexWriter:
 
     def _forget(self) -> None:
         """Clear what waits for a commit."""
-        self._vectors: list[np.ndarray] = []
-        self._contents: dict[str, int] = {}  # sha256 -> row
+        self._new: dict[str, tuple[int, np.ndarray]] = {}  # sha256 -> row and vector
         self._images: list[IndexedImage] = []
         self._removed: list[str] = []
 
@@ -155,18 +154,14 @@ class IndexWriter:
     def commit(self) -> None:
         """Save what was added."""
         if self.folder is None:
-            if not self._vectors:
+            if (dim := self._dim) is None:
                 return
-            header = Header(
-                model=place_of(self.embedder),
-                weights=weights_of(self.embedder),
-                dim=len(self._vectors[0]),
-            )
-            create(self.path, header)
+            place, weights = place_of(self.embedder), weights_of(self.embedder)
+            create(self.path, Header(model=place, weights=weights, dim=dim))
             self.folder = IndexFolder(self.path, write=True)
-        if self._vectors or self._images or self._removed:
-            vectors = np.stack(self._vectors) if self._vectors else np.zeros((0, 0))
-            self.folder.commit(vectors, list(self._contents), self._images, self._removed)
+        if self._new or self._images or self._removed:
+            vectors = [vector for _, vector in self._new.values()]
+            self.folder.commit(vectors, list(self._new), self._images, self._removed)
             self._forget()
         self._committed = time.monotonic()
 
@@ -257,11 +252,14 @@ class IndexWriter:
 
     @property
     def _dim(self) -> int | None:
-        return None if self.folder is None else self.folder.header.dim
+        if self.folder is not None:
+            return self.folder.header.dim
+        return next((len(vector) for _, vector in self._new.values()), None)
 
     def _row_of(self, sha256: str) -> int | None:
-        row = self._contents.get(sha256)
-        return self.folder.row_of(sha256) if row is None and self.folder is not None else row
+        if (new := self._new.get(sha256)) is not None:
+            return new[0]
+        return None if self.folder is None else self.folder.row_of(sha256)
 
     def _map(self, function: Callable[[A], B], inputs: Sequence[A]) -> Iterable[B]:
         """Apply a function in threads, if there are several; Pillow releases the GIL."""
@@ -296,9 +294,8 @@ class IndexWriter:
             if isinstance(vector, str):
                 reasons[sha256] = vector
             else:
-                base = 0 if self.folder is None else self.folder.rows
-                self._contents[sha256] = base + len(self._vectors)
-                self._vectors.append(vector)
+                first = 0 if self.folder is None else self.folder.rows
+                self._new[sha256] = first + len(self._new), vector
                 self.counts.embedded += 1
         return reasons
 
