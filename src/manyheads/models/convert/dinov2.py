@@ -45,7 +45,7 @@ def from_hf(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State
     """
     settings = completed(told, DEFAULTS)
     given = ForeignTensors(tensors, "Hugging Face DINOv2")
-    inner = given.within("dinov2.", "dinov2_with_registers.", "")
+    inner = given.within(["dinov2.", "dinov2_with_registers.", ""])
     embeddings = f"{inner}embeddings"
     kernel, state = patches(given, f"{embeddings}.patch_embeddings.projection")
     tokens = [given.take(f"{embeddings}.cls_token")]
@@ -53,7 +53,7 @@ def from_hf(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State
         tokens.append(given.take(f"{embeddings}.register_tokens"))
     state["pool.token"] = torch.cat(tokens, dim=1)
     positions = given.take(f"{embeddings}.position_embeddings")[0]
-    given.skip(f"{embeddings}.mask_token")
+    given.skip([f"{embeddings}.mask_token"])
     gated = settings["use_swiglu_ffn"]
     depth = given.count(f"{inner}encoder.layer.")
     for layer in range(depth):

@@ -88,12 +88,12 @@ class ForeignTensors:
         self._left.pop(f"{theirs}.num_batches_tracked", None)
         return state | {f"{ours}.num_batches_tracked": torch.zeros((), dtype=torch.long)}
 
-    def skip(self, *names: str) -> None:
+    def skip(self, names: Sequence[str]) -> None:
         """Leave out tensors that the answer does not depend on, if they are there."""
         for name in names:
             self._left.pop(name, None)
 
-    def within(self, *prefixes: str) -> str:
+    def within(self, prefixes: Sequence[str]) -> str:
         """Return the first of these prefixes that tensors have; the last if none has any."""
         found = (p for p in prefixes if any(name.startswith(p) for name in self._left))
         return next(found, prefixes[-1])
