@@ -12,7 +12,14 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from benchmarks import attributions, image_encoders, image_models, marian, preprocessing
+from benchmarks import (
+    attributions,
+    image_encoders,
+    image_models,
+    image_text,
+    marian,
+    preprocessing,
+)
 from benchmarks.references import SEED, references
 from manyheads.errors import ManyheadsError
 
@@ -63,6 +70,8 @@ def main() -> int:
         for path in _record_images():
             _report(path)
         for path in image_encoders.record(FOLDER / "encoders"):
+            _report(path)
+        for path in image_text.record(FOLDER / "image-text"):
             _report(path)
         for path in preprocessing.record(FOLDER):
             _report(path)

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from benchmarks import attributions, image_encoders, image_models, marian, preprocessing
+from benchmarks import (
+    attributions,
+    image_encoders,
+    image_models,
+    image_text,
+    marian,
+    preprocessing,
+)
 from benchmarks.references import randomise, references
 from manyheads.errors import ManyheadsError
 from tests.torch_reference import decoder_of, encoder_of
@@ -37,6 +44,7 @@ def differences() -> Iterator[tuple[str, float]]:
     for name, build_image in image_models.references().items():
         yield name, build_image().difference()
     yield from image_encoders.differences()
+    yield from image_text.differences()
     for name, build_marian in marian.references().items():
         reference = build_marian()
         yield name, reference.difference()

@@ -252,8 +252,8 @@ def test_tasks_of_every_preset() -> None:
         "line": ("read",),
         "captioner": ("caption",),
         "matcher": ("match",),
-        "vit": ("classify", "reconstruct"),
-        "compact": ("classify", "reconstruct"),
+        "vit": ("classify", "reconstruct", "embed"),
+        "compact": ("classify", "reconstruct", "embed"),
     }
     for name, config in PRESETS.items():
         assert config.tasks == tasks.get(name.partition("-")[0], ("classify",)), name

@@ -23,7 +23,7 @@ from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.output_head import OutputFn, logits
 from manyheads.nn.recording.tracking import track_memory
-from manyheads.nn.shapes import Images, Mask
+from manyheads.nn.shapes import Images, Mask, Tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +43,15 @@ class CaptionerConfig(DecoderConfig):
     norm: Norm = "pre"
     activation: FeedForwardName = "gelu"
     positions: TokenPositions = "sinusoidal"
+    embedding_norm: bool = False  # LayerNorm over the sum of tokens and positions
+    # A linear layer from the encoder's width to the decoder's; without, the attention to the image
+    # reads the encoder's vectors as they are.
+    bridge: bool = True
+
+    @property
+    def source_dim(self) -> int:
+        """Width of the vectors that the decoder attends to."""
+        return self.dim if self.bridge else self.image.feature_dim
 
     def __post_init__(self) -> None:
         """Refuse an encoder that gives one vector for the whole image."""
@@ -69,8 +78,15 @@ class Captioner(EncoderDecoder[CaptionerConfig]):
         if config.tied:
             self.output.weight = self.target_embedding.weight
         self.positions = POSITIONS[config.positions](config.max_length, config.dim)
+        self.embedding_norm = (
+            nn.LayerNorm(config.dim, eps=config.norm_eps)
+            if config.embedding_norm
+            else nn.Identity()
+        )
         self.dropout = Dropout(config.dropout)
-        self.bridge = Linear(config.image.feature_dim, config.dim)
+        self.bridge = (
+            Linear(config.image.feature_dim, config.dim) if config.bridge else nn.Identity()
+        )
         self.decoder = decoder(config)
         initial.xavier(self)
         initial.embeddings(self)
@@ -102,6 +118,11 @@ class Captioner(EncoderDecoder[CaptionerConfig]):
     def encode(self, images: Images) -> Float[Tensor, "batch source dim"]:
         """Return a vector for every part of an image."""
         return track_memory(self.bridge(feature_tokens(self.encoder.features(images))))
+
+    def place(self, x: Tokens, first: int = 0) -> Tokens:
+        """Add positions, then the norm behind them, if there is one."""
+        placed: Tensor = self.embedding_norm(super().place(x, first))
+        return placed
 
     def memory_mask(self, source: Images) -> Mask | None:
         """Nothing of an image is padding."""

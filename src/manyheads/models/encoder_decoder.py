@@ -49,13 +49,23 @@ class DecoderConfig(TextBlockConfig):
     start: int = 1
     end: int = 2
 
+    @property
+    def source_dim(self) -> int:
+        """Width of what is read."""
+        return self.dim
+
 
 def decoder(config: DecoderConfig) -> Decoder:
     """Build the decoder stack."""
     blocks = [
         DecoderBlock(
             self_attention(config),
-            MultiHeadAttention(config.dim, config.heads, dropout=config.attention_dropout),
+            MultiHeadAttention(
+                config.dim,
+                config.heads,
+                source_dim=config.source_dim,
+                dropout=config.attention_dropout,
+            ),
             block_feedforward(config),
             residual(config),
         )
@@ -106,7 +116,7 @@ class EncoderDecoder(nn.Module, Generic[C]):
     def write(
         self,
         target: Int[Tensor, "batch target"],
-        memory: Float[Tensor, "source part dim"],
+        memory: Float[Tensor, "source part source_dim"],
         mask: Mask | None,
         scored: Bool[Tensor, "batch target"] | None,
         readout: OutputFn,
@@ -116,7 +126,7 @@ class EncoderDecoder(nn.Module, Generic[C]):
 
         `owners` has the source of each target where several share one; None: one each.
         """
-        x = self.dropout(self.positions(self.embed(self.target_embedding, target)))
+        x = self.dropout(self.place(self.embed(self.target_embedding, target)))
         x = self.decoder(x, memory, mask, owners)
         return readout(self.output, x if scored is None else x[scored])
 
@@ -154,7 +164,7 @@ class EncoderDecoder(nn.Module, Generic[C]):
         self, tokens: PerBeam, state: DecoderState, weights_of: int | None = None
     ) -> tuple[Scores, DecoderState, Tensor | None]:
         x = self.embed(self.target_embedding, tokens.flatten()[:, None])
-        x = self.positions(x, first=state.caches[0].length).view(*tokens.shape, -1)
+        x = self.place(x, first=state.caches[0].length).view(*tokens.shape, -1)
         given = state.sources, state.source_mask, state.caches
         x, caches, weights = self.decoder.step(self.dropout(x), *given, weights_of=weights_of)
         scores = F.log_softmax(self.output(x).float(), dim=-1)
@@ -180,3 +190,8 @@ class EncoderDecoder(nn.Module, Generic[C]):
         check_ids(tokens)
         start_text()
         return embedding(tokens) * self.scale
+
+    def place(self, x: Tokens, first: int = 0) -> Tokens:
+        """Add the positions first, first + 1, ... to token vectors."""
+        placed: Tensor = self.positions(x, first=first)
+        return placed

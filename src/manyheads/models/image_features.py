@@ -1,14 +1,14 @@
 """An image model without its classifier: the features that a captioner or a matcher builds on."""
 
 from dataclasses import replace
-from typing import Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.config import ImageConfig
-from manyheads.models.image_encoder import POOLS, ImageEncoderConfig
+from manyheads.models.image_encoder import POOLS
 from manyheads.nn.blocks.pool import MeanPool
 from manyheads.nn.shapes import FeatureMap, Images, Tokens
 
@@ -37,8 +37,9 @@ def check_features(config: ImageConfig) -> None:
 
 def feature_encoder(config: ImageConfig) -> FeatureEncoder:
     """Build an image model for its features alone, without the modules behind them."""
-    if isinstance(config, ImageEncoderConfig) and issubclass(POOLS[config.pool], MeanPool):
-        config = replace(config, pool="mean")  # a pool that adds no tokens is behind them, too
+    pool: Any = getattr(config, "pool", None)
+    if pool is not None and issubclass(POOLS[pool], MeanPool):
+        config = replace(config, **{"pool": "mean"})  # one that adds no tokens is behind them, too
     model = config.build()
     for name in config.behind_features:
         setattr(model, name, nn.Identity())

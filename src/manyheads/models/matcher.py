@@ -8,6 +8,7 @@ softmax over the batch, Zhai et al. 2023, "Sigmoid Loss for Language Image Pre-T
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -24,15 +25,15 @@ from manyheads.nn.layers import initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.head import Head
 from manyheads.nn.layers.linear import Linear
-from manyheads.nn.layers.masks import padding_mask
+from manyheads.nn.layers.masks import causal_mask, padding_mask
 from manyheads.nn.recording.trace import LayerId
 from manyheads.nn.recording.tracking import start_text
-from manyheads.nn.shapes import Images, TokenIds, check_ids
+from manyheads.nn.shapes import Images, Mask, TokenIds, Tokens, check_ids
 
 TEMPERATURE = 0.07  # at the beginning of training (CLIP, section 2.5)
-LARGEST = math.log(100)  # of the learned scale (the same)
 
 Vectors = Float[Tensor, "batch embedding"]
+TextPool = Literal["mean", "end", "last"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +54,18 @@ class MatcherConfig(TextEncoderConfig):
     ffn_dim: int = 1024
     layers: int = 4
     positions: TokenPositions = "sinusoidal"
+    scale_embedding: bool = True  # by the root of dim
+    causal: bool = False  # tokens of a text see those before them only, as in CLIP
+    # What stands for a text: the mean of its tokens, the first end token, or the last of all, for
+    # which padding is read like text.
+    text_pool: TextPool = "mean"
+    projection_bias: bool = False  # of the texts' projection
+    scale_limit: float = 100.0  # of the learned scale (CLIP, section 2.5); 0: none
     # Learned, and added to every score: of the sigmoid loss, which begins with -10 because most
     # pairs of a batch do not belong together (SigLIP, section 3.2); None: there is none.
     score_bias: float | None = None
     pad: int = 0
+    start: int | None = None  # token in front of a text
     end: int = 2
 
     def __post_init__(self) -> None:
@@ -75,21 +84,61 @@ class MatcherConfig(TextEncoderConfig):
         return Matcher(self)
 
 
+class TokenMean:
+    """The mean over the tokens that are not padding."""
+
+    def __init__(self, config: MatcherConfig) -> None:
+        self.config = config
+
+    def __call__(self, x: Tokens, tokens: TokenIds) -> Float[Tensor, "batch dim"]:
+        """Pool the tokens of each text."""
+        real = (tokens != self.config.pad).unsqueeze(-1)
+        return (x * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+
+
+class FirstEnd(TokenMean):
+    """The first end token; of a text without one, its first token."""
+
+    def __call__(self, x: Tokens, tokens: TokenIds) -> Float[Tensor, "batch dim"]:
+        """Pool the tokens of each text."""
+        ends = (tokens == self.config.end).int().argmax(dim=1)
+        return x[torch.arange(len(x), device=x.device), ends]
+
+
+class LastToken(TokenMean):
+    """The last token, padding or not."""
+
+    def __call__(self, x: Tokens, tokens: TokenIds) -> Float[Tensor, "batch dim"]:
+        """Pool the tokens of each text."""
+        return x[:, -1]
+
+
+TEXT_POOLS: dict[TextPool, type[TokenMean]] = {
+    "mean": TokenMean,
+    "end": FirstEnd,
+    "last": LastToken,
+}
+
+
 class TextTower(nn.Module):
-    """The mean over the tokens of a text, projected."""
+    """One vector for a text, projected."""
 
     def __init__(self, config: MatcherConfig) -> None:
         super().__init__()
-        self.pad = config.pad
-        self.scale = math.sqrt(config.dim)
-        self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
+        self.config = config
+        self.scale = math.sqrt(config.dim) if config.scale_embedding else 1.0
+        padding = config.pad if config.text_pool == "mean" else None  # else it is read
+        self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=padding)
         self.positions = POSITIONS[config.positions](config.max_length, config.dim)
         self.dropout = Dropout(config.dropout)
         self.encoder = text_encoder(config)
         for layer, block in enumerate(self.encoder.blocks):  # "encoder" is the image tower's
             block.attention.layer_id = LayerId("text encoder", layer, "self")
-        self.projection = Linear(config.dim, config.embedding, bias=False)
+        self.pool = TEXT_POOLS[config.text_pool](config)
+        self.projection = Linear(config.dim, config.embedding, bias=config.projection_bias)
         nn.init.normal_(self.projection.weight, std=config.dim**-0.5)
+        if self.projection.bias is not None:
+            nn.init.zeros_(self.projection.bias)
         initial.embeddings(self)
 
     def forward(self, tokens: TokenIds) -> Vectors:
@@ -97,9 +146,14 @@ class TextTower(nn.Module):
         check_ids(tokens)
         start_text()
         x = self.dropout(self.positions(self.embedding(tokens) * self.scale))
-        x = self.encoder(x, padding_mask(tokens, self.pad))
-        real = (tokens != self.pad).unsqueeze(-1)
-        return self.projection((x * real).sum(dim=1) / real.sum(dim=1).clamp(min=1))
+        x = self.encoder(x, self.mask(tokens))
+        return self.projection(self.pool(x, tokens))
+
+    def mask(self, tokens: TokenIds) -> Mask | None:
+        """Hide padding and what comes later; behind a text, padding is what comes later."""
+        if self.config.causal:
+            return causal_mask(tokens.shape[1], tokens.device)
+        return None if self.config.text_pool == "last" else padding_mask(tokens, self.config.pad)
 
 
 class Matcher(nn.Module):
@@ -147,4 +201,6 @@ class Matcher(nn.Module):
         self, images: Float[Tensor, "image embedding"], texts: Float[Tensor, "text embedding"]
     ) -> Float[Tensor, "image text"]:
         """Score every pair: scale times the cosine, plus the bias."""
-        return self.log_scale.clamp(max=LARGEST).exp() * images @ texts.T + self.bias
+        limit = self.config.scale_limit
+        log_scale = self.log_scale.clamp(max=math.log(limit)) if limit else self.log_scale
+        return log_scale.exp() * images @ texts.T + self.bias

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from manyheads.models.config import ImageConfig, ModelConfig
+from manyheads.models.config import ModelConfig
 from manyheads.models.sized_tables import Size
 
 State = dict[str, Tensor]
@@ -31,14 +31,14 @@ def resize(
 
 def reads_images(config: ModelConfig) -> bool:
     """Tell whether a model reads images of a size: itself, or with an image encoder inside."""
-    return hasattr(config, "height") or isinstance(getattr(config, "image", None), ImageConfig)
+    return hasattr(config, "height") or hasattr(getattr(config, "image", None), "height")
 
 
 def at_size(config: C, size: Size) -> C:
     """Return the Config for images of another size: height and width."""
     changes: Any = {"height": size[0], "width": size[1]}
-    inner = getattr(config, "image", None)
-    if isinstance(inner, ImageConfig):
+    inner: Any = getattr(config, "image", None)
+    if hasattr(inner, "height"):
         changes = {"image": replace(inner, **changes)}
     return replace(config, **changes)
 

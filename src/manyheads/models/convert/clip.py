@@ -1,10 +1,13 @@
-"""Hugging Face's CLIP and SigLIP -> ours, by the names of their stored files: image encoders.
+"""Hugging Face's CLIP and SigLIP -> ours, by the names of their stored files.
 
-Files of version 4 of the library and of version 5 differ in a prefix.
+The image encoder alone, or beside its text encoder: a matcher. Files of version 4 of the library
+and of version 5 differ in a prefix.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import torch
 
 from manyheads.errors import UsageError
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
@@ -17,6 +20,7 @@ from manyheads.models.convert.layers import (
     patches,
     vit_shape,
 )
+from manyheads.models.matcher import MatcherConfig
 from manyheads.models.vit import VitConfig
 
 CLIP_IMAGE: dict[str, Any] = {
@@ -31,6 +35,23 @@ SIGLIP_IMAGE: dict[str, Any] = {
     "layer_norm_eps": 1e-6,
     "num_attention_heads": 12,
 }
+CLIP_TEXT: dict[str, Any] = {
+    "hidden_act": "quick_gelu",
+    "layer_norm_eps": 1e-5,
+    "num_attention_heads": 8,
+    "pad_token_id": 1,
+    "bos_token_id": 49406,
+    "eos_token_id": 49407,
+}
+SIGLIP_TEXT: dict[str, Any] = {
+    "hidden_act": "gelu_pytorch_tanh",
+    "layer_norm_eps": 1e-6,
+    "num_attention_heads": 12,
+    "pad_token_id": 1,
+    "eos_token_id": 49407,
+}
+OLD_END = 2
+IMAGE_TENSORS = ("vision_model.", "visual_projection.")
 # Modules of a layer, theirs and ours; queries, keys and values are packed separately.
 LAYER = {
     "layer_norm1": "around_attention.norm",
@@ -57,7 +78,7 @@ def clip(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
     settings = completed(section(told, "vision_config", CLIP_IMAGE), CLIP_IMAGE)
     given = ForeignTensors(learned(tensors), "Hugging Face CLIP")
     refuse_texts(given)
-    inner = given.within(("vision_model.", ""))
+    inner = given.within(["vision_model.", ""])
     kernel, state = patches(given, f"{inner}embeddings.patch_embedding", bias=False)
     state["pool.token"] = given.take(f"{inner}embeddings.class_embedding")[None, None]
     positions = given.take(f"{inner}embeddings.position_embedding.weight")
@@ -92,7 +113,7 @@ def siglip(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]
     settings = completed(section(told, "vision_config", SIGLIP_IMAGE), SIGLIP_IMAGE)
     given = ForeignTensors(learned(tensors), "Hugging Face SigLIP")
     refuse_texts(given)
-    inner = given.within(("vision_model.", ""))
+    inner = given.within(["vision_model.", ""])
     kernel, state = patches(given, f"{inner}embeddings.patch_embedding")
     positions = given.take(f"{inner}embeddings.position_embedding.weight")
     depth = layers(given, f"{inner}encoder", state)
@@ -110,6 +131,116 @@ def siglip(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]
     )
     state["positions.table"] = grid_positions(positions, config.grid, 0)
     return config, state
+
+
+def clip_matcher(told: Settings | object, tensors: Tensors) -> tuple[MatcherConfig, State]:
+    """Map a CLIPModel: a causal text encoder, read at the first end token.
+
+    A configuration of before 2023 says 2 in place of the end token, which then is the last of all.
+    """
+    settings = completed(section(told, "text_config", CLIP_TEXT), CLIP_TEXT)
+    image, state = _image_tower(clip, told, tensors)
+    given = _text_tensors(tensors, "Hugging Face CLIP")
+    fields, texts = _texts(settings, given)
+    texts["projection.weight"] = given.take("text_projection.weight")
+    state["log_scale"] = given.take("logit_scale").reshape(())
+    given.finish()
+    end = settings["eos_token_id"]
+    config = MatcherConfig(
+        **fields,
+        image=image,
+        embedding=len(texts["projection.weight"]),
+        causal=True,
+        text_pool="end",
+        start=settings["bos_token_id"],
+        end=fields["vocabulary"] - 1 if end == OLD_END else end,
+    )
+    return config, state | {f"texts.{name}": tensor for name, tensor in texts.items()}
+
+
+def siglip_matcher(told: Settings | object, tensors: Tensors) -> tuple[MatcherConfig, State]:
+    """Map a SiglipModel, whose images have no projection and whose texts are read at their end.
+
+    Texts are padded to one length, and the padding is read with them.
+    """
+    settings = completed(section(told, "text_config", SIGLIP_TEXT), SIGLIP_TEXT)
+    image, state = _image_tower(siglip, told, tensors)
+    if image.pool != "map":
+        raise UsageError(
+            "This Hugging Face SigLIP has no attention pooling (vision_use_head), so it gives no "
+            "vector for an image."
+        )
+    state["images.head.weight"] = torch.eye(image.dim)
+    state["images.head.bias"] = torch.zeros(image.dim)
+    given = _text_tensors(tensors, "Hugging Face SigLIP")
+    fields, texts = _texts(settings, given)
+    texts |= given.module("text_model.head", "projection")
+    for theirs, ours in (("logit_scale", "log_scale"), ("logit_bias", "bias")):
+        state[ours] = given.take(theirs).reshape(())
+    given.finish()
+    config = MatcherConfig(
+        **fields,
+        image=image,
+        embedding=len(texts["projection.weight"]),
+        text_pool="last",
+        projection_bias=True,
+        score_bias=float(state["bias"]),
+        end=settings["eos_token_id"],
+    )
+    if config.embedding != image.dim:
+        raise UsageError(
+            f"This Hugging Face SigLIP projects texts to {config.embedding} numbers, but its "
+            f"images have {image.dim}: they cannot be compared."
+        )
+    return config, state | {f"texts.{name}": tensor for name, tensor in texts.items()}
+
+
+def is_matcher(tensors: Tensors) -> bool:
+    """Whether a CLIP or a SigLIP has its text encoder beside it."""
+    return any(name.startswith("text_model.") for name in tensors)
+
+
+def _image_tower(
+    convert: Callable[[Settings | object, Tensors], tuple[VitConfig, State]],
+    told: Settings | object,
+    tensors: Tensors,
+) -> tuple[VitConfig, State]:
+    """Convert the image encoder of a whole model."""
+    own = {n: t for n, t in tensors.items() if n.startswith(IMAGE_TENSORS)}
+    image, state = convert(told, own)
+    return image, {f"images.{name}": tensor for name, tensor in state.items()}
+
+
+def _text_tensors(tensors: Tensors, library: str) -> ForeignTensors:
+    rest = {n: t for n, t in learned(tensors).items() if not n.startswith(IMAGE_TENSORS)}
+    return ForeignTensors(rest, library)
+
+
+def _texts(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], State]:
+    """Take the text encoder but for its projection."""
+    inner = "text_model."
+    state = {
+        "embedding.weight": given.take(f"{inner}embeddings.token_embedding.weight"),
+        "positions.table": given.take(f"{inner}embeddings.position_embedding.weight"),
+    }
+    depth = layers(given, f"{inner}encoder", state)
+    state |= given.module(f"{inner}final_layer_norm", "encoder.norm")
+    vocabulary, dim = state["embedding.weight"].shape
+    return {
+        "vocabulary": vocabulary,
+        "dim": dim,
+        "layers": depth,
+        "heads": settings["num_attention_heads"],
+        "ffn_dim": len(state["encoder.blocks.0.feedforward.expand.bias"]),
+        "activation": activation(settings, "hidden_act", given.library),
+        "norm_eps": settings["layer_norm_eps"],
+        "positions": "learned",
+        "max_length": len(state["positions.table"]),
+        "scale_embedding": False,
+        "scale_limit": 0.0,
+        "dropout": 0.0,
+        "pad": settings["pad_token_id"],
+    }, state
 
 
 def section(told: Settings | object, key: str, defaults: Settings) -> Settings:
@@ -132,7 +263,7 @@ def refuse_texts(given: ForeignTensors) -> None:
     Raises:
         UsageError: there is one.
     """
-    if given.within(("text_model.", "")) or given.within(("text_projection.", "")):
+    if given.within(["text_model.", ""]) or given.within(["text_projection.", ""]):
         raise UsageError(
             f"This {given.library} model has a text encoder: it is no image encoder alone."
         )

@@ -45,7 +45,7 @@ def from_hf(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State
     """
     settings = completed(told, DEFAULTS)
     given = ForeignTensors(tensors, "Hugging Face DINOv2")
-    inner = given.within(("dinov2.", "dinov2_with_registers.", ""))
+    inner = given.within(["dinov2.", "dinov2_with_registers.", ""])
     embeddings = f"{inner}embeddings"
     kernel, state = patches(given, f"{embeddings}.patch_embeddings.projection")
     tokens = [given.take(f"{embeddings}.cls_token")]

@@ -9,6 +9,7 @@ depths; and wanted_size, the height and width that the user asks for.
 from dataclasses import replace
 
 from manyheads.models.convert import (
+    captioner,
     clip,
     coatnet,
     cvt,
@@ -59,6 +60,13 @@ CONVERTERS: dict[str, Converter] = {
     "torchvision resnet": resnet.from_torchvision,
     "torchvision vgg": vgg.from_torchvision,
     "google": google.from_google,
+}
+
+# Of Hugging Face, by `model_type`: models of images and texts together.
+IMAGE_TEXT: dict[str, Converter] = {
+    "clip": clip.clip_matcher,
+    "siglip": clip.siglip_matcher,
+    "vision-encoder-decoder": captioner.from_hf,
 }
 
 HALF = (0.5, 0.5, 0.5)

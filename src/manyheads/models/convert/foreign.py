@@ -3,7 +3,7 @@
 So a part of the other model that has no equivalent here is refused, not dropped.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -88,7 +88,7 @@ class ForeignTensors:
         self._left.pop(f"{theirs}.num_batches_tracked", None)
         return state | {f"{ours}.num_batches_tracked": torch.zeros((), dtype=torch.long)}
 
-    def skip(self, names: Iterable[str]) -> None:
+    def skip(self, names: Sequence[str]) -> None:
         """Leave out tensors that the answer does not depend on, if they are there."""
         for name in names:
             self._left.pop(name, None)

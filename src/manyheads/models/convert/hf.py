@@ -51,7 +51,7 @@ def deit(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
 def _read(told: Settings | object, given: ForeignTensors, prefix: str) -> tuple[VitConfig, State]:
     settings = completed(told, DEFAULTS)
     check_parts(settings, {"pooler_act": ("tanh",)}, given.library)
-    inner = given.within((prefix, ""))
+    inner = given.within([prefix, ""])
     kernel, state = patches(given, f"{inner}embeddings.patch_embeddings.projection")
     names = ("cls_token", "distillation_token")[: 1 + (prefix == "deit.")]
     tokens = [given.take(f"{inner}embeddings.{name}") for name in names]

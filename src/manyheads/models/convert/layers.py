@@ -34,6 +34,11 @@ def learned(tensors: Tensors) -> State:
     return {name: tensor for name, tensor in tensors.items() if not name.endswith(FORMULAS)}
 
 
+def prefixed(tensors: Tensors, prefix: str) -> State:
+    """Return the tensors whose names begin with a prefix, without it."""
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+
+
 def completed(settings: Settings | object, defaults: Settings) -> dict[str, Any]:
     """Put settings over the defaults; they may be an object with the same attributes.
 

@@ -105,7 +105,7 @@ class MultiHeadAttention(nn.Module):
     them (see `rotary.py`). Recorded are the rotated ones.
 
     Queries, keys and values are `attention_dim` wide and the output `outputs`; both default to
-    `dim`.
+    `dim`. With a `source_dim`, keys and values come from another sequence of this width only.
     """
 
     def __init__(
@@ -115,6 +115,7 @@ class MultiHeadAttention(nn.Module):
         *,
         attention_dim: int | None = None,
         outputs: int | None = None,
+        source_dim: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
         rotate: Rotate = unrotated,
@@ -129,7 +130,10 @@ class MultiHeadAttention(nn.Module):
         self.dropout = dropout
         self.rotate = rotate
         self.layer_id = LayerId()  # set by the stack, for recording
-        self.qkv = Linear(dim, 3 * size, bias=bias)
+        own = source_dim in (None, dim)  # one projection for all three
+        self.qkv = Linear(dim, (3 if own else 1) * size, bias=bias)
+        if source_dim is not None and not own:
+            self.kv = Linear(source_dim, 2 * size, bias=bias)
         self.out = Linear(size, outputs or dim)
 
     def forward(
@@ -160,7 +164,9 @@ class MultiHeadAttention(nn.Module):
     def project(self, source: Float[Tensor, "batch key dim"]) -> KeyValue:
         """Compute the keys and values of a source, once for all queries and decoding steps."""
         dim = self.out.in_features
-        k, v = self.qkv.forward_slice(source, dim, 3 * dim).chunk(2, dim=-1)
+        own = self.qkv.out_features > dim
+        both = self.qkv.forward_slice(source, dim, 3 * dim) if own else self.kv(source)
+        k, v = both.chunk(2, dim=-1)
         return KeyValue(self._split(k), self._split(v), grid_of(source))
 
     def cross_attend(self, x: Tokens, source: KeyValue, mask: Mask | None = None) -> Tokens:

@@ -78,7 +78,7 @@ class DecoderBlock(AttentionBlock):
     def forward(
         self,
         x: Tokens,
-        memory: Float[Tensor, "source key dim"],
+        memory: Float[Tensor, "source key source_dim"],
         mask: Mask,
         memory_mask: Mask | None,
         owners: Kept | None = None,
@@ -95,7 +95,7 @@ class DecoderBlock(AttentionBlock):
         x = self.around_cross.add(x, y)
         return self.around_feedforward.add(x, self.feedforward(self.around_feedforward.enter(x)))
 
-    def project(self, memory: Float[Tensor, "batch key dim"]) -> KeyValue:
+    def project(self, memory: Float[Tensor, "batch key source_dim"]) -> KeyValue:
         """Compute keys and values of the memory for `step`, those of each head contiguous."""
         return self.cross.project(memory).contiguous()
 

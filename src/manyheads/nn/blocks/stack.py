@@ -65,7 +65,7 @@ class Decoder(nn.Module):
     def forward(
         self,
         x: Tokens,
-        memory: Float[Tensor, "source key dim"],
+        memory: Float[Tensor, "source key source_dim"],
         memory_mask: Mask | None = None,
         owners: Kept | None = None,
     ) -> Tokens:
@@ -78,7 +78,7 @@ class Decoder(nn.Module):
             x = block(x, memory, mask, memory_mask, owners)
         return self.norm(x)
 
-    def project(self, memory: Float[Tensor, "batch key dim"]) -> list[KeyValue]:
+    def project(self, memory: Float[Tensor, "batch key source_dim"]) -> list[KeyValue]:
         """Compute each block's keys and values of the memory: once a sentence, not once a step."""
         return [block.project(memory) for block in self.blocks]
 
