@@ -37,9 +37,9 @@ def check_features(config: ImageConfig) -> None:
 
 def feature_encoder(config: ImageConfig) -> FeatureEncoder:
     """Build an image model for its features alone, without the modules behind them."""
-    pool: Any = getattr(config, "pool", None)
-    if pool is not None and issubclass(POOLS[pool], MeanPool):
-        config = replace(config, **{"pool": "mean"})  # one that adds no tokens is behind them, too
+    own: Any = config
+    if hasattr(own, "pool") and issubclass(POOLS[own.pool], MeanPool):
+        config = replace(own, pool="mean")  # a pool that adds no tokens is behind them, too
     model = config.build()
     for name in config.behind_features:
         setattr(model, name, nn.Identity())
