@@ -45,7 +45,7 @@ def timm(source: Source, out: Out, arch: Arch = None, image_size: ImageSize = No
 
 @app.command()
 def hf(source: Source, out: Out, image_size: ImageSize = None) -> None:
-    """Make a model folder of a classifier or encoder of Hugging Face's transformers."""
+    """Make a model folder of a classifier, encoder, CLIP, SigLIP or captioner of Hugging Face."""
     _convert_images("hf", source, out, None, image_size)
 
 
@@ -119,15 +119,19 @@ def _convert_images(
     made = from_images(library, source, out, architecture=arch, image_size=size)
     for remark in made.remarks:
         warn(remark)
-    what = f"{made.classes} classes" if made.classes else "an encoder"
+    kinds = {"embed": "an encoder", "match": "a matcher", "caption": "a captioner"}
+    what = kinds.get(made.task, f"{made.classes} classes")
     print(
         f"{made.folder}: {what}, images of {made.size[0]} x {made.size[1]}, "
         f"{made.parameters:,} parameters"
     )
-    if made.classes:
-        print(f"Classify with: manyheads classify --model {made.folder} image.jpg")
-    else:
-        print(f"Start a classifier from it: manyheads train RECIPE start.model={made.folder}")
+    uses = {
+        "classify": f"Classify with: manyheads classify --model {made.folder} image.jpg",
+        "embed": f"Start a classifier: manyheads train RECIPE start.model={made.folder}",
+        "match": f"Search with: manyheads index FOLDER --model {made.folder} --out FOLDER.index",
+        "caption": f"Caption with: manyheads caption --model {made.folder} image.jpg",
+    }
+    print(uses[made.task])
 
 
 def _report(made: "Conversion") -> None:

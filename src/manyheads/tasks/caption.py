@@ -226,6 +226,11 @@ def language_token(tokenizer: Tokenizer, language: str) -> int:
     return known[language]
 
 
+def language_prefix(tokenizer: Tokenizer, language: str) -> list[int]:
+    """Return the tokens in front of a caption: its language's, if the model knows languages."""
+    return [language_token(tokenizer, language)] if tokenizer.languages else []
+
+
 @torch.inference_mode()
 def caption(
     model: nn.Module,
@@ -260,7 +265,8 @@ def caption(
     ids: Any = special_ids(model)
     rows, preprocessing = (pixels, pixels.preprocessing) if isinstance(pixels, Pixels) else pixels
     most = int(getattr(ids, "token_limit", LONGEST * 8))
-    prefixes = [[language_token(tokenizer, language)] for _, language in wanted]
+    prefixes = [language_prefix(tokenizer, language) for _, language in wanted]
+    given = 1 if tokenizer.languages else 0
     check_search(decode, prefixes, [], vocabulary=len(tokenizer), end=ids.end)
     jobs = [
         plan(
@@ -294,10 +300,10 @@ def caption(
             n_best,
             seed,
             real=partial(_everything, model, images),
-            given=1,
+            given=given,
         )
         for job, hypotheses in zip(batch, found, strict=True):
-            written = [behind_language(hypothesis) for hypothesis in hypotheses]
+            written = [behind(hypothesis, given) for hypothesis in hypotheses]
             texts = tokenizer.decode([hypothesis.tokens for hypothesis in written])
             results[job.number] = [
                 Translation(
@@ -314,12 +320,12 @@ def caption(
     return results
 
 
-def behind_language(output: Hypothesis) -> Hypothesis:
-    """Leave out the language's token, which was given: it has log-probability 0."""
+def behind(output: Hypothesis, given: int) -> Hypothesis:
+    """Leave out the tokens that were given, such as the language's: their log-probability is 0."""
     return replace(
         output,
-        tokens=output.tokens[1:],
-        token_log_probabilities=output.token_log_probabilities[1:],
+        tokens=output.tokens[given:],
+        token_log_probabilities=output.token_log_probabilities[given:],
     )
 
 

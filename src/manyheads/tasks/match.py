@@ -17,6 +17,7 @@ from manyheads.data.tokenizers.tokenizer import END, PAD, TextTokenizer
 from manyheads.errors import DataError
 from manyheads.streams import generator
 from manyheads.tasks.classify import ROWS, ImageTrainConfig, Pixels, TrainingImages
+from manyheads.tasks.decode_config import special_ids
 from manyheads.train.config import Count
 from manyheads.train.contrastive import CONTRASTS, Contrast
 from manyheads.train.task import Indices, Loss
@@ -208,6 +209,20 @@ def encode(tokenizer: TextTokenizer, texts: Sequence[str], longest: int) -> list
     return [[*tokens[: longest - 1], END] for tokens in tokenizer.encode(texts)]
 
 
+def framed(tokens: Sequence[Sequence[int]], ids: Any, longest: int) -> list[list[int]]:
+    """Put a start token, if there is one, and the end token around texts, cut to `longest`.
+
+    Texts whose last token is read are padded to that length.
+    """
+    start = getattr(ids, "start", None)
+    front = [] if start is None else [start]
+    room = longest - len(front) - 1
+    rows = [[*front, *row[:room], ids.end] for row in tokens]
+    if getattr(ids, "text_pool", "mean") != "last":
+        return rows
+    return [row + [ids.pad] * (longest - len(row)) for row in rows]
+
+
 @dataclass(frozen=True)
 class Queries:
     """The different texts of a set, and the images that each belongs to."""
@@ -258,12 +273,13 @@ def embed_texts(
     """Return the unit vectors of texts: (text, embedding). Each is the same in any batch."""
     tower: Any = model
     device = next(model.parameters()).device
-    tokens = encode(tokenizer, texts, longest)
+    ids: Any = special_ids(model)
+    tokens = framed(tokenizer.encode(texts), ids, longest)
     order = sorted(range(len(tokens)), key=lambda n: len(tokens[n]))
     found: dict[int, Tensor] = {}
     for first in range(0, len(order), ROWS):
         part = order[first : first + ROWS]
-        vectors = tower.encode_texts(pad([tokens[n] for n in part], PAD).to(device)).cpu()
+        vectors = tower.encode_texts(pad([tokens[n] for n in part], ids.pad).to(device)).cpu()
         found |= dict(zip(part, vectors, strict=True))
     return torch.stack([found[n] for n in range(len(tokens))])
 

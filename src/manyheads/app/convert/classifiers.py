@@ -4,23 +4,14 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter
-from torch import Tensor
 
-from manyheads.app.convert.foreign_files import (
-    SUFFIXES,
-    check_fit,
-    fetch_model,
-    looks_like_hub_name,
-    misfits,
-    read_license,
-    read_table,
-    read_tensors,
-)
+from manyheads.app.convert.foreign_files import check_fit, misfits
+from manyheads.app.convert.image_text import from_image_text, is_image_text
 from manyheads.app.convert.preprocessing import (
     Prepared,
     from_default,
@@ -28,6 +19,7 @@ from manyheads.app.convert.preprocessing import (
     from_transformers,
     preprocessing,
 )
+from manyheads.app.convert.sources import Source, assumed, nearest_preset, read_source
 from manyheads.app.data.tables import ImageData, LabelledImageData
 from manyheads.app.pipelines.classify import ClassifyRecipe
 from manyheads.app.pipelines.embed import EmbedRecipe
@@ -43,19 +35,15 @@ from manyheads.app.project.folder import (
 from manyheads.app.project.info import count_parameters
 from manyheads.app.project.recipe import CONVERTED, Converted, write_recipe
 from manyheads.data.images.image_set import Mode
-from manyheads.errors import FolderError, NotFoundError, UsageError
-from manyheads.files import expand_user, new_folder, write_text
-from manyheads.models.config import ModelConfig
+from manyheads.errors import FolderError, UsageError
+from manyheads.files import new_folder, write_text
 from manyheads.models.convert import families, timm
 from manyheads.models.convert.foreign import State, Tensors
 from manyheads.models.convert.names import Converter, Family, Image, base_name, understand
-from manyheads.models.presets import PRESETS
 from manyheads.models.resize import resize
 from manyheads.models.sized_tables import Size
 
 Library = Literal["timm", "hf", "torchvision", "google"]
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-SMALL = ("*.json", "README.md")
 HALF = Image(mean=families.HALF, std=families.HALF, crop=1.0, resize_mode="stretch")
 # Of Hugging Face: kinds whose config.json tells an image size; the first allow no other.
 FIXED = ("clip", "clip_vision_model", "deit", "siglip", "siglip_vision_model", "vit")
@@ -77,20 +65,10 @@ class ConvertedImages(NamedTuple):
 
     folder: Path
     parameters: int
-    classes: int  # 0 of an encoder
+    classes: int  # 0 where there is no classifier
     size: Size
     remarks: list[str]
-
-
-class _Source(NamedTuple):
-    """What a source holds, of whichever library."""
-
-    tensors: dict[str, Tensor]
-    where: Path  # for messages
-    origin: str
-    about: dict[str, Any]  # config.json
-    processor: dict[str, Any] | None  # preprocessor_config.json
-    license: str | None
+    task: str = "classify"
 
 
 class _Plan(NamedTuple):
@@ -113,6 +91,8 @@ def from_images(
 ) -> ConvertedImages:
     """Make a model folder of another library's classifier of images, or of its image encoder.
 
+    Of Hugging Face also of CLIP and SigLIP whole, and of image captioners.
+
     Args:
         library: whose it is.
         source: a file of weights; a folder of config.json and weights; a name on the hub.
@@ -128,7 +108,10 @@ def from_images(
         UsageError: not a model that ours can be; `out` is in use.
     """
     refuse_used(out)
-    given = _read_source(source)
+    given = read_source(source)
+    if library == "hf" and is_image_text(given):
+        made = from_image_text(given, out, image_size=image_size)
+        return ConvertedImages(out, made.parameters, 0, made.size, made.remarks, made.task)
     plan = PLANS[library](given, architecture)
     # A size that the user names may also be the one that the weights were made for.
     with misfits(given.where):
@@ -166,13 +149,14 @@ def from_images(
         0 if encodes else config.classes,
         (config.height, config.width),
         [*plan.remarks, *remarks],
+        recipe.task,
     )
 
 
 # --- What a source says -------------------------------------------------------------------------
 
 
-def _plan_timm(given: _Source, architecture: str | None) -> _Plan:
+def _plan_timm(given: Source, architecture: str | None) -> _Plan:
     told_name = given.about.get("architecture")
     name = _agreed(told_name if isinstance(told_name, str) else None, architecture, given.where)
     if name is None:
@@ -195,18 +179,18 @@ def _plan_timm(given: _Source, architecture: str | None) -> _Plan:
     image, size = family.image, settings.get("img_size", 224)
     if convert is timm.vit and size > 256:  # as all of this kind that were tuned at larger sizes
         image = replace(image, crop=1.0)
-    return _Plan(convert, settings | arguments, from_default(image), name, [_assumed(name)])
+    return _Plan(convert, settings | arguments, from_default(image), name, [assumed(name)])
 
 
-def _plan_torchvision(given: _Source, architecture: str | None) -> _Plan:
+def _plan_torchvision(given: Source, architecture: str | None) -> _Plan:
     if architecture is None:
         raise UsageError(_without_name("torchvision", given.where, families.TORCHVISION))
     family, settings = understand(architecture, families.TORCHVISION)
     prepared = from_default(family.images.get(base_name(architecture), family.image))
-    return _Plan(family.convert, settings, prepared, architecture, [_assumed(architecture)])
+    return _Plan(family.convert, settings, prepared, architecture, [assumed(architecture)])
 
 
-def _plan_hf(given: _Source, architecture: str | None) -> _Plan:
+def _plan_hf(given: Source, architecture: str | None) -> _Plan:
     told = given.about.get("model_type")
     if not isinstance(told, str):
         raise UsageError(
@@ -222,11 +206,11 @@ def _plan_hf(given: _Source, architecture: str | None) -> _Plan:
     prepared = from_transformers(given.processor, kind, given.where)
     if given.processor is None and kind in SIZED:
         prepared = prepared._replace(size=None)
-    remarks = [_assumed(kind)] if given.processor is None else []
+    remarks = [assumed(kind)] if given.processor is None else []
     return _Plan(families.HF[kind], given.about, prepared, kind, remarks)
 
 
-def _plan_google(given: _Source, architecture: str | None) -> _Plan:
+def _plan_google(given: Source, architecture: str | None) -> _Plan:
     # Their code squeezes images, and has no file that says otherwise; the origin is its name.
     prepared = Prepared(asdict(HALF))
     return _Plan(families.GOOGLE, {}, prepared, architecture or given.where.stem, [])
@@ -253,14 +237,14 @@ def _agreed(told: str | None, given: str | None, where: Path) -> str | None:
     return told if given is None else given
 
 
-def _pretrained(given: _Source) -> Mapping[str, Any]:
+def _pretrained(given: Source) -> Mapping[str, Any]:
     """Return timm's pretrained_cfg, which is the whole file in its first form."""
     about = given.about
     is_first = "pretrained_cfg" not in about and {"input_size", "mean"} & about.keys()
     return about if is_first else _table(given, "pretrained_cfg")
 
 
-def _table(given: _Source, key: str) -> dict[str, Any]:
+def _table(given: Source, key: str) -> dict[str, Any]:
     """Return a table in config.json; an empty one if it is not there."""
     value = given.about.get(key)
     if not isinstance(value, dict | None):
@@ -290,52 +274,6 @@ def _without_name(library: str, where: Path, known: Sequence[Family]) -> str:
     )
 
 
-def _assumed(name: str) -> str:
-    return (
-        f"The file does not say how images are prepared; preprocessing.json has what is usual "
-        f"for {name}. Compare it with where the weights come from."
-    )
-
-
-def _read_source(source: str) -> _Source:
-    path = expand_user(source)
-    if path.is_file():
-        return _Source(read_tensors(path), path, path.name, {}, None, None)
-    if not path.is_dir():
-        if not looks_like_hub_name(source):
-            raise NotFoundError(
-                f"There is no file or folder {source!r}. Give a file of weights "
-                f"({', '.join(SUFFIXES)}), a folder with config.json and weights, or a name on "
-                'the hub, such as "timm/vit_small_patch32_224.augreg_in21k_ft_in1k".'
-            )
-        path = fetch_model(source, SMALL, WEIGHTS)
-    weights = next((path / name for name in WEIGHTS if (path / name).exists()), None)
-    if weights is None:
-        raise FolderError(
-            f"{path} has no weights: looked for {' and '.join(WEIGHTS)}. Get the whole folder "
-            "again, or give the file of weights itself."
-        )
-    # A path means nothing on other machines.
-    origin = path.resolve().name if expand_user(source).is_dir() else source
-    return _Source(
-        read_tensors(weights),
-        path,
-        origin,
-        read_table(path / "config.json"),
-        _read_processor(path),
-        read_license(path),
-    )
-
-
-def _read_processor(folder: Path) -> dict[str, Any] | None:
-    """Read how images are prepared, as Hugging Face looks for it; None if nothing says it."""
-    both = read_table(folder / "processor_config.json", needed=False)
-    nested = (both or {}).get("image_processor")
-    if isinstance(nested, dict):
-        return nested
-    return read_table(folder / "preprocessor_config.json", needed=False)
-
-
 # --- What becomes of it -------------------------------------------------------------------------
 
 
@@ -348,7 +286,7 @@ def _is_encoder(config: Any, state: State, tensors: Tensors) -> bool:
 
 
 def _recipe(
-    config: Any, plan: _Plan, given: _Source, library: Library, *, encodes: bool
+    config: Any, plan: _Plan, given: Source, library: Library, *, encodes: bool
 ) -> ClassifyRecipe | EmbedRecipe:
     if config.channels not in MODES:
         raise UsageError(
@@ -367,7 +305,7 @@ def _recipe(
         architecture=plan.architecture,
         license=given.license,
     )
-    model = {"preset": _preset(config)}
+    model = {"preset": nearest_preset(config)}
     if encodes:
         return EmbedRecipe(
             task="embed",
@@ -385,18 +323,6 @@ def _recipe(
         converted=converted,
         model=model,
     )
-
-
-def _preset(config: ModelConfig) -> str:
-    """Name the preset of a model's kind that is nearest to it; its numbers are all written out."""
-    # Of the same class: each has Field objects of its own.
-    kin = {name: each for name, each in PRESETS.items() if fields(each) == fields(config)}
-    wanted = asdict(config)
-
-    def differences(name: str) -> int:
-        return sum(value != wanted[key] for key, value in asdict(kin[name]).items())
-
-    return min(kin, key=differences)
 
 
 def _labels(about: Mapping[str, Any], classes: int) -> tuple[list[str], list[str]]:

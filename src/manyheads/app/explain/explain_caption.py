@@ -12,7 +12,6 @@ from manyheads.app.explain.explain import shown_pixels
 from manyheads.app.explain.figures import figures_of_image, watched
 from manyheads.app.predictors.captioner import Captioner
 from manyheads.app.predictors.image_inputs import ImageInput, opened
-from manyheads.data.tokenizers.tokenizer import END, START
 from manyheads.decode.step import Hypothesis
 from manyheads.errors import UsageError
 from manyheads.lens.measures.token_losses import loss_table
@@ -22,7 +21,8 @@ from manyheads.lens.trace.grids import Crop
 from manyheads.lens.trace.shapes import ShapeLine, walk
 from manyheads.lens.view.image_view import Attribution, ImageView, image_view
 from manyheads.nn.recording.trace import Trace
-from manyheads.tasks.caption import language_token
+from manyheads.tasks.caption import language_prefix
+from manyheads.tasks.decode_config import special_ids
 from manyheads.tasks.token_details import describe
 
 WORDS = 40  # that are shown
@@ -62,13 +62,15 @@ def explain_caption(
     with watched(captioner.model) as seen:
         logits = captioner.model(source, target[:, :-1])
     wanted = target[:, 1:]
-    log_chances = logits.float().log_softmax(dim=-1).gather(2, wanted[..., None])[0, 1:, 0].tolist()
+    given = len(language_prefix(captioner.tokenizer, language))
+    chances = logits.float().log_softmax(dim=-1).gather(2, wanted[..., None])
+    log_chances = chances[0, given:, 0].tolist()
     written = Hypothesis(list(tokens), sum(log_chances), 0.0, True, log_chances)
     details = describe(captioner.tokenizer, text, written)
     crossed = [each for each in attentions(seen.trace) if each.layer_id.kind == "cross"]
     shares = torch.stack([each.whole().mean(dim=0) for each in crossed]).mean(dim=0)
     words = list(_words(text, [(each.begin, each.end) for each in details]))[:WORDS]
-    overlays = [_overlay(crossed[0], shares, name, places) for name, places in words]
+    overlays = [_overlay(crossed[0], shares[given:], name, places) for name, places in words]
     shown = shown_pixels(captioner.preprocessing, image)
     height, width = shown.shape[:2]
     view = image_view(
@@ -82,7 +84,8 @@ def explain_caption(
         attributions=overlays,
         notes=["A word's probability is given the image and the words before it."],
     )
-    names = [captioner.tokenizer.piece(token) for token in [*tokens, END]]
+    end = special_ids(captioner.model).end
+    names = [captioner.tokenizer.piece(token) for token in [*tokens, end]]
     costs = loss_table(
         names,
         [exp(each) for each in log_chances],
@@ -99,8 +102,9 @@ def teacher_forcing(
     """Return a normalised image (1, channel, height, width) and a whole target (1, token)."""
     device = next(captioner.model.parameters()).device
     pixels = captioner.pixels(image)[None].to(device)
-    first = language_token(captioner.tokenizer, language)
-    target = torch.tensor([[START, first, *tokens, END]], device=device)
+    front = language_prefix(captioner.tokenizer, language)
+    ids = special_ids(captioner.model)
+    target = torch.tensor([[ids.start, *front, *tokens, ids.end]], device=device)
     return captioner.preprocessing.normalise(pixels), target
 
 
@@ -120,7 +124,7 @@ def _of_encoder(trace: Trace) -> Trace:
 def _overlay(cross: Attention, shares: Tensor, name: str, places: list[int]) -> Attribution:
     """Show the attention of some tokens; the row of a token is the one that predicts it."""
     assert cross.key_grid is not None
-    values = shares[[place + 1 for place in places]].mean(dim=0)
+    values = shares[places].mean(dim=0)
     legend = "cross-attention while this word was written, a mean over heads and layers"
     return Attribution(
         f"cross-attention: {name}", legend, name, cross.key_grid, values, scaled="peak"

@@ -42,8 +42,8 @@ class CaptionRecipe(EncoderRecipe):
         return [*self.evaluate.metrics, *(each if len(languages) > 1 else [])]
 
     def derived(self) -> dict[str, Any]:
-        """Special ids."""
-        return {"pad": PAD, "start": START, "end": END}
+        """Special ids; a converted model has its own."""
+        return {} if self.converted else {"pad": PAD, "start": START, "end": END}
 
 
 class CaptionPipeline(Pipeline[CaptionRecipe, Captioner]):
@@ -125,9 +125,12 @@ class CaptionPipeline(Pipeline[CaptionRecipe, Captioner]):
 
     def card(self, folder: ModelFolder) -> Section:
         """Languages, and the command."""
+        use = f"manyheads caption --model {folder.name} image.png"
+        if folder.recipe.origin is not None:
+            limits = "Trained elsewhere; its makers know on what, and what to expect."
+            return Section("Writes a text for an image.", use, limits)
         languages = list(cast(Any, folder.tokenizers().target).languages)
-        what = f"Writes a text for an image, in: {', '.join(languages)}."
-        return Section(what, f"manyheads caption --model {folder.name} image.png")
+        return Section(f"Writes a text for an image, in: {', '.join(languages)}.", use)
 
 
 PIPELINE = CaptionPipeline()

@@ -52,8 +52,8 @@ class MatchRecipe(EncoderRecipe):
         return [*ways, *(each if len(languages) > 1 else [])]
 
     def derived(self) -> dict[str, Any]:
-        """Special ids."""
-        return {"pad": PAD, "end": END}
+        """Special ids; a converted model has its own."""
+        return {} if self.converted else {"pad": PAD, "end": END}
 
 
 class MatchPipeline(Pipeline[MatchRecipe, Matcher]):

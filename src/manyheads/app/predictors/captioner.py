@@ -90,9 +90,18 @@ class Captioner(ImagePredictor):
     def known(self, language: str) -> str:
         """Return a language that the model writes: the first one for an empty text.
 
+        A converted model does not tell which it writes: for it the language is an empty text.
+
         Raises:
             UsageError: it does not write this one.
         """
+        if not self.languages:
+            if language:
+                raise UsageError(
+                    f"`language` is {language!r}, but {self.folder.name} does not know languages: "
+                    "leave it out."
+                )
+            return ""
         if language and language not in self.languages:
             raise UsageError(
                 f"`language` is {language!r}{nearest(language, self.languages)}"

@@ -31,7 +31,9 @@ class Matcher(ImagePredictor):
         super().__init__(folder, options)
         recipe: Any = folder.recipe
         self.tokenizer = folder.tokenizers().target
-        self.longest = int(recipe.train.max_length)  # tokens of a text
+        config: Any = recipe.config()
+        own = folder.recipe.origin is not None  # then as many as it learned positions
+        self.longest = config.max_length if own else int(recipe.train.max_length)  # tokens
 
     def __call__(self, images: Sequence[ImageInput], texts: Sequence[str] = (), /) -> np.ndarray:
         """Return the cosines (image, text)."""

@@ -27,6 +27,7 @@ from manyheads.app.project.registry import TASKS, find_task
 from manyheads.app.project.vocabulary import Vocabularies, need_vocabularies, sizes, tokenizers
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.characters import Characters
+from manyheads.data.tokenizers.hub import read_hub
 from manyheads.data.tokenizers.marian import read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import FolderError, RecipeError, UsageError
@@ -63,7 +64,9 @@ UNHASHED = (
     "events",
     "engines",
     "marian",
+    "hf",
 )
+FOREIGN = ("hf", "marian")  # folders of other libraries' own files
 
 
 class Hashes(BaseModel, extra="allow"):
@@ -229,9 +232,13 @@ class ModelFolder:
         return tokenizers(found)
 
     def _foreign_tokenizers(self, origin: Converted) -> Tokenizers:
-        found = read_marian(self.path / origin.format, prefix=origin.prefix)
+        if origin.format == "marian":
+            found = read_marian(self.path / origin.format, prefix=origin.prefix)
+        else:
+            one = read_hub(self.path / origin.format)
+            found = Tokenizers(one, one)
         config: Any = self.recipe.config()
-        target_size = config.target_vocabulary or config.vocabulary
+        target_size = getattr(config, "target_vocabulary", None) or config.vocabulary
         for tokenizer, size in zip(found, (config.vocabulary, target_size), strict=True):
             if len(tokenizer) > size:
                 raise self._another(origin.format, f"{len(tokenizer)} tokens", size)
@@ -394,7 +401,8 @@ def refresh_manifest(folder: Path, names: Iterable[str]) -> None:
 
 def _hashed(folder: Path, recipe: Recipe) -> list[str]:
     """Name the files that make a model what it is."""
-    foreign = sorted(path.relative_to(folder).as_posix() for path in folder.glob("marian/*"))
+    found = (path for name in FOREIGN for path in sorted(folder.glob(f"{name}/*")))
+    foreign = [path.relative_to(folder).as_posix() for path in found]
     names = (*HASHED, *find_task(recipe.task).files)
     return [name for name in names if (folder / name).exists()] + foreign
 

@@ -5,6 +5,7 @@ Any image encoder that can be converted, before the decoder of TrOCR or GPT-2.
 
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,7 +29,8 @@ ENCODERS: dict[str, Converter] = {
     "siglip_vision_model": clip.siglip,
     "vit": hf.vit,
 }
-BEHIND = ("head.", "representation.", "pool_norm.")  # the vectors that a decoder reads
+# Tensors behind the vectors that a decoder reads; a class token is in front of them.
+BEHIND = re.compile(r"head\.|representation\.|pool_norm\.|pool\.(?!token$)")
 TROCR: dict[str, Any] = {
     "activation_function": "gelu",
     "decoder_attention_heads": 16,
@@ -91,7 +93,7 @@ def from_hf(told: Settings | object, tensors: Tensors) -> tuple[CaptionerConfig,
         )
     image, seen = ENCODERS[kind](about["encoder"], prefixed(tensors, "encoder."))
     assert isinstance(image, VitConfig)
-    state = {f"encoder.{n}": t for n, t in seen.items() if not n.startswith(BEHIND)}
+    state = {f"encoder.{n}": t for n, t in seen.items() if not BEHIND.match(n)}
     image = replace(image, classes=VitConfig.classes, representation=None)
     rest = {n: t for n, t in tensors.items() if not n.startswith("encoder.")}
     given = ForeignTensors(rest, f"Hugging Face {writer} decoder")
