@@ -37,6 +37,15 @@ class MatchTrainConfig(ImageTrainConfig):
     # once more with the gradients of the loss over the whole of it (Gao et al. 2021). None: all.
     part_size: Count | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what contrastive losses do not have."""
+        super().__post_init__()
+        if self.label_smoothing:
+            raise ValueError(
+                f"label_smoothing is {self.label_smoothing}, but a matcher learns from pairs and "
+                "not from labels: leave it out"
+            )
+
 
 class MatchTask(TrainingImages[MatchTrainConfig]):
     """A Task for the training loop; it accumulates gradients itself where a batch has parts."""

@@ -1,6 +1,8 @@
 """Recipes of models with an image encoder inside: any image preset, changed by [model.image]."""
 
-from typing import Any
+from typing import Any, Self
+
+from pydantic import model_validator
 
 from manyheads.app.data.tables import CaptionRecipe
 from manyheads.app.project.recipe import configure
@@ -11,6 +13,12 @@ from manyheads.models.presets import PRESETS, preset
 
 class EncoderRecipe(CaptionRecipe):
     """A recipe whose model has the fields `encoder`, a preset's name, and `image`, its Config."""
+
+    @model_validator(mode="after")
+    def _mixes_nothing(self) -> Self:
+        if self.augment.mixes:
+            raise ValueError("mixup and cutmix mix classes, and there are none: leave them out")
+        return self
 
     def config(self, **derived: Any) -> ModelConfig:
         """Resolve the image encoder, then the model around it.
