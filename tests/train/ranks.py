@@ -20,12 +20,15 @@ from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 from torch.nn.parallel import DistributedDataParallel
 
 from manyheads.data.augment.augment import Augmentation
-from manyheads.models.transformer import Transformer
+from manyheads.models.encoder_decoder import EncoderDecoder
 from manyheads.nn.blocks.block import AttentionBlock
+from manyheads.tasks.caption import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
 from manyheads.tasks.classify import ClassifyTask, ClassifyTrainConfig
 from manyheads.tasks.translate import TranslateTrainConfig
 from manyheads.train.loop import fit
 from tests.made import Silent, numbers
+from tests.squares import captioned
+from tests.tasks import test_caption_task as captions
 from tests.tasks import test_classify_task as image
 from tests.tasks import test_translate_task as text
 
@@ -51,7 +54,7 @@ def sharded(model: nn.Module) -> nn.Module:
         if isinstance(block, AttentionBlock):
             fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh, reshard_after_forward=True)  # or validation leaves it gathered
-    if isinstance(model, Transformer):  # which validation decodes with
+    if isinstance(model, EncoderDecoder):  # which validation decodes with
         register_fsdp_forward_method(model, "start")
         register_fsdp_forward_method(model, "step")
         for block in model.decoder.blocks:
@@ -77,7 +80,23 @@ def classification() -> tuple[nn.Module, Any, ClassifyTrainConfig]:
     return image.model(), task, config
 
 
-CASES = {"text": translation, "image": classification}
+def captioning() -> tuple[nn.Module, Any, CaptionTrainConfig]:
+    """Eleven images with three captions each, of which two are drawn; the last batch has one."""
+    config = CaptionTrainConfig(batch_size=5, captions=2, label_smoothing=0.1, **HOW)
+    task = CaptionTask(
+        captioned(11),
+        captioned(2),
+        captions.tokenizer(),
+        captions.PREPROCESSING,
+        Augmentation(),
+        config,
+        CaptionEvaluateConfig(),
+        seed=1,
+    )
+    return captions.model(), task, config
+
+
+CASES = {"text": translation, "image": classification, "caption": captioning}
 
 
 def main(rank: int, world: int, folder: Path) -> None:

@@ -44,7 +44,8 @@ class Coverage(Generic[State]):
 
     def start(self, source: Sources, beams: int, max_length: int) -> CoverageState[State]:
         """Start with nothing read."""
-        read = torch.zeros((len(source), beams, source.shape[1]), device=source.device)
+        count, parts = self.real.shape  # of an image, parts are not pixels
+        read = torch.zeros((count, beams, parts), device=source.device)
         return CoverageState(self.model.start(source, beams, max_length), read, self.real)
 
     def step(

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import CaptionBatch, pad
+from manyheads.data.batching.buckets import rank_part, shuffled
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
-from manyheads.data.tokenizers.tokenizer import END, START, Tokenizer
+from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer
 from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import DataError
 from manyheads.streams import generator
@@ -109,12 +110,8 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
 
     def plan(self, epoch: int, rank: int = 0, world: int = 1) -> list[Indices]:
         """Shuffle the images that have captions."""
-        planned = super().plan(epoch, rank, world)
-        if len(self.kept) == len(self.train):
-            return planned
-        with_captions = np.zeros(len(self.train), dtype=bool)
-        with_captions[self.kept] = True
-        return [part[with_captions[part]] for part in planned]
+        batches = shuffled(len(self.kept), self.config.batch_size, seed=self.seed, epoch=epoch)
+        return rank_part([self.kept[batch] for batch in batches], rank, world)
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[CaptionBatch]:
         """Read, augment and normalise the planned images; pad all of their captions."""
@@ -126,7 +123,7 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
             targets = [target for targets in chosen for target in targets]
             yield CaptionBatch(
                 self.preprocessing.normalise(pixels),
-                pad(targets, 0),
+                pad(targets, PAD),
                 torch.tensor(owners, dtype=torch.long),
                 indices,
             )
@@ -158,7 +155,7 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
             model,
             self.tokenizer,
             self.valid,
-            [(image, language) for image, language in self.references],
+            list(self.references),
             DecodeConfig(beams=1),
         )
         texts = [best.text for best, *_ in outputs]

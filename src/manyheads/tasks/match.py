@@ -20,6 +20,7 @@ from manyheads.tasks.classify import ROWS, ImageTrainConfig, Pixels, TrainingIma
 from manyheads.tasks.decode_config import special_ids
 from manyheads.train.config import Count
 from manyheads.train.contrastive import CONTRASTS, Contrast
+from manyheads.train.device import random_state, set_random_state
 from manyheads.train.task import Indices, Loss
 
 RANKS = (1, 10)  # recall among so many first answers
@@ -37,6 +38,15 @@ class MatchTrainConfig(ImageTrainConfig):
     # Images that are computed together; a larger batch is encoded in parts, without a graph, and
     # once more with the gradients of the loss over the whole of it (Gao et al. 2021). None: all.
     part_size: Count | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what contrastive losses do not have."""
+        super().__post_init__()
+        if self.label_smoothing:
+            raise ValueError(
+                f"label_smoothing is {self.label_smoothing}, but a matcher learns from pairs and "
+                "not from labels: leave it out"
+            )
 
 
 class MatchTask(TrainingImages[MatchTrainConfig]):
@@ -127,25 +137,26 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
         size = self.config.part_size or len(batch.indices)
         if size >= len(batch.indices):
             return self.loss(model, batch)  # its graph is not too large
-        batch = batch.to(next(model.parameters()).device)
+        device = next(model.parameters()).device
+        batch = batch.to(device)
         count = -(-len(batch.indices) // size)
         parts = list(zip(batch.images.chunk(count), batch.tokens.chunk(count), strict=True))
         states, found = [], []
         with torch.no_grad():
             for part in parts:
-                states.append(torch.get_rng_state())
+                states.append(random_state(device))
                 found.append(model(*part))
         images, texts = (torch.cat(each).requires_grad_() for each in zip(*found, strict=True))
         loss = self._contrast(model, images, texts, batch)
         loss.sum.backward()
         assert images.grad is not None
         assert texts.grad is not None
-        after = torch.get_rng_state()
+        after = random_state(device)
         grads = zip(images.grad.chunk(count), texts.grad.chunk(count), strict=True)
         for part, state, grad in zip(parts, states, grads, strict=True):
-            torch.set_rng_state(state)  # the same dropout as before
+            set_random_state(device, state)  # the same dropout as before
             torch.autograd.backward(model(*part), grad)
-        torch.set_rng_state(after)
+        set_random_state(device, after)
         return Loss(loss.sum.detach(), loss.weight, loss.logs)
 
     def _contrast(self, model: nn.Module, images: Tensor, texts: Tensor, batch: MatchBatch) -> Loss:

@@ -3,11 +3,11 @@
 import contextlib
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from manyheads.errors import OutOfMemoryError, UsageError, nearest
 from manyheads.memory import is_out_of_memory
@@ -53,6 +53,21 @@ def limited_threads(threads: int | None) -> Iterator[None]:
         yield
     finally:
         set_threads(before)
+
+
+def random_state(device: torch.device) -> list[Tensor]:
+    """Return the states of the generators that draws on a device come from: the CPU's, its own."""
+    states = [torch.get_rng_state()]
+    if device.type != "cpu":
+        states.append(torch.get_device_module(device).get_rng_state(device))
+    return states
+
+
+def set_random_state(device: torch.device, states: Sequence[Tensor]) -> None:
+    """Draw on a device as when `random_state` returned these."""
+    torch.set_rng_state(states[0])
+    if device.type != "cpu":
+        torch.get_device_module(device).set_rng_state(states[1], device)
 
 
 def best_device() -> torch.device:

@@ -18,7 +18,7 @@ from manyheads.nn.shapes import Sources
 class Search:
     """One search, identified by its sources."""
 
-    sources: Sources  # token ids, padded
+    sources: Sources  # token ids, padded; or images
 
 
 @dataclass(frozen=True, slots=True, eq=False)
