@@ -134,7 +134,8 @@ def read_search(
     if any(len(words) > 1 for words in banned):
         remarks.append("Their search bans sequences of tokens (bad_words_ids); ours, single ones.")
     ids = [words[0] for words in banned if len(words) == 1] + read.suppress_tokens
-    size: int = getattr(config, "target_vocabulary", None) or getattr(config, "vocabulary", 0)
+    sizes = (getattr(config, name, None) for name in ("target_vocabulary", "vocabulary"))
+    size: int = next(filter(None, sizes), 0)
     for token in (*ids, read.decoder_start_token_id or 0):
         if token >= size:
             raise FolderError(

@@ -119,7 +119,7 @@ def from_image_text(
     recipe, config, remarks = (
         _matcher(config, given, tokens, kind)
         if isinstance(config, MatcherConfig)
-        else _captioner(config, given, tokens)
+        else _captioner(config, given)
     )
     image = config.image
     with new_folder(out) as folder:
@@ -170,7 +170,7 @@ def _matcher(
 
 
 def _captioner(
-    config: CaptionerConfig, given: Source, tokens: _Tokens
+    config: CaptionerConfig, given: Source
 ) -> tuple[CaptionRecipe, CaptionerConfig, list[str]]:
     """Write the recipe of a captioner, with how their search is set."""
     about = {**given.about["decoder"], **given.about}

@@ -62,9 +62,9 @@ def explain_caption(
     with watched(captioner.model) as seen:
         logits = captioner.model(source, target[:, :-1])
     wanted = target[:, 1:]
-    given = len(language_prefix(captioner.tokenizer, language))
+    prefix = len(language_prefix(captioner.tokenizer, language))
     chances = logits.float().log_softmax(dim=-1).gather(2, wanted[..., None])
-    log_chances = chances[0, given:, 0].tolist()
+    log_chances = chances[0, prefix:, 0].tolist()
     written = Hypothesis(list(tokens), sum(log_chances), 0.0, True, log_chances)
     details = describe(captioner.tokenizer, text, written)
     crossed = [each for each in attentions(seen.trace) if each.layer_id.kind == "cross"]

@@ -43,8 +43,9 @@ def read_hub(folder: Path) -> "HubTokenizer | SiglipTokenizer":
 
 def read_tokenizer(name: str, content: bytes) -> "HubTokenizer | SiglipTokenizer":
     """Read the content of one of FILES."""
-    kinds = {FAST: HubTokenizer, SIGLIP: SiglipTokenizer, XLM: XlmTokenizer}
-    return kinds[name](content, name=name)
+    kinds: dict[str, Any] = {FAST: HubTokenizer, SIGLIP: SiglipTokenizer, XLM: XlmTokenizer}
+    found: HubTokenizer | SiglipTokenizer = kinds[name](content, name=name)
+    return found
 
 
 class HubTokenizer:
