@@ -410,6 +410,54 @@ def read_folder(folder: Path) -> object:
     return predictor(np.zeros((8, 8), np.uint8) if (folder / "labels.json").exists() else "May 1")
 
 
+# --- Indexes of images --------------------------------------------------------------------------
+
+
+@cache
+def searcher() -> Any:
+    """Return a model whose vectors are those of the index below."""
+    from manyheads.app.load import load
+
+    class Searcher:
+        folder = load("digits", threads=1).folder
+
+        def embed_texts(self, texts: list[str]) -> np.ndarray:
+            return np.eye(len(texts), 4, dtype=np.float32)
+
+        embed_images = embed_texts
+
+    return Searcher()
+
+
+def index_samples() -> list[Sample]:
+    from manyheads.app.image_search.embedder import weights_of
+    from manyheads.app.image_search.index_folder import Header, IndexedImage, IndexFolder, create
+
+    samples = []
+    for count in (1, 4, 60):
+        with tempfile.TemporaryDirectory() as name:
+            path = Path(name)
+            create(path, Header(model="digits", weights=weights_of(searcher()), dim=4))
+            folder = IndexFolder(path, write=True)
+            images = [IndexedImage(f"/{row}.png", f"/{row}.png", row // 2) for row in range(count)]
+            vectors = np.eye(4, dtype=np.float32)[np.arange(count) % 4]
+            folder.commit(vectors, [f"{row:064x}" for row in range(count)], images)
+            folder.close()
+            samples.append({each.name: each.read_bytes() for each in path.iterdir()})
+    return samples
+
+
+def read_index(folder: Path) -> object:
+    from manyheads.app.image_search.image_index import ImageIndex
+
+    with ImageIndex(folder, model=searcher()) as index:
+        index.search("any", top=3)
+        image = folder / "a.png"
+        Image.new("L", (2, 2)).save(image)
+        index.add(image, prune=True)
+        return index.search("any", top=100)
+
+
 TARGETS = {
     "text": Target(text_samples, read_texts),
     "tables": Target(table_samples, read_tables),
@@ -418,6 +466,7 @@ TARGETS = {
     "images": Target(image_samples, read_images),
     "recipes": Target(recipe_samples, read_a_recipe),
     "folders": Target(folder_samples, read_folder),
+    "indexes": Target(index_samples, read_index),
 }
 
 

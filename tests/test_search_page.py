@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests import digit_search
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.digit_search import write_digits
 
@@ -18,9 +17,7 @@ PYTHON = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 
 @pytest.fixture(autouse=True)
 def icons(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Some images, and a small model in place of the one that the page goes without naming."""
-    digit_search.give(monkeypatch)
-    monkeypatch.setattr("manyheads.app.image_search.image_index.MODEL", "digits")
+    """Some images, though they show digits."""
     monkeypatch.chdir(tmp_path)
     (path, *_) = write_digits(tmp_path / "icons", 12)
     path.rename(tmp_path / "icons" / "cat.png")

@@ -49,6 +49,21 @@ def test_index_and_search(call: Call, tmp_path: Path) -> None:
     assert call("index", "--prune", "--out", "i").out == "i: 54 images (nothing to do)\n"
 
 
+def test_the_model_of_a_new_index(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Is a shipped one of images and texts; an index knows its own."""
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    (path, *_) = write_digits(tmp_path / "digits", 3)
+    assert call("index", "digits", "--out", "i").out == "i: 3 images (3 added)\n"
+    assert json.loads((tmp_path / "i" / "index.json").read_text())["model"] == "emoji-search"
+    assert len(call("search", "웃는 고양이", "--index", "i").out.splitlines()) == 3
+    out = call("search", path, "--index", "i", "--top", "1").out
+    assert out == f"  1   1.000  {path.relative_to(tmp_path)}\n"
+    refused(call(*INDEX), 2, "digits cannot be searched with", "emoji-search")
+
+
 def test_images_that_are_gone_are_marked(call: Call, tmp_path: Path) -> None:
     (path, *_) = write_digits(tmp_path / "digits", 3)
     call(*INDEX)
@@ -122,7 +137,7 @@ def test_labels_of_a_table(call: Call, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "parts"),
     [
-        (("index", "digits", "--out", "i"), 2, ["There is no model 'emoji-search'"]),
+        (("index", "digits", "--out", "i", "--model", "digit"), 2, ["did you mean 'digits'?"]),
         (("index", "--out", "i", "--model", "digits"), 2, ["no images to index", "--prune"]),
         (("index", "--prune", "--out", "i", "--model", "digits"), 2, ["i is no index of images"]),
         (("index", "nothing", "--out", "i", "--model", "digits"), 2, ["no data 'nothing'"]),

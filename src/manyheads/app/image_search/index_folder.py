@@ -17,6 +17,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import NoneType
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -105,9 +106,9 @@ class IndexFolder:
     def _open(self, *, write: bool) -> None:
         self._mapped = np.zeros((0, self.header.dim), dtype=TYPE)
         with self.snapshot(), self._errors():
-            (rows,) = self._one("SELECT count(*) FROM vectors")
+            rows, first = self._one("SELECT count(*), min(row) FROM vectors")
             unknown = "SELECT count(*) FROM images WHERE row NOT BETWEEN 0 AND ?"
-            if rows != self.rows or self._one(unknown, rows - 1) != (0,):
+            if rows != self.rows or first or self._one(unknown, rows - 1) != (0,):
                 raise self.damaged(f"{IMAGES} lacks rows")
             self.vectors()
         if write:
@@ -169,10 +170,8 @@ class IndexFolder:
     def unused_rows(self) -> np.ndarray:
         """List the rows of contents that no image has any more."""
         with self._errors():
-            found = self._database.execute(
-                "SELECT row FROM vectors EXCEPT SELECT row FROM images"
-            ).fetchall()
-        return np.array([row for (row,) in found], dtype=np.int64)
+            found = self._database.execute("SELECT row FROM vectors EXCEPT SELECT row FROM images")
+            return np.array([row for (row,) in found], dtype=np.int64)
 
     def images_of(self, rows: Sequence[int]) -> dict[int, list[IndexedImage]]:
         """List the images of some rows: those with the same content share one."""
@@ -199,13 +198,13 @@ class IndexFolder:
         """List the files that hold images."""
         with self._errors():
             found = self._database.execute("SELECT DISTINCT file FROM images WHERE file NOT NULL")
-            return [_given(file) for (file,) in found]
+            return [str(_given(file)) for (file,) in found]
 
     def row_of(self, sha256: str) -> int | None:
         """Find the row that was made of a content."""
         with self._errors():
             found = self._database.execute("SELECT row FROM vectors WHERE sha256 = ?", (sha256,))
-            return next((row for (row,) in found), None)
+            return next((int(row) for (row,) in found), None)
 
     # --- Writing --------------------------------------------------------------------------------
 
@@ -266,8 +265,12 @@ class IndexFolder:
 
     def _select(self, where: str, *parameters: object) -> Iterator[IndexedImage]:
         query = f"SELECT name, file, row, label, state FROM images {where}"
-        for row in self._database.execute(query, parameters):
-            yield IndexedImage(*map(_given, row))
+        for values in self._database.execute(query, parameters):
+            name, file, row, label, state = map(_given, values)
+            others = (file, label, state)
+            if type(row) is not int or any(type(e) not in (str, NoneType) for e in others):
+                raise TypeError(f"{name!r:.80} is no image")
+            yield IndexedImage(str(name), file, row, label, state)
 
     def damaged(self, reason: str) -> FolderError:
         """Return the error about an index that cannot be used."""
