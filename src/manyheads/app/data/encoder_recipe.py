@@ -1,11 +1,12 @@
 """Recipes of models with an image encoder inside: any image preset, changed by [model.image]."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 from pydantic import model_validator
 
 from manyheads.app.data.tables import CaptionRecipe
-from manyheads.app.project.recipe import configure
+from manyheads.app.project.recipe import Converted, configure
 from manyheads.errors import RecipeError, nearest
 from manyheads.models.config import ModelConfig
 from manyheads.models.presets import PRESETS, preset
@@ -14,11 +15,22 @@ from manyheads.models.presets import PRESETS, preset
 class EncoderRecipe(CaptionRecipe):
     """A recipe whose model has the fields `encoder`, a preset's name, and `image`, its Config."""
 
+    converted: Converted | None = None
+
     @model_validator(mode="after")
     def _mixes_nothing(self) -> Self:
         if self.augment.mixes:
             raise ValueError("mixup and cutmix mix classes, and there are none: leave them out")
         return self
+
+    @property
+    def origin(self) -> Converted | None:
+        """Where a converted model comes from."""
+        return self.converted
+
+    def tables_not_written(self) -> Sequence[str]:
+        """The training and the tokenizer of a converted model are elsewhere."""
+        return ("augment", "train", "tokenizer") if self.converted else ()
 
     def config(self, **derived: Any) -> ModelConfig:
         """Resolve the image encoder, then the model around it.
