@@ -12,21 +12,26 @@ import torch
 from safetensors.torch import load_file
 
 from manyheads import load
+from manyheads.app.data.encoder_recipe import EncoderRecipe
 from manyheads.app.data.tables import ImageRecipe
+from manyheads.app.pipelines.caption import CaptionRecipe
 from manyheads.app.pipelines.classify import ClassifyRecipe
 from manyheads.app.pipelines.fill import FillRecipe
 from manyheads.app.pipelines.generate import GenerateRecipe
+from manyheads.app.pipelines.match import MatchRecipe
 from manyheads.app.pipelines.read import ReadRecipe
 from manyheads.app.pipelines.reconstruct import ReconstructRecipe
 from manyheads.app.pipelines.tag import TagRecipe
 from manyheads.app.pipelines.translate import TranslateRecipe
+from manyheads.app.predictors.captioner import Captioner
 from manyheads.app.predictors.classifier import Classifier
 from manyheads.app.predictors.language_models import Generator, MaskFiller
 from manyheads.app.predictors.line_reader import Reader
+from manyheads.app.predictors.matcher import Matcher
 from manyheads.app.predictors.reconstructor import Reconstruction
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.predictors.word_spacer import WordSpacer
-from manyheads.app.project.paths import shipped
+from manyheads.app.project.paths import shipped, split_selection
 from manyheads.app.project.recipe import Recipe, read_recipe
 from tests.made import CLASSES, half, numbers, png, run, write_fonts, write_lines
 
@@ -51,12 +56,15 @@ def make_data(recipe: Recipe, root: Path) -> list[str]:
                 continue
             write_lines(root / f"{name}.{recipe.data.source}", source)
             write_lines(root / f"{name}.{recipe.data.target}", target)
+        elif isinstance(recipe, EncoderRecipe):
+            write_captioned(recipe, root)
         elif isinstance(recipe, ImageRecipe):
             write_images(recipe, root / name)
     if isinstance(recipe, ReadRecipe):
         return [f"data.fonts={write_fonts(root / 'fonts')}", 'data.held_out_fonts=["Two"]']
     if isinstance(recipe, ImageRecipe) and recipe.data.train != "digits":
-        return ["data.hold_out=6"]
+        held_out = isinstance(recipe, EncoderRecipe) and recipe.data.valid is not None
+        return [] if held_out else ["data.hold_out=6"]
     return []
 
 
@@ -76,6 +84,27 @@ def write_images(recipe: ImageRecipe, pattern: Path) -> None:
         labels = [CLASSES[index % 2] for index in range(20)]
         columns = {recipe.data.image: list(map(png, images)), recipe.data.label: labels}
         pq.write_table(pa.table(columns), path)
+
+
+def write_captioned(recipe: EncoderRecipe, root: Path) -> None:
+    """Images with texts of their own in every column; the splits that are named are rows."""
+    data = recipe.data
+    named = [each for each in (data.train, data.valid, data.test) if each is not None]
+    columns = {key for keys in data.texts.values() for key in keys}
+    if isinstance(recipe, MatchRecipe):
+        columns |= {key for keys in data.queries.values() for key in keys}
+    rows: dict[str, list[dict[str, object]]] = {}
+    for seed, name in enumerate(named):
+        file, selected = split_selection(name)
+        for index in range(20):
+            image = half(index % 2, 100 * seed + index, height=32, width=32)
+            row: dict[str, object] = {data.image: png(image)}
+            row |= {key: f"{key} number {seed}{index}" for key in columns}
+            row |= dict([selected] if selected else [])
+            rows.setdefault(file, []).append(row)
+    for file, several in rows.items():
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(several), root / file)
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -110,6 +139,12 @@ def test_two_steps(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     elif isinstance(recipe, ReadRecipe):
         assert isinstance(predictor, Reader)
         assert isinstance(predictor(half(0, 1, height=32, width=64)), str)
+    elif isinstance(recipe, CaptionRecipe):
+        assert isinstance(predictor, Captioner)
+        assert isinstance(predictor(half(0, 1)), str)
+    elif isinstance(recipe, MatchRecipe):
+        assert isinstance(predictor, Matcher)
+        assert predictor([half(0, 1)], ["one", "two"]).shape == (1, 2)
     elif isinstance(recipe, ReconstructRecipe):
         assert isinstance(predictor, Reconstruction)
     else:

@@ -140,7 +140,7 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
         """Sum the label-smoothed cross-entropy over all tokens behind the language's."""
         batch = batch.to(next(model.parameters()).device)
         shifted, wanted = batch.target[:, :-1], batch.target[:, 1:]
-        scored = wanted != special_ids(model).pad
+        scored = wanted != PAD
         scored[:, 0] = False  # the language is given
         targets = wanted[scored]
         readout = partial(
