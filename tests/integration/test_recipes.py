@@ -92,7 +92,7 @@ def write_captioned(recipe: EncoderRecipe, root: Path) -> None:
     named = [each for each in (data.train, data.valid, data.test) if each is not None]
     columns = {key for keys in data.texts.values() for key in keys}
     if isinstance(recipe, MatchRecipe):
-        columns |= {key for keys in data.queries.values() for key in keys}
+        columns |= {key for keys in recipe.data.queries.values() for key in keys}
     rows: dict[str, list[dict[str, object]]] = {}
     for seed, name in enumerate(named):
         file, selected = split_selection(name)
