@@ -386,7 +386,9 @@ def test_a_name_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     hub = SimpleNamespace(snapshot_download=snapshot_download)
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
     made = from_images("timm", "timm/vit_tiny.x", tmp_path / "out")
-    assert asked == [("timm/vit_tiny.x", ["*.json", "README.md", "model.safetensors"])]
+    assert asked == [
+        ("timm/vit_tiny.x", ["*.json", "*.txt", "*.model", "README.md", "model.safetensors"])
+    ]
     assert made.size == (32, 32)
     assert describe(str(tmp_path / "out"))["trained"]["origin"] == "timm/vit_tiny.x"
 

@@ -22,7 +22,9 @@ from manyheads.models.vit import VitConfig
 OLD = Path(__file__).parents[1] / "golden" / "format-1"
 
 
-@pytest.mark.parametrize("name", sorted(shipped("pretrained")))
+@pytest.mark.parametrize(
+    "name", sorted(set(shipped("pretrained")) & {p.name for p in OLD.iterdir()})
+)
 def test_every_shipped_folder_is_read_as_format_1(name: str, tmp_path: Path) -> None:
     """As it was before the keys were renamed, hashes included: the same recipe, the same model."""
     now = shipped("pretrained")[name].parent

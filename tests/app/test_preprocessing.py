@@ -59,7 +59,7 @@ def test_the_pixels_are_theirs(case: dict[str, Any]) -> None:
 
 def test_every_class_and_kind_is_recorded() -> None:
     kinds = {case["kind"] for case in CASES}
-    assert kinds == set(USUAL) == set(HF)
+    assert kinds <= set(USUAL) == set(HF)  # the encoders of texts' models have their own tests
     assert {processor for processor, _ in USUAL.values()} | {"CLIP"} == set(PROCESSORS)
 
 

@@ -84,12 +84,8 @@ def test_names_of_torchvision(name: str, settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        ("vit_large_patch14_clip_224", "clip"),
-        ("vit_base_patch16_siglip_224", "siglip"),
-        ("vit_base_patch14_reg4_dinov2", "reg4"),
         ("vit_small_patch16_18x2_224", "18x2"),
         ("vit_base_patch16_gap_224", "gap"),
-        ("vit_base_patch16_clip_quickgelu_224", "clip"),
         ("vit_base_patch16_rpn_224", "rpn"),
         ("vit_base_patch16_224_miil", "miil"),
         ("vit_relpos_base_patch16_224", "relpos"),
@@ -115,7 +111,7 @@ def test_a_word_without_a_meaning_is_refused(name: str, word: str) -> None:
         *("resnet50c", "resnet50d", "resnet50s", "resnet50t", "resnetaa50", "resnetblur50"),
         *("resnetrs50", "resnest50d", "seresnet50", "seresnext50_32x4d", "skresnet50"),
         *("ecaresnet50t", "gcresnet50t", "resnext26ts", "resnetv2_50", "resnetv2_50d_gn"),
-        *("deit3_base", "cait_s24_224", "xcit_tiny_12_p8_224", "beit_base_patch16_224"),
+        *("cait_s24_224", "xcit_tiny_12_p8_224", "beit_base_patch16_224"),
         *("vitamin_base_224", "flexivit_base", "eva02_base_patch14_224", "davit_base"),
         *("swinv2_tiny_window8_256", "swinv2_cr_tiny_224", "maxvit_tiny_rw_224", "convnext_tiny"),
         *("coatnet_bn_0_rw_224", "coatnet_rmlp_1_rw_224", "coatnext_nano_rw_224", "repvgg_a2"),

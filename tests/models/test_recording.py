@@ -68,7 +68,11 @@ def attentions(config: ModelConfig) -> int:
         return sum(config.layers[config.convolutions :])
     if isinstance(config, SwinConfig | CvtConfig):
         return sum(config.layers)
-    pools = isinstance(config, VitConfig | CctConfig) and config.pool in ("sequence", "attention")
+    pools = isinstance(config, VitConfig | CctConfig) and config.pool in (
+        "sequence",
+        "attention",
+        "map",
+    )
     assert isinstance(config, ImageModel | Reader | LineReaderConfig)
     assert isinstance(config.layers, int)
     return config.layers + pools

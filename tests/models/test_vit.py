@@ -25,6 +25,8 @@ WB = ("weight", "bias")
 presets = pytest.mark.parametrize("config", VITS.values(), ids=VITS)
 BASE = VITS["vit-b"]  # 4 x 6 pixels in patches of 2 x 2: 2 rows and 3 columns
 
+OWN = {"class": 1, "patch-mean": 1, "class-and-mean": 1, "distilled": 2}  # extra tokens of a pool
+
 
 def make(config: VitConfig) -> Vit:
     return randomise(Vit(config)).eval()
@@ -57,7 +59,7 @@ def test_shapes(config: VitConfig) -> None:
     model = make(config)
     (images,) = inputs(config)
     assert model.features(images).shape == (2, 6 + model.pool.extra, 8)
-    assert model.pool.extra == {"class": 1, "patch-mean": 1, "distilled": 2}.get(config.pool, 0)
+    assert model.pool.extra == OWN.get(config.pool, 0) + config.registers
     assert model(images).shape == (2, 5)
 
 

@@ -337,6 +337,7 @@ class Table(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(1))
         self.vectors = vectors
+        self.config: Any = MatcherConfig()
 
     def encode_texts(self, tokens: Tensor) -> Tensor:
         return torch.tensor([self.vectors[int(row[0])] for row in tokens])

@@ -112,6 +112,8 @@ def _convert_images(
     library: "Library", source: str, out: Path, arch: str | None, image_size: str | None
 ) -> None:
     from manyheads.app.convert.classifiers import from_images
+    from manyheads.app.pipeline import pipeline_of
+    from manyheads.app.project.folder import ModelFolder
     from manyheads.cli.options import read_image_size
     from manyheads.cli.show import warn
 
@@ -119,19 +121,13 @@ def _convert_images(
     made = from_images(library, source, out, architecture=arch, image_size=size)
     for remark in made.remarks:
         warn(remark)
-    kinds = {"embed": "an encoder", "match": "a matcher", "caption": "a captioner"}
-    what = kinds.get(made.task, f"{made.classes} classes")
+    what = f"{made.classes} classes" if made.classes else f"for the task {made.task}"
     print(
         f"{made.folder}: {what}, images of {made.size[0]} x {made.size[1]}, "
         f"{made.parameters:,} parameters"
     )
-    uses = {
-        "classify": f"Classify with: manyheads classify --model {made.folder} image.jpg",
-        "embed": f"Start a classifier: manyheads train RECIPE start.model={made.folder}",
-        "match": f"Search with: manyheads index FOLDER --model {made.folder} --out FOLDER.index",
-        "caption": f"Caption with: manyheads caption --model {made.folder} image.jpg",
-    }
-    print(uses[made.task])
+    folder = ModelFolder(made.folder)
+    print(f"Use it with: {pipeline_of(folder.recipe).card(folder).use}")
 
 
 def _report(made: "Conversion") -> None:

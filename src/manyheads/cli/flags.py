@@ -9,6 +9,7 @@ OTHER = {  # options that do not have the parameter's name
     "diversity": "--diverse",
     "folder": "--from",
     "metrics": "--metric",
+    "templates": "--template",
 }
 _PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`\s]+))?`")
 

@@ -166,7 +166,7 @@ class Matcher(nn.Module):
         head = getattr(self.images, "head", None)
         if not isinstance(head, nn.Linear):
             raise UsageError(
-                f"{type(self.images).__name__} cannot be the image tower: it has no linear `head` "
+                f"{type(self.images).__name__} cannot be the image tower: it has no linear head "
                 "to project with."
             )
         projections = (each for each in self.images.modules() if isinstance(each, Head))

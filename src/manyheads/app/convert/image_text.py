@@ -84,8 +84,10 @@ class _Tokens:
 def is_image_text(given: Source) -> bool:
     """Say whether a source is a CLIP or SigLIP with texts, or a captioner."""
     kind = given.about.get("model_type")
-    return kind in families.IMAGE_TEXT and (
-        kind == "vision-encoder-decoder" or clip.is_matcher(given.tensors)
+    return (
+        isinstance(kind, str)
+        and kind in families.IMAGE_TEXT
+        and (kind == "vision-encoder-decoder" or clip.is_matcher(given.tensors))
     )
 
 
@@ -118,7 +120,7 @@ def from_image_text(
     config = replace(config, encoder=nearest_preset(config.image))
     recipe, config, remarks = (
         _matcher(config, given, tokens, kind)
-        if isinstance(config, MatcherConfig)
+        if hasattr(config, "embedding")
         else _captioner(config, given)
     )
     image = config.image

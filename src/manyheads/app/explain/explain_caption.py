@@ -70,7 +70,7 @@ def explain_caption(
     crossed = [each for each in attentions(seen.trace) if each.layer_id.kind == "cross"]
     shares = torch.stack([each.whole().mean(dim=0) for each in crossed]).mean(dim=0)
     words = list(_words(text, [(each.begin, each.end) for each in details]))[:WORDS]
-    overlays = [_overlay(crossed[0], shares[given:], name, places) for name, places in words]
+    overlays = [_overlay(crossed[0], shares[prefix:], name, places) for name, places in words]
     shown = shown_pixels(captioner.preprocessing, image)
     height, width = shown.shape[:2]
     view = image_view(

@@ -329,8 +329,8 @@ def read_header(path: Path) -> Header:
     if not (path / HEADER).is_file():
         there = "has no index.json" if path.is_dir() else "is not there"
         raise NotFoundError(
-            f"{path} is no index of images: it {there}. Make one with `manyheads index IMAGES "
-            f"--out {path}`, or in Python with `manyheads.index`."
+            f"{path} is no index of images: it {there}. Make one with `manyheads index`, or "
+            "in Python with `manyheads.index`."
         )
     stored = read_json(path / HEADER)
     version = stored.get("format_version") if isinstance(stored, dict) else None

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -91,8 +91,8 @@ def from_hf(told: Settings | object, tensors: Tensors) -> tuple[CaptionerConfig,
             f"{writer!r}. Understood are the encoders {', '.join(ENCODERS)} and the decoders "
             f"{', '.join(DECODERS)}."
         )
-    image, seen = ENCODERS[kind](about["encoder"], prefixed(tensors, "encoder."))
-    assert isinstance(image, VitConfig)
+    found, seen = ENCODERS[kind](about["encoder"], prefixed(tensors, "encoder."))
+    image = cast(VitConfig, found)
     state = {f"encoder.{n}": t for n, t in seen.items() if not BEHIND.match(n)}
     image = replace(image, classes=VitConfig.classes, representation=None)
     rest = {n: t for n, t in tensors.items() if not n.startswith("encoder.")}
