@@ -46,3 +46,26 @@ def test_memory_that_was_freed_is_taken_again_without_asking_the_system() -> Non
     assert _faults() < PAGES / 10  # four turns would fetch four times PAGES
     # Somebody who has settings of their own keeps them.
     assert _faults(MALLOC_TRIM_THRESHOLD_="131072") > PAGES / 10
+
+
+COLLECTIONS = """
+import gc
+from manyheads.memory import without_collection
+
+with without_collection():
+    during = gc.isenabled()
+    kept = [[] for _ in range(100_000)]
+print(during, gc.isenabled(), gc.get_freeze_count() >= len(kept))
+try:
+    with without_collection():
+        raise ImportError
+except ImportError:
+    print(gc.isenabled())
+"""
+
+
+def test_imports_without_collections() -> None:
+    """None runs meanwhile; later ones leave out what was made; after an error they go on."""
+    command = [sys.executable, "-c", COLLECTIONS]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["False", "True", "True", "True"]

@@ -13,7 +13,8 @@ One tree, so that a caller catches as widely or as narrowly as it likes::
     ├── OutOfMemoryError                         a model or its input is too large
     ├── TrainingError                            a training run
     │   └── NonFiniteLossError                   the loss became inf or nan
-    └── InterruptedRunError            exit 130  stopped from outside, state saved
+    ├── InterruptedRunError            exit 130  stopped from outside, state saved
+    └── ElsewhereError                           another process of the run reports the error
 
 A message says what went wrong, what was given, what is allowed and what to do. The command line
 prints it without a traceback and leaves with the error's ``exit_code``.
@@ -25,6 +26,7 @@ from typing import ClassVar
 
 __all__ = [
     "DataError",
+    "ElsewhereError",
     "FolderError",
     "InterruptedRunError",
     "ManyheadsError",
@@ -94,8 +96,7 @@ class UnreadableError(DataError):
     def __str__(self) -> str:
         """Says what to do as well."""
         return (
-            f"{self.name} cannot be read as an image: {self.reason}. Remove it or save it again; "
-            'a recipe with data.on_error = "skip" trains without such images.'
+            f"{self.name} cannot be read as an image: {self.reason}. Save it again, or remove it."
         )
 
 
@@ -105,6 +106,10 @@ class FolderError(ManyheadsError):
 
 class OutOfMemoryError(ManyheadsError):
     """A model, a batch or an input needs more memory than there is."""
+
+
+class WorkerError(ManyheadsError):
+    """Processes that do a part of the work ended without doing it."""
 
 
 class OutputError(ManyheadsError):
@@ -123,6 +128,19 @@ class InterruptedRunError(ManyheadsError):
     """The run was interrupted from outside; its state is saved and it can be resumed."""
 
     exit_code: ClassVar[int] = 130
+
+
+class ElsewhereError(ManyheadsError):
+    """Another process of the same run has failed, or reports the error of this one."""
+
+    def __init__(self, text: str, exit_code: int = 1) -> None:
+        """Takes the error's message and exit code, with which this process ends in silence."""
+        self.exit_code = exit_code  # type: ignore[misc]
+        super().__init__(text, exit_code)
+
+    def __str__(self) -> str:
+        """Gives the message alone."""
+        return str(self.args[0])
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str:

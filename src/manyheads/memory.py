@@ -2,9 +2,11 @@
 
 import ctypes
 import errno
+import gc
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 # Of mallopt, from glibc's malloc.h.
@@ -28,6 +30,23 @@ def keep_freed_memory() -> None:
         mallopt(_MMAP_MAX, 0)
         mallopt(_TRIM_THRESHOLD, 2**31 - 1)
         mallopt(_TOP_PAD, _TOP)
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Pause Python's garbage collector while a process imports what it keeps until it ends.
+
+    Importing torch makes hundreds of thousands of objects, and collections that search them in
+    vain take a sixth of the time. Later collections leave them out.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def available_memory() -> int | None:

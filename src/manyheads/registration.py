@@ -1,7 +1,8 @@
 """The rule of every table that plugins add to: a new name, and an entry of the right kind."""
 
 from collections.abc import Sequence
-from typing import TypeVar
+from importlib import import_module
+from typing import Any, TypeVar
 
 from manyheads.errors import UsageError
 
@@ -26,6 +27,15 @@ def register(
     if name in table and table[name] is not entry:
         raise UsageError(f"There is {what} {name!r} already: choose another name.")
     table[name] = entry
+
+
+def imported(table: dict[str, Any], name: str) -> Any:
+    """Look up an entry; one that is "module:member" is imported when it is first asked for."""
+    found = table[name]
+    if isinstance(found, str):
+        module, _, member = found.partition(":")
+        table[name] = found = getattr(import_module(module), member)
+    return found
 
 
 def checked_ending(ending: str) -> str:

@@ -1,6 +1,7 @@
 """Memory that does not suffice is said before it is used up."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,6 +95,12 @@ def allocate() -> torch.Tensor:
 
 def exhaust() -> None:
     raise MemoryError
+
+
+def test_models_of_other_threads_are_not_counted() -> None:
+    """A server loads several at the same time."""
+    with at_most(10), ThreadPoolExecutor(1) as other:
+        assert other.submit(nn.Linear, 10, 10).result().weight.numel() == 100
 
 
 @pytest.mark.parametrize("call", [allocate, exhaust])

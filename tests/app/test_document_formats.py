@@ -80,6 +80,7 @@ def texts(signs: str) -> st.SearchStrategy[str]:
 @given(st.sampled_from(sorted(TEXT_FORMATS)), st.one_of(texts(MARKDOWN), texts(HTML)))
 @example("markdown", "---\ntitle: a dog\n---\nA dog\r\nruns.\r\n")
 @example("text", "A dog in a blue shirt is standing on\na ladder,  cleaning a window.\n")
+@example("text", "0\x08A\x08A")
 def test_what_nobody_translates_comes_back(same: Stub, format: str, text: str) -> None:
     """Byte for byte, whatever the text."""
     assert translate_document(same, text, format=format).content == text.encode()

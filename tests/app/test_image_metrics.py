@@ -284,7 +284,7 @@ def write_odd(folder: Path) -> dict[str, str]:
     Image.fromarray(np.full((4, 6), 1e6, dtype=np.float32)).save(folder / "floats.tif")
     return {
         "bands.npy": "5 channels, the recipe declares 1",
-        "bomb.png": "more than 9,000 pixels (a decompression bomb?)",
+        "bomb.png": "more than 4,500 pixels (a decompression bomb?)",
         "cut.jpg": "truncated",
         "empty.png": "0 bytes",
         "floats.tif": "from 1000000.0 to 1000000.0",

@@ -17,6 +17,7 @@ from manyheads.app.project.recipe import read_recipe
 from manyheads.app.requests import CaptionRequest
 from manyheads.errors import DataError, NotFoundError, RecipeError, UsageError
 from manyheads.tasks.read import ReadCharacter, edit_distance
+from tests import squares
 from tests.made import (
     READ,
     numbers,
@@ -197,6 +198,14 @@ def test_languages_have_to_fit(reader: Reader, draw: Draw) -> None:
         read([path], model=reader, to="de", translator=str(trained("reader")))
 
 
+def test_a_captioner_reads_in_its_first_language(tmp_path: Path) -> None:
+    (path,) = squares.write_files(tmp_path, 1)
+    model = squares.trained("caption")
+    (found,) = read([path], model=model, translator=str(trained("translator")))
+    assert (found.language, found.to) == ("en", "de")
+    assert found.translation is not None
+
+
 def test_texts_of_lines_are_combined_by_probability() -> None:
     def text(characters: str, score: float) -> ReadText:
         return ReadText(tuple(ReadCharacter(each, 1.0) for each in characters), score)
@@ -236,6 +245,17 @@ def test_a_reader_learns_from_images_of_lines(tmp_path: Path) -> None:
     found = load(tmp_path / "out")
     assert isinstance(found(Image.new("L", (100, 32), 255)), str)
     assert "render" not in (tmp_path / "out" / "recipe.toml").read_text(encoding="utf-8")
+
+
+def test_a_reader_of_drawn_lines_is_measured_on_images_of_lines(
+    reader: Reader, tmp_path: Path
+) -> None:
+    write_line_images(tmp_path / "lines.parquet", 5)
+    line = evaluate(reader, data=str(tmp_path / "lines.parquet"))
+    assert line["lines"] == 5
+    Image.new("L", (60, 32), 255).save(tmp_path / "a.png")
+    (tmp_path / "a.txt").write_text("one", encoding="utf-8")
+    assert evaluate(reader, data=str(tmp_path))["lines"] == 1
 
 
 def test_a_reader_starts_from_another(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The models that come with the package: found by name, small, whole, and good at their task."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,14 @@ def test_spaces() -> None:
     right = "이 함수는 리스트의 길이를 반환합니다."
     assert space([right, right.replace(" ", ""), " ".join(right)]) == [right] * 3
     assert space("").strip() == ""
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_records_name_no_machine(name: str) -> None:
+    """Where data lay when a model was measured means nothing to whoever has it now."""
+    texts = [path for path in find_model(name).iterdir() if path.suffix in (".jsonl", ".md")]
+    assert texts
+    for path in texts:
+        content = path.read_text("utf-8")
+        assert not re.search(r'"(/|[A-Z]:\\\\)[^" ]+/', content), path
+        assert not re.search(r"/(home|root|tmp|Users|mnt)/", content), path

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests import squares
 from tests.cli.conftest import Answer, Call
 from tests.data.damaged import pairs, tsv, two_files
 from tests.made import (
@@ -417,3 +418,40 @@ def test_advice(call: Call, tmp_path: Path) -> None:
     several = call("advise", "list.csv", "--multi-label")
     assert (several.code, several.err) == (0, "")
     assert "Several labels an image" in several.out
+
+
+# --- Images with texts --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--captions",), "Name columns with --image, and with --text or --caption and"),
+        (("--text", "en"), "Name columns with --text en=name,keywords"),
+        (("--text", "en=none"), "has no none. It has image, name."),
+        (("--images", "--label", "none"), "Name them with --image and --label."),
+    ],
+)
+def test_columns_that_are_not_there(
+    call: Call, tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    """Messages name options, not keys of a recipe; and the options exist."""
+    squares.write_files(tmp_path / "images", 1)
+    (tmp_path / "a.csv").write_text("image,name\nimages/0.png,red left\n")
+    code, out, err = call("check-data", tmp_path / "a.csv", *words)
+    assert code in (1, 2)
+    assert out == ""
+    assert told in err
+    assert "data." not in err
+    right = call("check-data", tmp_path / "a.csv", "--text", "en=name")
+    assert right == (
+        0,
+        f"{tmp_path / 'a.csv'}: 1 images, 1 texts in en, nothing to complain of\n",
+        "",
+    )
+
+
+def test_a_recipe_that_draws_its_images(call: Call) -> None:
+    code, _, err = call("check-data", "read-ko")
+    assert code == 2
+    assert "draws its images from texts" in err

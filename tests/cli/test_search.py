@@ -83,7 +83,7 @@ def test_several_queries(call: Call, tmp_path: Path) -> None:
     assert out.endswith(f"a.png\n  1   1.000  {paths[0].relative_to(tmp_path)}\n")
     assert err == "manyheads: There is no file none.png. If these are words: --kind text.\n"
     words = ("search", "--index", "i", "--top", "1")
-    lines = call(*words, stdin=b"one\na.png\n\n")
+    lines = call(*words, stdin=b"one\na.png\n")
     assert lines.code == 0
     assert lines.out.splitlines()[:4] == out.splitlines()
     (tmp_path / "b.png").write_text("text")
@@ -91,6 +91,18 @@ def test_several_queries(call: Call, tmp_path: Path) -> None:
     assert (code, out) == (1, "")
     assert "b.png cannot be read as an image: not an image, or damaged" in err
     assert call(*words, "b.png", "--kind", "text").code == 0
+
+
+def test_a_query_without_words(call: Call, tmp_path: Path) -> None:
+    """Is told in its place, as what cannot be read is; it is like no image more than others."""
+    write_digits(tmp_path / "digits", 3)
+    assert call(*INDEX).code == 0
+    code, out, err = call("search", "--index", "i", "--json", "seven", " ")
+    assert code == 1
+    seven, blank = map(json.loads, out.splitlines())
+    assert len(seven["images"]) == 3
+    assert blank == {"query": " ", "kind": "text", "error": blank["error"]}
+    assert "The query is empty" in err
 
 
 def test_json(call: Call, tmp_path: Path) -> None:
@@ -140,10 +152,19 @@ def test_labels_of_a_table(call: Call, tmp_path: Path) -> None:
         (("index", "digits", "--out", "i", "--model", "digit"), 2, ["did you mean 'digits'?"]),
         (("index", "--out", "i", "--model", "digits"), 2, ["no images to index", "--prune"]),
         (("index", "--prune", "--out", "i", "--model", "digits"), 2, ["i is no index of images"]),
-        (("index", "nothing", "--out", "i", "--model", "digits"), 2, ["no data 'nothing'"]),
+        (
+            ("index", "nothing", "--out", "i", "--model", "digits"),
+            2,
+            ["no 'nothing', neither in the current folder nor"],
+        ),
         (("index", "empty", "--out", "i", "--model", "digits"), 1, ["empty has no images"]),
         (("index", "digits", "--out", "digits", "--model", "digits"), 2, ["is not empty, and no"]),
         (("index", "digits", "--out", "a.txt", "--model", "digits"), 2, ["a.txt is a file"]),
+        (
+            ("index", "a.txt", "--out", "i", "--model", "digits"),
+            2,
+            ["a.txt' is not read as images"],
+        ),
         (("index", "", "--out", "i"), 2, ["IMAGES is empty"]),
         (("search", "one", "--index", "i"), 2, ["i is no index of images: it is not there"]),
         (("search", "one", "--index", "empty"), 2, ["it has no index.json. Make one with"]),

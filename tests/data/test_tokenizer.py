@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, UNKNOWN, Tokenizer, TokenizerConfig
@@ -83,6 +83,7 @@ def test_characters_never_seen_are_spelled_in_bytes(character: str, size: int) -
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 @given(text=TEXTS, alpha=st.floats(0, 1), seed=st.integers(0, 2**32 - 1))
+@example(text="<pad> the", alpha=0.5, seed=2**32 - 1)
 @settings(deadline=None)
 def test_sampled_pieces_spell_the_same_text(kind: str, text: str, alpha: float, seed: int) -> None:
     """Emoji, unseen scripts and imitations of special tokens included; drawn again, the same."""
@@ -164,6 +165,16 @@ def test_a_damaged_model(model: bytes) -> None:
     """Neither an empty file nor a piece of one passes for a tokenizer."""
     with pytest.raises(FolderError, match="tokenizer"):
         Tokenizer(model)
+
+
+def test_a_piece_that_is_not_utf8() -> None:
+    """It would only be noticed at the first text that needs the piece."""
+    tokenizer = Tokenizer.train(["ababab cdcd"] * 9, TokenizerConfig(size=300, kind="bpe"))
+    piece = max((tokenizer.piece(n) for n in range(260, len(tokenizer))), key=len).encode()
+    damaged = tokenizer.model.replace(piece, b"\xff" * len(piece))
+    assert damaged != tokenizer.model
+    with pytest.raises(FolderError, match="not a valid sentencepiece model"):
+        Tokenizer(damaged)
 
 
 def test_pairs_are_merged_from_the_most_frequent() -> None:

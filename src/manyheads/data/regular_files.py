@@ -69,6 +69,8 @@ def files_below(folder: Path) -> list[Path]:
                     # `isdir`: a link to itself is no folder, and no error.
                     folder_like = os.path.isdir(entry) if entry.is_symlink() else entry.is_dir()  # noqa: PTH112
                     (waiting if folder_like else found).append(place / entry.name)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise DataError(f"There is no folder {place}: name a folder of images.") from error
         except OSError as error:
             raise DataError(
                 f"The folder {place} cannot be read: {error.strerror}. Change its permissions, or "

@@ -7,7 +7,7 @@ import torch
 
 from manyheads.app.data.sources import named, refuse_converted
 from manyheads.app.data.tables import CaptionData, CaptionRecipe
-from manyheads.app.project.paths import find_data, split_selection
+from manyheads.app.project.paths import find_data, here, split_selection
 from manyheads.data.checks.separation import hold_out_captioned
 from manyheads.data.images.caption_collector import CaptionProblem, Report
 from manyheads.data.images.caption_files import read_caption_folder, read_caption_shards
@@ -21,6 +21,7 @@ from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.coco_captions import read_coco
 from manyheads.data.text.formats import HUB
 from manyheads.errors import DataError, RecipeError, UsageError
+from manyheads.train.ranks import exchange, rank_and_world
 
 FEW = 8  # problems named in an error
 
@@ -44,6 +45,27 @@ def read_captioned(name: str, data: CaptionData) -> CaptionedImages:
             'data.on_error = "skip" trains without them, and check-data counts them.'
         )
     return replace(found, images=replace(found.images, left_out=tuple(lost)))
+
+
+def read_given(name: str, data: CaptionData) -> CaptionedImages:
+    """Find other images with texts than the recipe's, without opening any image.
+
+    A folder of images with .txt files beside them and COCO's file have no columns to name, so those
+    of the recipe do not count; texts without a language are in the first of the model.
+
+    Raises:
+        NotFoundError: there are no such data.
+        DataError: a file cannot be read, or has images or texts that cannot be used.
+    """
+    name = here(name)
+    if not name.startswith(HUB):
+        paths = find_data(split_selection(name)[0], data.root)
+        if any(path.is_dir() or path.suffix == ".json" for path in paths):
+            own: dict[str, object] = {"texts": {}, "caption": None, "language_column": None}
+            if data.texts:
+                own |= {"languages": tuple(data.texts), "language": next(iter(data.texts))}
+            data = data.model_copy(update=own)
+    return read_captioned(name, data)
 
 
 def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedImages:
@@ -89,7 +111,9 @@ def readable_captioned(name: str, recipe: CaptionRecipe) -> CaptionedImages:
     found = read_captioned(name, recipe.data)
     if recipe.data.on_error == "stop":
         return found
-    readable = found.readable(recipe.image, torch.get_num_threads())
+    rank, world = rank_and_world()
+    threads = torch.get_num_threads()
+    readable = found.readable(recipe.image, threads, rank=rank, world=world, gather=exchange)
     if not len(readable):
         raise DataError(f"{found.images.origin}: none of {len(found):,} images can be read.")
     return readable

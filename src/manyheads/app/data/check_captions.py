@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from manyheads.app.data.captioned import find_captioned
 from manyheads.app.data.check_text import is_recipe
-from manyheads.app.data.checked import Checked
+from manyheads.app.data.checked import Checked, naming_parameters
 from manyheads.app.data.tables import CaptionData, CaptionRecipe
 from manyheads.app.project.paths import find_recipe, here
 from manyheads.app.project.recipe import read_recipe
@@ -79,13 +79,16 @@ def check_captions(
 
     `data` says in which columns, languages and folder they are.
     """
-    held_out = {
-        split: _look(*_find(here(name), data))
-        for split, name in {"test": test, "valid": valid}.items()
-        if name is not None
-    }
+
+    def look(name: str) -> SeenCaptions:
+        with naming_parameters():
+            found = _find(here(name), data)
+        return _look(*found)
+
+    others = {"test": test, "valid": valid}
+    held_out = {split: look(name) for split, name in others.items() if name is not None}
     for name in names:
-        yield _check(name, _look(*_find(here(name), data)), held_out)
+        yield _check(name, look(name), held_out)
 
 
 def check_caption_recipe(name: str) -> Iterator[CheckedCaptions]:
@@ -95,6 +98,10 @@ def check_caption_recipe(name: str) -> Iterator[CheckedCaptions]:
     if not isinstance(data, CaptionData):
         raise UsageError(
             f"The recipe {name!r} does not train on images with texts: leave out `captions`."
+        )
+    if data.drawn:
+        raise UsageError(
+            f"The recipe {name!r} draws its images from texts, so there are none to check."
         )
     train, problems = _find(data.train, data)
     sets: dict[str, tuple[CaptionedImages, list[CaptionProblem]]] = {}

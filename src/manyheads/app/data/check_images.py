@@ -7,7 +7,7 @@ from typing import cast
 import torch
 
 from manyheads.app.data.check_text import is_recipe
-from manyheads.app.data.checked import Checked
+from manyheads.app.data.checked import Checked, naming_parameters
 from manyheads.app.data.sources import find_images
 from manyheads.app.data.tables import ImageRecipe, LabelledImageData
 from manyheads.app.project.paths import find_recipe, here
@@ -41,13 +41,16 @@ def check_images(
 ) -> Iterator[Checked]:
     """Check sets of images, also against the splits that they must not overlap with."""
     data = LabelledImageData(train="", image=image, label=label, multi_label=multi_label)
-    held_out = {
-        split: _look(find_images(here(name), data))
-        for split, name in {"test": test, "valid": valid}.items()
-        if name is not None
-    }
+
+    def look(name: str) -> Seen:
+        with naming_parameters():
+            found = find_images(here(name), data)
+        return _look(found)
+
+    others = {"test": test, "valid": valid}
+    held_out = {split: look(name) for split, name in others.items() if name is not None}
     for name in names:
-        yield _check(name, _look(find_images(here(name), data)), held_out)
+        yield _check(name, look(name), held_out)
 
 
 def check_image_recipe(name: str) -> Iterator[Checked]:

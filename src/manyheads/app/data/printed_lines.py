@@ -4,11 +4,11 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from manyheads.app.data.captioned import read_captioned
+from manyheads.app.data.captioned import read_captioned, read_given
 from manyheads.app.data.sentences import sentences
 from manyheads.app.data.sources import named
 from manyheads.app.data.tables import ReadData, SentenceData
-from manyheads.app.project.paths import data_root
+from manyheads.app.project.paths import data_root, find_data, here, split_selection
 from manyheads.data.checks.separation import hold_out_captioned
 from manyheads.data.images.line_image import LineImage
 from manyheads.data.images.line_images import LineImages
@@ -23,6 +23,8 @@ from manyheads.data.text.sentences import Sentences
 from manyheads.errors import RecipeError, nearest
 from manyheads.files import expand_user
 from manyheads.streams import generator, stream
+
+IMAGE_FORMS = (".parquet", ".tar", ".json")  # that hold no plain texts
 
 PrintedLines = RenderedLines | LineImages
 
@@ -63,6 +65,25 @@ def printed_lines(
         origin=origin,
         hashes=hashes,
     )
+
+
+def given_lines(
+    name: str, data: ReadData, image: LineImage, render: Rendering, seed: int
+) -> PrintedLines:
+    """Read other lines than the recipe's: images with texts if it is a form of these, else texts.
+
+    Texts are drawn as those of the validation split.
+
+    Raises:
+        NotFoundError: there are no such data or fonts.
+        DataError: data cannot be used.
+    """
+    name = here(name)
+    paths = find_data(split_selection(name)[0], data.root)
+    if data.fonts is None or any(path.is_dir() or path.suffix in IMAGE_FORMS for path in paths):
+        found = read_given(name, data.model_copy(update={"fonts": None}))
+        return LineImages(found, image, skip=data.on_error == "skip")
+    return printed_lines(name, "valid", data, image, render, seed)
 
 
 def line_splits(

@@ -28,6 +28,7 @@ from manyheads.data.text.corpus import Corpus, hashes, origin, read_parallel
 from manyheads.data.text.formats import FORMATS, HUB, read_pairs
 from manyheads.data.text.streamed_corpus import StreamedCorpus, read_bounded
 from manyheads.errors import DataError, RecipeError, UsageError, nearest
+from manyheads.train.ranks import exchange, rank_and_world
 
 DATES = {"train": 120_000, "valid": 3_300, "test": 3_300}  # pairs generated a split
 
@@ -99,10 +100,17 @@ def read_images(name: str, recipe: ImageRecipe) -> ImageSet:
     images = find_images(name, recipe.data)
     if recipe.data.on_error == "stop":
         return images
-    found = images.readable(recipe.image, torch.get_num_threads())
+    found = readable_images(images, recipe)
     if not len(found):
         raise DataError(f"{images.origin}: none of {len(images):,} images can be read.")
     return found
+
+
+def readable_images(images: ImageSet, recipe: ImageRecipe) -> ImageSet:
+    """Leave out the images that cannot be read; of several ranks, each reads a part."""
+    rank, world = rank_and_world()
+    threads = torch.get_num_threads()
+    return images.readable(recipe.image, threads, rank=rank, world=world, gather=exchange)
 
 
 def find_images(name: str, data: ImageData) -> ImageSet:
@@ -137,6 +145,11 @@ def find_images(name: str, data: ImageData) -> ImageSet:
         if len(paths) > 1:
             raise RecipeError(f"{name!r} matches {len(paths)} tables: name one.")
         return read_listing(paths[0], *columns, separator)
+    if suffixes != {".parquet"}:
+        raise UsageError(
+            f"{name!r} is not read as images: name a folder of images, a table "
+            f"({', '.join(LISTINGS)}), .parquet or .tar files."
+        )
     return read_parquet(paths, *columns, separator)
 
 

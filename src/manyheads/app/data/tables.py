@@ -121,6 +121,11 @@ class CaptionData(ImageData):
     languages: tuple[Language, ...] = ()
     images: str | None = None  # folder of the images that a table or COCO's file names
 
+    @property
+    def drawn(self) -> bool:
+        """Whether there are texts only, and images are drawn of them."""
+        return False
+
     @model_validator(mode="after")
     def _one_way_to_name_texts(self) -> Self:
         others = ("caption", "language", "language_column", "languages")
@@ -168,6 +173,11 @@ class ReadData(CaptionData):
     # Share of training lines whose letters and digits are replaced by random ones, so that what is
     # printed counts and not only what is likely.
     random_share: float = Field(default=0.0, ge=0, le=1)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether there are texts only, and images are drawn of them."""
+        return self.fonts is not None
 
     @model_validator(mode="after")
     def _fonts_for_texts(self) -> Self:

@@ -120,7 +120,10 @@ def _samples(run: RunInspection, found: Diagnosis) -> Samples | None:
         found.not_looked_at.append(f"the data and what the model makes of them: {error}")
         return None
     if samples is None:
-        found.not_looked_at.append(f"the data: the task {run.recipe.task!r} gives no samples")
+        found.not_looked_at.append(
+            f"the data: doctor takes no samples of the task {run.recipe.task!r}; `manyheads "
+            "check-data` lists what is wrong with them, `manyheads evaluate` measures the answers"
+        )
         return None
     found.looked_at.append(
         f"losses: {samples.sizes[0]:,} training and {samples.sizes[1]:,} of "

@@ -11,7 +11,13 @@ from manyheads.app.project.vocabulary import need_vocabularies, tokenizers
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.streams import stream
-from manyheads.train.checkpoint import checkpoints, newest, restore
+from manyheads.train.checkpoint import (
+    checkpoints,
+    is_sharded,
+    newest,
+    read_model,
+    restore,
+)
 from manyheads.train.device import find_device
 from manyheads.train.history import read_history
 
@@ -57,7 +63,10 @@ class RunInspection:
             return None
         file = stored[-1] / "model.safetensors"
         model = pipeline_of(self.recipe).build(self.recipe, self.recipe.config())
-        restore(model, read_weights(file), file)
+        if is_sharded(stored[-1]):
+            read_model(stored[-1], model)
+        else:
+            restore(model, read_weights(file), file)
         return model.eval().to(self.device)
 
     def first_model(self) -> nn.Module:

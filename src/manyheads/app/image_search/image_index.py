@@ -121,6 +121,7 @@ class ImageIndex:
         Raises:
             NotFoundError: there is no such image file.
             UnreadableError: the file is not an image, or damaged.
+            DataError: the query is empty.
             FolderError: the index is damaged.
         """
         given = str(query) if isinstance(query, Path) else query
@@ -206,6 +207,8 @@ class ImageIndex:
         """Embed a text or an image file."""
         if kind == "text":
             reject_surrogates([query], "the query")
+            if not query.strip():
+                raise DataError("The query is empty: give words, or the path of an image.")
             return self._checked(self.embedder.embed_texts([query]))[0]
         try:
             image = open_image(Path(query))

@@ -10,10 +10,11 @@ from PIL import Image
 
 from manyheads.app.data.sources import find_images
 from manyheads.app.data.tables import ImageData, LabelledImageData
-from manyheads.app.project.paths import here
+from manyheads.app.project.paths import data_root, here
 from manyheads.data.images.image_file import ImageContent, is_image
 from manyheads.data.images.image_set import ImageSet, read_files
-from manyheads.errors import DataError
+from manyheads.data.text.formats import HUB
+from manyheads.errors import DataError, NotFoundError
 
 
 def gather(
@@ -44,6 +45,13 @@ def gather(
             data = LabelledImageData(train=name, image=image_column, label=label_column)
         try:
             sets.append(find_images(name, data))
+        except NotFoundError:
+            if name.startswith(HUB):
+                raise
+            raise NotFoundError(
+                f"There is no {each!r}, neither in the current folder nor in {data_root(None)}. "
+                "Name images, folders, tables (.csv, .tsv, .jsonl), .parquet or .tar files."
+            ) from None
         except DataError as error:  # of recipes, whose keys have other names
             message = str(error).replace(
                 "data.image and data.label", "`image_column` and `label_column`"

@@ -334,7 +334,9 @@ def read_header(path: Path) -> Header:
         )
     stored = read_json(path / HEADER)
     version = stored.get("format_version") if isinstance(stored, dict) else None
-    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
+    if type(version) is not int:
+        raise damaged(path, f"{HEADER} has no format_version")
+    if not 1 <= version <= FORMAT_VERSION:
         raise FolderError(
             f"{path} has format_version {version}; this Manyheads ({__version__}) reads "
             f"{FORMAT_VERSION}. Update Manyheads, or index the images anew."

@@ -1,5 +1,6 @@
 """Whether memory suffices for a model, found out from its shapes before it is built."""
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -82,10 +83,12 @@ def at_most(parameters: int) -> Iterator[None]:
     Raises:
         FolderError: it has more.
     """
-    total = 0
+    total, thread = 0, threading.get_ident()
 
     def count(_module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
         nonlocal total
+        if threading.get_ident() != thread:  # torch calls it for models of all threads
+            return
         total += 0 if parameter is None else parameter.numel()
         if total > parameters:
             raise FolderError(

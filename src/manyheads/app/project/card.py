@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from manyheads.app.project.engine_files import read_record, stored_engines
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.info import count_parameters
 from manyheads.app.project.registry import find_task
@@ -44,10 +45,12 @@ def card(folder: ModelFolder) -> str:
     rows += [("needs the plugin", name) for name in plugins]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
     measured = "\n".join(map(_measured, folder.evaluations())) or "Nothing yet."
+    engines = "\n".join(_engine(folder, name) for name in stored_engines(folder))
+    exported = f"## Engines\n\n{engines}\n\n" if engines else ""
     return (
         f"# {folder.name}\n\n{what}\n\n```\n{use}\n```\n\n| | |\n|---|---|\n{table}\n\n"
-        f"## Measured\n\n{measured}\n\n## Limits\n\n{limits} `recipe.toml` holds every setting, "
-        "`evaluations.jsonl` every measurement.\n"
+        f"## Measured\n\n{measured}\n\n{exported}## Limits\n\n{limits} "
+        "`recipe.toml` holds every setting, `evaluations.jsonl` every measurement.\n"
     )
 
 
@@ -63,13 +66,32 @@ def last_step(path: Path) -> str:
     return f"{timed[-1]['step']} in {timed[-1]['seconds'] / 60:.1f} minutes"
 
 
+def _engine(folder: ModelFolder, name: str) -> str:
+    """Say how far an export agrees with torch."""
+    try:
+        record = read_record(folder, name)
+    except FolderError:  # damaged: the model itself is not
+        return f"- {name}: damaged; export it again"
+    if record.weights != folder.weights_hash:
+        return f"- {name}: made from other weights than these; export it again"
+    found = record.parity
+    text = f"- {name}, {record.quantization}: on {found['inputs']:,} inputs of {found['data']}, "
+    text += f"{100 * found['changed']:.1f}% of the answers differ from torch's"
+    if found.get("metric"):
+        text += f"; {found['metric']} {found['after']:.2f}, torch {found['before']:.2f}"
+    if record.forced:
+        text += f". **Past the bar, and kept all the same**: {'; '.join(record.failures)}"
+    return text
+
+
 def _measured(line: Mapping[str, Any]) -> str:
     final = ", final" if line["final"] else ""
     scores = (
         f"{name} {score['value']:.2f} ({score['signature']}{final})"
         for name, score in line["all"].items()
     )
-    text = f"- {line['data']}: {'; '.join(scores)}"
+    on = f" on {line['engine']}" if "engine" in line else ""
+    text = f"- {line['data']}{on}: {'; '.join(scores)}"
     if line.get("groups"):
         worst = min(line["groups"], key=line["groups"].get)
         text += f"; lowest group: {worst} {line['groups'][worst]:.2f}"

@@ -12,12 +12,11 @@ from typing import Any
 
 import torch
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from manyheads.app.project.capacity import at_most
-from manyheads.app.project.lock import LOCK
 from manyheads.app.project.migrate import RENAMED, rename
 from manyheads.app.project.paths import shipped
 from manyheads.app.project.plugins import LOADED, home
@@ -42,7 +41,8 @@ from manyheads.version import __version__
 
 FORMAT_VERSION = 2
 LEFT_OUT = "left_out.txt"  # images that could not be read, and why
-CACHE = ".manyheads-cache"  # what training made of a large corpus; gone when it has finished
+OWN = ".manyheads-"  # what comes and goes while a run is at work: a lock, unfinished files
+CACHE = f"{OWN}cache"  # what training made of a large corpus; gone when it has finished
 HASHED = (
     "recipe.toml",
     "model.safetensors",
@@ -112,13 +112,18 @@ LABELS = TypeAdapter(list[str])
 class ModelFolder:
     """A model on disk: its recipe, its weights, and what turns raw input into tensors."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, engines: Path | None = None) -> None:
         """Open a folder and check that it is whole.
+
+        Args:
+            path: of the folder.
+            engines: where exports are; `engines` in the folder if None.
 
         Raises:
             FolderError: incomplete, changed since it was written, or of a later version.
         """
         self.path = path
+        self.engines = path / "engines" if engines is None else engines
         manifest = path / "manyheads.json"
         if not manifest.is_file():
             hint = (
@@ -188,6 +193,18 @@ class ModelFolder:
         """Whether it is one of the package's own models."""
         own = (manifest.parent.resolve() for manifest in shipped("pretrained").values())
         return self.path.resolve() in own
+
+    @property
+    def weights_hash(self) -> str:
+        """The sha256 of the weights."""
+        return str(self.manifest["sha256"]["model.safetensors"])
+
+    @property
+    def weight_count(self) -> int:
+        """The number of stored weights; none of them is read."""
+        with safe_open(self.path / "model.safetensors", "np") as stored:
+            shapes = [stored.get_slice(name).get_shape() for name in stored.keys()]  # noqa: SIM118
+        return sum(map(math.prod, shapes))
 
     @property
     def library(self) -> str | None:
@@ -350,7 +367,7 @@ def check_out(out: Path, *, resume: bool) -> None:
     """Refuse a folder that is not the run's own: training writes and removes files there."""
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file. Choose another `out`.")
-    if not out.exists() or all(path.name in (CACHE, LOCK) for path in out.iterdir()):
+    if not out.exists() or all(path.name.startswith(OWN) for path in out.iterdir()):
         return
     if not (out / "recipe.toml").exists():
         raise UsageError(

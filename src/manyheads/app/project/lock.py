@@ -1,6 +1,7 @@
 """One writer a folder: a lock that ends with its process, whatever ends that."""
 
 import os
+import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from manyheads.errors import UsageError
+from manyheads.files import UNFINISHED
 
 LOCK = ".manyheads-lock"
 
@@ -39,6 +41,15 @@ def locked(folder: Path, work: str = "trains") -> Iterator[None]:
         with suppress(OSError):  # something is in it
             for each in made:
                 each.rmdir()
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the unfinished folders in a folder that were locked by processes that have died."""
+    for lock in folder.glob(f"{UNFINISHED.format('*')}/{LOCK}"):
+        with suppress(OSError), lock.open("a+", encoding="utf-8") as file:
+            if not _exclusive(file):
+                continue
+        shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 def _take(path: Path, work: str) -> IO[str]:

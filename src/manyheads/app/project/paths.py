@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
 
+from manyheads.app.project.remote import fetch_remote, is_remote
 from manyheads.data.text.formats import is_one_file
 from manyheads.data.text.public_corpora import public_corpora
 from manyheads.errors import NotFoundError, UsageError, nearest
@@ -17,6 +18,16 @@ from manyheads.files import expand_user, output_errors, reject_inputs
 def data_root(root: str | None) -> Path:
     """Return the folder of data sets: the recipe's data.root, else MANYHEADS_DATA, else data/."""
     return expand_user(root or os.environ.get("MANYHEADS_DATA") or "data")
+
+
+def without_root(name: str, root: str | None) -> str:
+    """Shorten the name of a file for a record: where data lie on this machine means nothing later.
+
+    It stays as it is outside of the data root and of the current folder.
+    """
+    for folder in (data_root(root).absolute(), data_root(root), Path.cwd()):
+        name = name.removeprefix(f"{folder}{os.sep}")
+    return name
 
 
 def here(name: str, suffixes: Sequence[str] = ("",)) -> str:
@@ -54,8 +65,14 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
     """Find a data set's path, all paths of a pattern with *, relative to the data root.
 
     The path exists if all suffixes, appended, do: (".en", ".de"), compressed or not. With "" among
-    them the path itself is enough. The error names the places looked at and the home of the data.
+    them the path itself is enough. Names like s3://bucket/train are copied here (`remote.py`), also
+    where the data root is one. The error names the places looked at and the home of the data.
     """
+    given = root or os.environ.get("MANYHEADS_DATA")
+    if is_remote(given) and not Path(name).is_absolute() and not is_remote(name):
+        name = f"{str(given).rstrip('/')}/{name}"
+    if is_remote(name):
+        return fetch_remote(name, suffixes)
     base = data_root(root)
     path = base / expand_user(name)
     found = _matches(path, suffixes)

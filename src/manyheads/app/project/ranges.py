@@ -10,6 +10,7 @@ MOST = 2**31 - 1  # sizes in 32 bits, as tokenizers and images have them
 MOST_SEED = 2**63 - 1
 MOST_LAYERS = 1000  # DeepNet, Wang et al. 2022; more would take longer to build than to give up
 DEEPEST = 4  # levels of tables and lists
+SIGNED = ("score_bias",)  # keys that may be negative
 LONGEST = 200  # characters of a value in a message
 
 
@@ -22,8 +23,9 @@ def check_range(key: str, value: object, *, whole: bool) -> None:
         return
     share = key.endswith("dropout")
     most = MOST_LAYERS if key.endswith(("layers", "depths", "convolutions")) else math.inf
-    if not whole <= value <= (most if whole else MOST) or (share and value >= 1):  # nan never is
-        limit = f"at least {int(whole)}{' and below 1' if share else ''}"
+    least = -MOST if key in SIGNED else int(whole)
+    if not least <= value <= (most if whole else MOST) or (share and value >= 1):  # nan never is
+        limit = f"at least {least}{' and below 1' if share else ''}"
         limit += f" and at most {most}" if value > most else ""
         raise RecipeError(f"model.{key} is {value!r}: it must be {limit}.")
 

@@ -1,10 +1,16 @@
 """The sentencepiece models of a folder: tokenizer.model for both sides, or one for each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from manyheads.data.tokenizers.tokenizer import PairTokenizerConfig, Tokenizer, Tokenizers
+from manyheads.data.tokenizers.tokenizer import (
+    PairTokenizerConfig,
+    Tokenizer,
+    TokenizerConfig,
+    Tokenizers,
+)
 from manyheads.errors import FolderError
+from manyheads.train.ranks import on_first, rank_and_world
 
 SHARED, SOURCE, TARGET = "tokenizer.model", "source.model", "target.model"
 
@@ -33,8 +39,17 @@ def learn_vocabularies(
 ) -> Vocabularies:
     """Learn one vocabulary from both sides, or one from each."""
     if config.shared:
-        return {SHARED: Tokenizer.train([*sources, *targets], config)}
-    return {SOURCE: Tokenizer.train(sources, config), TARGET: Tokenizer.train(targets, config)}
+        return {SHARED: learn_tokenizer([*sources, *targets], config)}
+    return {SOURCE: learn_tokenizer(sources, config), TARGET: learn_tokenizer(targets, config)}
+
+
+def learn_tokenizer(
+    lines: Iterable[str], config: TokenizerConfig, languages: Sequence[str] = ()
+) -> Tokenizer:
+    """Learn one vocabulary; of several ranks the first learns it, for all."""
+    if rank_and_world()[1] == 1:
+        return Tokenizer.train(lines, config, languages)
+    return Tokenizer(on_first(lambda: Tokenizer.train(lines, config, languages).model))
 
 
 def tokenizers(vocabularies: Vocabularies) -> Tokenizers:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from manyheads.data.documents import office
 from manyheads.data.documents.html import split_attributes, split_html
 from manyheads.data.documents.markdown import split_markdown
-from manyheads.data.documents.office import DOCX, XLSX, pack, split_xml, unpack
+from manyheads.data.documents.office import DOCX, XLSX, Unpacked, pack, split_xml, unpack
 from manyheads.data.documents.segments import Line, split_document
 from manyheads.data.text.encoding import decode
 from manyheads.errors import UsageError, nearest
@@ -69,8 +69,10 @@ def format_of(name: str | PurePath, named: str | None = None) -> str:
     return _ENDINGS.get(ending, "text")
 
 
-def open_document(content: bytes, name: str, named: str) -> OpenDocument:
-    """Open a document of a format.
+def open_document(
+    content: bytes, name: str, named: str, unpacked: Unpacked = office.UNPACKED
+) -> OpenDocument:
+    """Open a document of a format; `unpacked` is the most that an archive may unpack to.
 
     Raises:
         DataError: it cannot be read.
@@ -79,9 +81,10 @@ def open_document(content: bytes, name: str, named: str) -> OpenDocument:
         text, encoding = decode(content, name)
         return open_text(text, named, encoding)
     package, unit = _PACKAGES[named]
-    keep = office.table_headers(content, name)
+    texts = unpack(package, content, name, unpacked)  # which refuses what is too large
+    keep = office.table_headers(content, name, unpacked)
     return OpenDocument(
-        unpack(package, content, name),
+        texts,
         [partial(split_xml, package=package, keep=keep)],
         partial(pack, content, name),
         unit,

@@ -9,12 +9,15 @@ import shutil
 import struct
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape, unescape
 from io import BytesIO
+from itertools import chain, islice
 from lzma import LZMAError
+from sys import intern
 from typing import NamedTuple
 from xml.parsers.expat import ExpatError, ParserCreate
 
@@ -23,12 +26,26 @@ from manyheads.data.documents.segments import Line, split_spans
 from manyheads.data.documents.spans import Markup, Part, Span, one_space, paragraphs
 from manyheads.errors import DataError
 
-# Nobody writes a document with more than this; a malicious archive may hold it.
-LARGEST_PART, LARGEST = 64 << 20, 1 << 30  # bytes, unpacked
 _UNSEEN = re.compile(r"<(?:\w+:)?(?:lang|noProof)\b[^>]*/>")  # properties without effect
 _REFERENCE_OR_LINE = re.compile(r"(&[^;]{1,32};|\n)")
 _DEEPEST = 500  # elements in each other
 _RUN = frozenset({"r", "t", "rPr", "proofErr"})
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """The most that an archive may unpack to.
+
+    Nobody writes a document with more than the defaults; a malicious archive may hold it.
+    """
+
+    part: int = 64 << 20  # bytes of one part with texts; each costs many times as much memory
+    texts: int = 1 << 30  # bytes of all parts with texts
+    all: int = 1 << 30  # bytes of all parts
+    parts: int = 65_535
+
+
+UNPACKED = Unpacked()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +78,9 @@ XLSX = Package(
 )
 
 
-def unpack(package: Package, content: bytes, name: str) -> dict[str, str]:
+def unpack(
+    package: Package, content: bytes, name: str, most: Unpacked = UNPACKED
+) -> dict[str, str]:
     """Return the parts of an archive that hold text.
 
     Raises:
@@ -70,15 +89,22 @@ def unpack(package: Package, content: bytes, name: str) -> dict[str, str]:
     with _reading(name), zipfile.ZipFile(BytesIO(content)) as archive:
         infos = archive.infolist()
         found = [info for info in infos if re.fullmatch(package.parts, info.filename)]
-        largest = max((info.file_size for info in found), default=0)
-        if largest > LARGEST_PART or sum(info.file_size for info in infos) > LARGEST:
-            raise DataError(
-                f"{name} unpacks to more than {LARGEST_PART >> 20} MB in a part with text, or "
-                f"{LARGEST >> 20} MB in all. Divide the document."
-            )
+        _check_size(infos, found, name, most)
         if package.main not in archive.namelist():
             raise DataError(f"{name} has no {package.main}: it is a document of another kind.")
         return {info.filename: archive.read(info).decode("utf-8") for info in found}
+
+
+def _check_size(
+    infos: Sequence[zipfile.ZipInfo], found: Sequence[zipfile.ZipInfo], name: str, most: Unpacked
+) -> None:
+    largest = max((info.file_size for info in found), default=0)
+    texts, every = (sum(info.file_size for info in each) for each in (found, infos))
+    if largest > most.part or texts > most.texts or every > most.all or len(infos) > most.parts:
+        raise DataError(
+            f"{name} unpacks to more than {min(most.part, most.texts) >> 20} MB in a part with "
+            f"text, {most.all >> 20} MB in all, or {most.parts:,} parts. Divide the document."
+        )
 
 
 def pack(content: bytes, name: str, changed: Mapping[str, str]) -> bytes:
@@ -104,13 +130,13 @@ def pack(content: bytes, name: str, changed: Mapping[str, str]) -> bytes:
     return packed.getvalue()
 
 
-def table_headers(content: bytes, name: str) -> frozenset[str]:
+def table_headers(content: bytes, name: str, most: Unpacked = UNPACKED) -> frozenset[str]:
     """Return the names of the columns of all tables: a workbook whose cells differ is damaged."""
     found: set[str] = set()
     with _reading(name), zipfile.ZipFile(BytesIO(content)) as archive:
         for info in archive.infolist():
             if re.fullmatch(r"xl/tables/[^/]*\.xml", info.filename):
-                if info.file_size > LARGEST_PART:
+                if info.file_size > most.part:
                     raise DataError(f"{name}: {info.filename} is larger than any table.")
                 text = archive.read(info).decode("utf-8")
                 names = re.findall(r"<(?:\w+:)?tableColumn\s[^>]*?\bname=\"([^\"]*)\"", text)
@@ -234,13 +260,15 @@ def _characters(source: str, package: Package) -> Iterator[Span | Markup]:
 def _read(text: str, namespace: str) -> Iterator[_Piece]:
     """Cut XML at its tags; `expat` tells where they begin."""
     content = text.encode()
-    found: list[tuple[int, str, str]] = []
+    begins, kinds, names = array("q"), list[str](), list[str]()  # in tuples 5 times as large
     parser = ParserCreate("utf-8", " ")
     literal = False
 
     def note(kind: str, name: str = "") -> None:
         space, _, local = name.rpartition(" ")
-        found.append((parser.CurrentByteIndex, kind, local if namespace in space else ""))
+        begins.append(parser.CurrentByteIndex)
+        kinds.append(kind)
+        names.append(intern(local) if namespace in space else "")
 
     def cdata(*, begins: bool) -> None:
         nonlocal literal
@@ -263,9 +291,9 @@ def _read(text: str, namespace: str) -> Iterator[_Piece]:
         parser.Parse(content, True)
     except ExpatError as error:
         raise DataError(f"the XML of the document is damaged: {error}.") from None
-    begins = [begin for begin, _, _ in found]
     yield _Piece(content[: begins[0]].decode(), "other")
-    for (begin, kind, name), end in zip(found, [*begins[1:], len(content)], strict=True):
+    ends = chain(islice(begins, 1, None), (len(content),))
+    for begin, end, kind, name in zip(begins, ends, kinds, names, strict=True):
         yield _Piece(content[begin:end].decode(), kind, name)
 
 

@@ -1,6 +1,7 @@
 """Images with texts in one or several languages: what captioners and matchers learn from."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -38,10 +39,15 @@ class CaptionedImages:
         first, end = np.searchsorted(self.owners, [index, index + 1])
         return range(int(first), int(end))
 
-    def readable(self, preprocessing: Preprocessing, threads: int = 1) -> "CaptionedImages":
-        """Leave out the images that cannot be read and preprocessed; every image is read once."""
+    def readable(
+        self, preprocessing: Preprocessing, threads: int = 1, **ranks: Any
+    ) -> "CaptionedImages":
+        """Leave out the images that cannot be read and preprocessed; every image is read once.
+
+        `ranks` as `ImageSet.readable` has them.
+        """
         # The labels of a set without labels are all 0: as numbers they tell which images stay.
         numbered = replace(self.images, labels=np.arange(len(self)))
-        found = numbered.readable(preprocessing, threads)
+        found = numbered.readable(preprocessing, threads, **ranks)
         unlabelled = replace(found, labels=np.zeros(len(found), dtype=int))
         return replace(self.select(found.labels), images=unlabelled)

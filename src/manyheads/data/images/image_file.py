@@ -72,6 +72,8 @@ _IMAGE_BEGIN = re.compile(
 )
 BEGIN = 16  # bytes that it looks at
 LARGEST = 1 << 31  # bytes of the file of one image
+# Pixels of a frame of an animation: decoders hold several, and their size is only declared.
+MOST_ANIMATED = 1 << 25
 
 
 def register_image_format(ending: str, format: ImageFormat | None = None) -> None:
@@ -110,7 +112,7 @@ def naming(name: str | Path) -> Iterator[None]:
         told = error.strerror if isinstance(error, OSError) else None
         reason = (told or str(error)).rstrip(".") or type(error).__name__
         if isinstance(error, Image.DecompressionBombError):
-            limit = 2 * (Image.MAX_IMAGE_PIXELS or 0)
+            limit = Image.MAX_IMAGE_PIXELS or 0
             reason = f"it has more than {limit:,} pixels (a decompression bomb?); make it smaller"
         raise UnreadableError(str(name), reason) from error
 
@@ -127,12 +129,31 @@ def open_content(content: bytes) -> ImageContent:
         if known is not None and content.startswith(known.begins):
             return known.read(content)
     try:
-        return Image.open(BytesIO(content), formats=PILLOW)
+        image = Image.open(BytesIO(content), formats=PILLOW)
     except UnidentifiedImageError:
         for name, begin in _FOREIGN_BEGIN.items():
             if re.match(begin, content, re.DOTALL):
                 raise ValueError(f"it is {name}, which is not read: convert it to JPEG") from None
         raise ValueError("not an image, or damaged") from None
+    _check_pixels(image, content)
+    return image
+
+
+def _check_pixels(image: Image.Image, content: bytes) -> None:
+    """Refuse what would take gigabytes: Pillow only warns between its limit and twice that.
+
+    Raises:
+        ValueError: more pixels than are decoded.
+    """
+    kind, most = "it", Image.MAX_IMAGE_PIXELS or MOST_ANIMATED
+    webp = content[:4] == b"RIFF" and content[12:16] == b"VP8X"
+    if getattr(image, "is_animated", False) or (webp and content[20] & 2):  # its animation flag
+        kind, most = "a frame of this animation", MOST_ANIMATED
+    if image.width * image.height > most:
+        raise ValueError(
+            f"{kind} has {image.width:,} x {image.height:,}, more than {most:,} pixels "
+            "(a decompression bomb?); make it smaller"
+        )
 
 
 def read_content(path: Path) -> bytes:

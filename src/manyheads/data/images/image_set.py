@@ -35,6 +35,8 @@ from manyheads.data.regular_files import files_below, require_regular, size_of
 from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.errors import DataError, MissingExtraError, UnreadableError
 
+Found = list[int | str]  # of each image a checksum, or why it cannot be read
+
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 Mode = Literal["RGB", "L", "RGBA", "CMYK", "bands"]
 MOST_PIXELS = 1 << 14  # of a side of an image that a model reads
@@ -235,8 +237,19 @@ class ImageSet:
         with naming(self.names[index]):
             return preprocessing.pixels(image)
 
-    def readable(self, preprocessing: Preprocessing, threads: int = 1) -> "ImageSet":
-        """Leave out the images that cannot be read and preprocessed; every image is read once."""
+    def readable(
+        self,
+        preprocessing: Preprocessing,
+        threads: int = 1,
+        *,
+        rank: int = 0,
+        world: int = 1,
+        gather: Callable[[Found], Sequence[Found]] = lambda found: [found],
+    ) -> "ImageSet":
+        """Leave out the images that cannot be read and preprocessed; every image is read once.
+
+        Several processes read a part each, and `gather` tells each what all have found.
+        """
 
         def read(index: int) -> int | str:
             try:
@@ -244,7 +257,10 @@ class ImageSet:
             except UnreadableError as error:
                 return f"{error.name} ({error.reason})"
 
-        found = list(spread(read, range(len(self)), threads))
+        own = list(spread(read, range(rank, len(self), world), threads))
+        found: Found = [""] * len(self)
+        for number, part in enumerate(gather(own)):
+            found[number::world] = part
         kept = np.array([isinstance(each, int) for each in found], dtype=bool)
         unreadable = tuple(each for each in found if isinstance(each, str))
         return replace(

@@ -15,6 +15,8 @@ Cost = Callable[[str], float]  # of a text, as `PieceCosts`
 
 def in_capitals(text: str) -> bool:
     """Tell whether a text has letters, at least two, and all are capitals."""
+    if not text.isupper():  # nearly all texts, without a look at each character
+        return False
     letters = [character for character in text if character.isalpha()]
     return len(letters) > 1 and all(map(str.isupper, letters))
 

@@ -140,6 +140,11 @@ def typical_words(language: str, other: str) -> frozenset[str]:
     return frozenset(own) - frozenset(others) if others else frozenset()
 
 
+def frequent_words(language: str) -> frozenset[str]:
+    """Return the frequent words of a language; none where they are unknown."""
+    return frozenset(_WORDS.get(base(language), "").split())
+
+
 def languages_with_words() -> tuple[str, ...]:
     """Return the languages whose frequent words are known."""
     return tuple(_WORDS)
