@@ -14,16 +14,20 @@ BENCHMARKS = (
     "vit_inference",
     "translation_training",
     "translation_decoding",
+    "translation_engines",
     "recording",
     "parts",
     "startup",
 )
+# Not of rounds with contenders: each has a `main` with options of its own.
+PROGRAMS = ("bulk_translation", "scale_model")
 
 
 def main() -> int:
-    arguments = _parse()
     try:
-        _run(arguments)
+        if sys.argv[1:2] and sys.argv[1] in PROGRAMS:
+            return import_module(f"benchmarks.{sys.argv[1]}").main(sys.argv[2:])
+        _run(_parse())
     except ManyheadsError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -35,7 +39,7 @@ def _run(arguments: argparse.Namespace) -> None:
         if name not in BENCHMARKS:
             raise UsageError(
                 f"There is no benchmark {name!r}{nearest(name, BENCHMARKS)}"
-                f"Benchmarks: {', '.join(BENCHMARKS)}."
+                f"Benchmarks: {', '.join((*BENCHMARKS, *PROGRAMS))}."
             )
     names = arguments.names or BENCHMARKS
     if not arguments.tables:
@@ -53,7 +57,9 @@ def _run(arguments: argparse.Namespace) -> None:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Measure side by side with other libraries."
+        prog="python -m benchmarks",
+        description="Measure side by side with other libraries.",
+        epilog=f"By themselves, with options of their own: {', '.join(PROGRAMS)}.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}")
     parser.add_argument("--quick", action="store_true", help="one round; nothing is stored")

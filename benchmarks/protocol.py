@@ -33,6 +33,10 @@ BUSY = 0.05  # share of the machine that others may take
 PROBE_SECONDS = 1.0
 
 
+class ChangedModelError(ManyheadsError):
+    """A contender has changed what the others are measured on."""
+
+
 class BusyMachineError(ManyheadsError):
     """Other processes are taking the machine, so that no time means anything."""
 
@@ -69,6 +73,8 @@ class Case:
     amount: float = 1  # units in one run
     flops: float = 0  # useful operations in one run; 0 where they say nothing
     bar: str = ""  # what is asked for
+    # A hash of what the contenders share, checked after each of them.
+    fingerprint: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ def run(
     """
     if settings.threads:
         torch.set_num_threads(settings.threads)
-    others = [_others_while_idle()]
+    others = [others_while_idle()]
     if others[0] > BUSY and not settings.force:
         raise BusyMachineError(
             f"Other processes take {others[0]:.0%} of this machine (allowed: {BUSY:.0%}). "
@@ -186,18 +192,30 @@ def machine() -> dict[str, str | int]:
 
 def _measure(case: Case, settings: Settings) -> CaseResult:
     contenders = case.contenders
+    shared = None if case.fingerprint is None else case.fingerprint()
     for contender in contenders:
         for _ in range(settings.warmup):
             contender.work()
+        _check_unchanged(case, contender, shared)
     times: list[list[float]] = [[] for _ in contenders]
     for turn in range(settings.rounds):
         for place in range(len(contenders)):
             index = (place + turn) % len(contenders)
             times[index].append(_seconds(contenders[index].work))
+            _check_unchanged(case, contenders[index], shared)
     rows = [
         _row(case, contender, seconds) for contender, seconds in zip(contenders, times, strict=True)
     ]
     return CaseResult(case.title, case.unit, case.bar, rows, _ratios(rows), case.flops)
+
+
+def _check_unchanged(case: Case, contender: Contender, before: str | None) -> None:
+    """Refuse figures of a damaged model."""
+    if case.fingerprint is not None and case.fingerprint() != before:
+        raise ChangedModelError(
+            f"{case.title}: the model has changed when {contender.name}, {contender.variant}, had "
+            "run. Give each contender a copy."
+        )
 
 
 def _kind(variant: str) -> str | None:
@@ -283,7 +301,7 @@ class _Jiffies:
         return max(others, 0.0) / (self.wall - before.wall) / cores
 
 
-def _others_while_idle() -> float:
+def others_while_idle() -> float:
     before = _Jiffies.now()
     time.sleep(PROBE_SECONDS)
     return _Jiffies.now().others_since(before)

@@ -101,6 +101,9 @@ def serve(name: str) -> None:
     import torch
     from torch import nn
 
+    from manyheads.memory import keep_freed_memory
+
+    keep_freed_memory()  # as the command line does
     peers: Any = import_module("benchmarks.peers")
     for peer in ("timm_vit", "hf_vit", "torchvision_vit", "vit_pytorch", "hf_marian"):
         setattr(peers, peer, lambda *_, **__: nn.Linear(1, 1))

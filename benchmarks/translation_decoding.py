@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks import flops
-from benchmarks.ctranslate import cpu_threads, ctranslate2
+from benchmarks.ctranslate import cpu_threads, ctranslate2, fingerprint
 from benchmarks.peers import hf_marian
 from benchmarks.protocol import Case, Contender
 from benchmarks.work import INFERENCE, Call, answering
@@ -86,7 +86,7 @@ def cases() -> Iterator[Case]:
         preset = PRESETS[name]
         assert isinstance(preset, TransformerConfig)
         config = replace(preset, vocabulary=vocabulary)
-        batches = _batches(config)
+        batches = prepare_batches(config)
         for beams in (1, 4):
             search = f"beam {beams}" if beams > 1 else "greedy"
             yield _case(f"{name}, vocabulary {vocabulary:,}, {search}", config, batches, beams)
@@ -94,14 +94,16 @@ def cases() -> Iterator[Case]:
 
 def _case(title: str, config: TransformerConfig, batches: list[Sentences], beams: int) -> Case:
     ours_model, threads = Transformer(config), torch.get_num_threads()
+    before = fingerprint(ours_model)
     engines = {
         compute: ctranslate2(ours_model, compute, workers=cpu_threads())
         for compute in ("float32", "int8")
     }
     torch.set_num_threads(threads)
+    assert fingerprint(ours_model) == before, "an export has changed the model"
 
     def ours(model: Any, _: torch.dtype) -> object:
-        return [_search(Scripted(model, b.lengths), b, config, beams) for b in batches]
+        return [search_batch(Scripted(model, b.lengths), b, config, beams) for b in batches]
 
     def hugging_face(model: Any, _: torch.dtype) -> object:
         return [
@@ -157,6 +159,7 @@ def _case(title: str, config: TransformerConfig, batches: list[Sentences], beams
             *(Contender("CTranslate2", compute, partial(engine, compute)) for compute in engines),
         ],
         bar=BAR,
+        fingerprint=partial(fingerprint, ours_model),
     )
 
 
@@ -173,7 +176,10 @@ class _Script:
         return scores
 
 
-def _search(model: Scripted, batch: Sentences, config: TransformerConfig, beams: int) -> object:
+def search_batch(
+    model: Scripted, batch: Sentences, config: TransformerConfig, beams: int
+) -> object:
+    """Translate a batch: greedily, or with so many beams."""
     if beams == 1:
         return greedy_search(model, batch.source, batch.lengths, start=config.start, end=config.end)
     return beam_search(
@@ -181,7 +187,7 @@ def _search(model: Scripted, batch: Sentences, config: TransformerConfig, beams:
     )
 
 
-def _batches(config: TransformerConfig) -> list[Sentences]:
+def prepare_batches(config: TransformerConfig) -> list[Sentences]:
     """Read sentences of Multi30k, in batches of like length from short to long."""
     (train,) = find_data("multi30k/train", None, (".en", ".de"))
     (valid,) = find_data("multi30k/val", None, (".en", ".de"))

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from benchmarks import flops
+from benchmarks.exports import OPENVINO, openvino_classifier
 from benchmarks.peers import hf_vit, timm_vit, torchvision_vit, vit_pytorch
 from benchmarks.protocol import Case, Contender
 from benchmarks.work import INFERENCE, answering
@@ -38,5 +39,13 @@ def cases() -> Iterator[Case]:
             Contender(name, precision, answering(model, precision, classify))
             for name, model in models.items()
             for precision in INFERENCE
+        ]
+        + [
+            Contender(
+                "manyheads on OpenVINO",
+                precision,
+                openvino_classifier(config, models["manyheads"], precision, images),
+            )
+            for precision in OPENVINO
         ],
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
@@ -47,6 +48,33 @@ def test_load_takes_them(translator: Path) -> None:
     for wrong in ({"engine": "tensor"}, {"device": "nonsense"}, {"threads": 0}):
         with pytest.raises(UsageError):
             manyheads.load(translator, **wrong)
+
+
+@pytest.mark.parametrize("name", ["digits", "cifar10-cct-2-3x2", "read-ko", "emoji-search"])
+def test_images_on_weights_in_bf16(name: str) -> None:
+    """Pixels are rounded where they are read; vectors and probabilities are nearly the same."""
+    rng = np.random.default_rng(0)
+    image = rng.integers(0, 256, (40, 40, 3), dtype=np.uint8)
+    answers = {}
+    for engine in ("torch", "torch-bf16"):
+        model = manyheads.load(name, engine=engine)
+        kept = {each.dtype for each in model.model.parameters()}
+        assert kept == {torch.float32 if engine == "torch" else torch.bfloat16}
+        read = getattr(model, "embed_images", None) or getattr(model, "classify", None) or model
+        answers[engine] = read([image])
+    if name == "emoji-search":
+        ours, theirs = (answers[each][0] for each in ("torch", "torch-bf16"))
+        assert ours @ theirs > 0.999
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("date-en-ko", "Friday, 3 May 2024"), ("korean-spacing-lstm", "아버지가방에들어가신다")],
+)
+def test_texts_on_weights_in_bf16(name: str, text: str) -> None:
+    """What the model is sure of stays."""
+    exact, rounded = (manyheads.load(name, engine=each)(text) for each in ("torch", "torch-bf16"))
+    assert exact == rounded
 
 
 @pytest.fixture

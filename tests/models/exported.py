@@ -1,6 +1,7 @@
 """Every preset through torch.export with a batch of any size, run by `test_export.py`.
 
-The length of a text is open too, except in recurrent layers, which a graph holds unrolled.
+The length of a text is open too, and the width of a printed line; not in recurrent layers, which a
+graph holds unrolled.
 
 The test suite checks shapes at run time (jaxtyping's hook), which would fix the sizes that are to
 stay open; so this program runs without the hook. It prints what it found as JSON.
@@ -14,9 +15,10 @@ from torch import Tensor
 from torch.export import Dim
 
 from manyheads.models.config import ModelConfig
+from manyheads.models.line_reader import LineReaderConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.tagger import RecurrentTaggerConfig
-from tests.small import ALL, STAGED, TRANSFORMERS, VITS, Images, inputs, randomise
+from tests.small import ALL, STAGED, TRANSFORMERS, VITS, Both, Images, inputs, randomise
 
 RECURRENT = (Seq2SeqConfig, RecurrentTaggerConfig)
 
@@ -28,36 +30,54 @@ VARIANTS: dict[str, ModelConfig] = {
 }
 
 
-def other(tensor: Tensor, rows: int, longer: int) -> Tensor:
-    """So many other rows; and a text has so many more tokens."""
+# Beyond their table, sinusoids are computed anew: another graph, so 16 tokens are the most.
+TOKENS = 16
+ROWS = {0: Dim.DYNAMIC}
+
+
+def sides(config: ModelConfig) -> tuple[dict[int, object], ...]:
+    """What is open of each input."""
+    if isinstance(config, Images):
+        return (ROWS,)
+    if isinstance(config, LineReaderConfig):
+        return ({0: Dim.DYNAMIC, 3: Dim.DYNAMIC},)
+    if isinstance(config, Both):
+        return (ROWS, {0: Dim.DYNAMIC, 1: Dim("target", max=TOKENS)})
+    if isinstance(config, RECURRENT):
+        return (ROWS, ROWS)
+    return tuple({0: Dim.DYNAMIC, 1: Dim(side, max=TOKENS)} for side in ("source", "target"))
+
+
+def other(tensor: Tensor, open_sizes: dict[int, object], rows: int) -> Tensor:
+    """So many other rows; what is open besides is so much longer."""
     tensor = torch.stack([tensor[row % 2] for row in range(rows)])
-    if tensor.ndim == 4:
-        return tensor + torch.arange(rows)[:, None, None, None] / rows
-    return torch.cat((tensor, tensor[:, 1 : 1 + longer]), dim=1)
+    if tensor.is_floating_point():
+        tensor = tensor + torch.arange(rows)[:, None, None, None] / rows
+    for axis in set(open_sizes) - {0}:
+        tensor = torch.cat((tensor, tensor.narrow(axis, 1, rows)), dim=axis)
+    return tensor
 
 
 def gap(config: ModelConfig) -> float:
     """Export with two rows; return the largest relative gap to eager with one and with three."""
     model, arguments = randomise(config.build()).eval(), inputs(config)
-    # Beyond their table, sinusoids are computed anew: another graph, so 16 tokens are the most.
-    sides = (
-        [{0: Dim.DYNAMIC}]
-        if isinstance(config, Images)
-        else [{0: Dim.DYNAMIC}, {0: Dim.DYNAMIC}]
-        if isinstance(config, RECURRENT)
-        else [{0: Dim.DYNAMIC, 1: Dim(side, max=16)} for side in ("source", "target")]
-    )
-    shapes = tuple(sides[: len(arguments)])
+    shapes = sides(config)[: len(arguments)]
     program = torch.export.export(model, arguments, dynamic_shapes=shapes).module()
     gaps = []
     for rows in (1, 3):
-        more = 0 if isinstance(config, RECURRENT) else rows
-        longer = [other(each, rows, more) for each in arguments]
+        given = [other(*each, rows) for each in zip(arguments, shapes, strict=True)]
         with torch.inference_mode():
-            expected, actual = model(*longer), program(*longer)
-        assert expected.shape == actual.shape, (expected.shape, actual.shape)
-        gaps.append((expected - actual).abs().max() / expected.abs().max())
+            for expected, actual in zip(
+                outputs(model(*given)), outputs(program(*given)), strict=True
+            ):
+                assert expected.shape == actual.shape, (expected.shape, actual.shape)
+                gaps.append((expected - actual).abs().max() / expected.abs().max())
     return max(gaps).item()
+
+
+def outputs(found: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """What a model gives: logits, or a matcher's vectors of images and of texts."""
+    return found if isinstance(found, tuple) else (found,)
 
 
 def main() -> None:

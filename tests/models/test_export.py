@@ -29,11 +29,7 @@ def gaps() -> dict[str, float | str]:
     return found
 
 
-# Of images and texts, and of lines of any width: not exported yet.
-LATER = ("captioner", "matcher", "line-reader")
-
-
-@pytest.mark.parametrize("name", [*(n for n in sorted(ALL) if not n.startswith(LATER)), *VARIANTS])
+@pytest.mark.parametrize("name", [*sorted(ALL), *VARIANTS])
 def test_an_exported_model_takes_any_batch(gaps: dict[str, float | str], name: str) -> None:
     """Exported with two examples, asked with one and with three, of other lengths."""
     gap = gaps[name]

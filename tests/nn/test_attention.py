@@ -217,6 +217,29 @@ def test_empty_row_has_finite_gradients_in_the_formula() -> None:
 # --- The fused kernel against the formula --------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("keys", [1, 13, 31, 32])
+def test_few_keys_are_columns_where_gradients_are_asked_for(keys: int, dtype: torch.dtype) -> None:
+    """The same weights and gradients as a softmax over rows; one query sees nothing."""
+    torch.manual_seed(0)
+    scores = torch.randn(3, 2, 5, keys, dtype=dtype, requires_grad=True)
+    mask = torch.rand(3, 1, 5, keys) > 0.3
+    mask[..., 0], mask[0, 0, 2] = True, False
+    weights = normalise(scores, mask)
+    with torch.no_grad():
+        rows = normalise(scores, mask)
+    assert weights[0, :, 2].eq(0).all()
+    assert weights.masked_select(~mask).eq(0).all()
+    digits = torch.finfo(dtype).eps
+    torch.testing.assert_close(weights, rows, rtol=2 * digits, atol=digits)
+    wanted = scores.detach().double().requires_grad_()
+    whole = wanted.masked_fill(~mask, -1e9).softmax(dim=-1).masked_fill(~mask, 0)
+    change = torch.randn(whole.shape)
+    (ours,) = torch.autograd.grad((weights * change.to(dtype)).sum(), scores)
+    (theirs,) = torch.autograd.grad((whole * change).sum(), wanted)
+    torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=8 * digits)
+
+
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(
     batch=st.integers(1, 3),

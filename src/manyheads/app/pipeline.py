@@ -11,11 +11,13 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 from torch import Tensor, nn
 
+from manyheads.app.engines.parity import Parity
 from manyheads.app.predictors.predictor import LoadOptions, Predictor
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.recipe import Recipe
 from manyheads.app.project.registry import find_task
-from manyheads.app.requests import EvaluateRequest, LookRequest
+from manyheads.app.requests import EvaluateRequest, LookRequest, ParityRequest
+from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import UsageError
 from manyheads.lens.trace.shapes import ShapeLine
 from manyheads.lens.view.image_view import ImageView
@@ -127,9 +129,40 @@ class Pipeline(ABC, Generic[R, P]):
         """Measure a stored model; return the line for its log (see `evaluate/score.py`)."""
         raise UsageError(f"{predictor.folder.name}: the task {self.task!r} has no evaluation.")
 
+    def parity(self, reference: P, exported: P, request: ParityRequest) -> Parity:
+        """Compare an engine with torch on the same inputs, before an export is kept.
+
+        Args:
+            reference: the model on torch.
+            exported: the same model on the engine.
+            request: what to compare on.
+        """
+        raise NotImplementedError
+
+    def check_compared(self, folder: ModelFolder) -> None:
+        """Refuse to export a model of a task that has no `parity`.
+
+        Raises:
+            UsageError: it has none.
+        """
+        if type(self).parity is Pipeline.parity:
+            raise UsageError(
+                f"{folder.name}: engines are not compared for the task {self.task!r}, so nothing "
+                "of it can be exported."
+            )
+
     def after_training(self, predictor: P) -> EvaluateRequest:
         """Choose what to measure when training is over."""
         return EvaluateRequest()
+
+    def validation_images(self, recipe: R) -> ImageSet:
+        """Read the images of the validation data, to calibrate an export on.
+
+        Raises:
+            NotFoundError: they are not here.
+            UsageError: the task has none.
+        """
+        raise UsageError(f"the task {self.task!r} has no images.")
 
     def card(self, folder: ModelFolder) -> Section:
         """Describe a model and its use for its card."""

@@ -52,7 +52,8 @@ class ReadingTranslator:
 
         Raises:
             UsageError: the reader writes no texts for images, the translator does not translate
-                from its language or into that of the request, or none is shipped that does.
+                from its language or into that of the request, or none is shipped that does; the
+                reader's language is not known, and no translator is named.
         """
         if not answers(reader, CaptionRequest):
             raise UsageError(
@@ -64,18 +65,23 @@ class ReadingTranslator:
         self.translator: Predictor | None = None
         if request.to is None and request.translator is None:
             return
-        recipe: Any = reader.folder.recipe
-        language = recipe.data.language
+        language = _language_of(reader)
+        if language is None and request.translator is None:
+            raise UsageError(
+                f"{reader.folder.name} does not say which language it reads, so no translator can "
+                "be chosen for it: name one as `translator`."
+            )
         name = request.translator or shipped_translator(language, request.to)
         self.translator = load_for(TranslateRequest, name, verb="translate")
         sides = self.translator.folder.recipe.data
         source, target = (getattr(sides, side, None) for side in ("source", "target"))
         self.to = self.to or target
-        if not _same(language, source) or not _same(self.to, target):
+        fits = language is None or _same(language, source)
+        if not fits or not _same(self.to, target):
             raise UsageError(
                 f"{name} translates from {source} to {target}, but {reader.folder.name} reads "
-                f"{language} and the translation is to be in {self.to}: choose another "
-                "`translator`, or leave it out."
+                f"{language or 'an unknown language'} and the translation is to be in {self.to}: "
+                "choose another `translator`, or leave it out."
             )
 
     def answer(self, images: Sequence[str | Path]) -> list[ReadAnswer]:
@@ -134,6 +140,12 @@ def shipped_translator(source: str | None, target: str | None) -> str:
         f"No shipped model translates from {source} to {target!r}: there are {told}. Name one of "
         "your own as `translator`."
     )
+
+
+def _language_of(reader: Any) -> str | None:
+    """Return the language that a reader writes by itself; None: converted models do not tell."""
+    language: str | None = getattr(reader, "language", None)
+    return language or next(iter(getattr(reader, "languages", ())), None)
 
 
 def _same(first: str | None, second: str | None) -> bool:

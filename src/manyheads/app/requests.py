@@ -37,6 +37,8 @@ Beams = Annotated[int, Ge(1), Le(1000)]  # each takes the memory of a text
 T = TypeVar("T")
 Several = Annotated[tuple[T, ...], Strict(False)]  # also from a list
 AnyPath = Annotated[Path, Strict(False)]  # also from text
+# The path of a file, or an image that Pillow opened; JSON has the first.
+AnyImage = AnyPath | SkipJsonSchema[InstanceOf[Image.Image]]
 
 
 class Request(BaseModel):
@@ -260,9 +262,9 @@ class TagAnswer(Answer):
 class ImageRequest(Request):
     """Images; each gets an answer of its own, in the same order."""
 
-    images: Several[AnyPath]
+    images: Several[AnyImage]
 
-    def with_images(self, images: Iterable[Path]) -> Self:
+    def with_images(self, images: Iterable[Path | Image.Image]) -> Self:
         """Ask the same of other images."""
         return type(self)(**dict(self) | {"images": tuple(images)})
 
@@ -288,6 +290,7 @@ class ClassifyAnswer(Answer):
 
     path: str
     classes: tuple[ClassProbability, ...] | None = None
+    notes: tuple[str, ...] | None = None  # that the model is unsure; None: nothing
     error: str | None = None
 
 
@@ -445,11 +448,45 @@ class EvaluateRequest(Request):
         return bool(self.metrics or any(more))
 
 
+class ComparisonInputs(Request):
+    """What an engine is compared on: validation data, other data, or texts without answers."""
+
+    data: str | None = None  # files instead of the recipe's validation data
+    texts: Several[str] = ()  # instead of data; without right answers, so no metric
+    limit: Count = 500  # inputs at most, from all over the data
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.data is not None and self.texts:
+            raise ValueError("`data` or `texts`, not both")
+        return self
+
+
+class ParityRequest(ComparisonInputs):
+    """Compare an engine with torch."""
+
+    # Numbers of examples of the validation data that the export was made with, such as those that
+    # it was calibrated on: they are not compared.
+    left_out: tuple[int, ...] = ()
+
+
+class ExportRequest(ComparisonInputs):
+    """Write a stored model in the format of an engine, if it then answers as on torch."""
+
+    to: str  # the name of an exporter
+    quantization: str | None = None  # one of the exporter's; its first if None
+    calibrate: AnyPath | None = None  # folder of images, for int8 of image models
+    runtime: AnyPath | None = None  # of "web": folder of onnxruntime-web's npm package
+    out: AnyPath | None = None  # where to write it; the model's own folder if None
+    force: bool = False  # keep it although it is past the bar, and mark it
+
+
 class LookRequest(Request):
     """Run a model on a text or an image with a recorder open."""
 
     # A text, the path of an image, or one that Pillow opened; JSON has the first two.
     given: str | SkipJsonSchema[InstanceOf[Image.Image]]
+    kind: Literal["text", "image"] | None = None  # None: as the model reads it, or a file is
     integrated: bool | None = None  # integrate gradients; None: where it costs little
     # Of image models:
     target: str | None = None  # class to explain; the most probable if None

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manyheads.cancellation import raise_if_cancelled
 from manyheads.decode.beam_selection import TOP_K, BeamSelector
 from manyheads.decode.constraints import Rule, apply_rules
 from manyheads.decode.step import Hypothesis, State, Step
@@ -69,6 +70,7 @@ def beam_search(
     scores = torch.full((count, beams), -torch.inf, device=device)
     scores[:, ::size] = 0.0
     for length in range(1, max(max_lengths) + 1):
+        raise_if_cancelled()
         log_probabilities, state = model.step(tokens, state)
         log_probabilities = apply_rules(rules, log_probabilities, prefixes, alive, end=end)
         totals = scores[..., None] + log_probabilities

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from manyheads.cancellation import raise_if_cancelled
 from manyheads.decode.constraints import Rule, apply_rules
 from manyheads.decode.step import Hypothesis, State, Step
 from manyheads.decode.traced_decoder import traced_step
@@ -44,6 +45,7 @@ def greedy_search(
     tokens = torch.full((count, 1), start, device=source.device)
     prefixes = torch.empty((count, 1, 0), dtype=torch.long, device=source.device)
     while alive:
+        raise_if_cancelled()
         log_probabilities, state = model.step(tokens, state)
         log_probabilities = apply_rules(rules, log_probabilities, prefixes, alive, end=end)
         best, tokens = _argmax(log_probabilities)

@@ -46,6 +46,12 @@ class StopLoops:
         return scores
 
 
+def loops(tokens: Sequence[int], most: int) -> bool:
+    """Return whether a text repeats so many tokens in a row, as `repeated` counts them."""
+    # Each of them is a token that was there before, which is cheap to count.
+    return len(tokens) - len(set(tokens)) >= most and repeated(tokens) >= most
+
+
 def repeated(tokens: Sequence[int]) -> int:
     """Return how many tokens in a row a text repeats at most, each equal to one a period before."""
     row = np.array(tokens)

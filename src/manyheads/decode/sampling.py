@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from manyheads.cancellation import raise_if_cancelled
 from manyheads.decode.constraints import Rule, apply_rules
 from manyheads.decode.step import Hypothesis, State, Step
 from manyheads.decode.traced_decoder import traced_step
@@ -83,6 +84,7 @@ def sample(
     tokens = torch.full((count, samples), start, device=device)
     prefixes = torch.empty((count, samples, 0), dtype=torch.long, device=device)
     while alive:
+        raise_if_cancelled()
         log_probabilities, state = model.step(tokens, state)
         log_probabilities = apply_rules(rules, log_probabilities, prefixes, alive, end=end)
         drawn = torch.tensor(

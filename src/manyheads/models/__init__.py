@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
     from manyheads.models.cct import Cct, CctConfig
     from manyheads.models.coatnet import Coatnet, CoatnetConfig
-    from manyheads.models.config import ModelConfig
+    from manyheads.models.config import ImageConfig, ModelConfig
     from manyheads.models.cvt import Cvt, CvtConfig
     from manyheads.models.deit import Deit, DeitConfig
     from manyheads.models.hybrid import Hybrid, HybridConfig
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from manyheads.models.vgg import Vgg, VggConfig
     from manyheads.models.vit import Vit, VitConfig
 
-__all__ = ["PRESETS", "Captioner", "CaptionerConfig", "CausalConfig", "CausalLanguageModel"]
-__all__ += ["Cct", "CctConfig", "Coatnet", "CoatnetConfig", "Cvt", "CvtConfig", "Deit"]
-__all__ += ["DeitConfig", "EncoderTaggerConfig", "Hybrid", "HybridConfig", "LineReader"]
-__all__ += ["LineReaderConfig", "MaskedConfig", "MaskedLanguageModel", "Matcher"]
-__all__ += ["MatcherConfig", "Mlp", "MlpConfig", "ModelConfig", "RecurrentTaggerConfig"]
-__all__ += ["ResNet", "ResNetConfig", "ResNetV2", "ResNetV2Config", "Seq2Seq", "Seq2SeqConfig"]
-__all__ += ["Swin", "SwinConfig", "Tagger", "Transformer", "TransformerConfig", "Vgg"]
-__all__ += ["VggConfig", "Vit", "VitConfig", "build", "preset", "register_preset"]
+__all__ = ["PRESETS", "Captioner", "CaptionerConfig", "CausalConfig", "CausalLanguageModel", "Cct"]
+__all__ += ["CctConfig", "Coatnet", "CoatnetConfig", "Cvt", "CvtConfig", "Deit", "DeitConfig"]
+__all__ += ["EncoderTaggerConfig", "Hybrid", "HybridConfig", "ImageConfig", "LineReader"]
+__all__ += ["LineReaderConfig", "MaskedConfig", "MaskedLanguageModel", "Matcher", "MatcherConfig"]
+__all__ += ["Mlp", "MlpConfig", "ModelConfig", "RecurrentTaggerConfig", "ResNet", "ResNetConfig"]
+__all__ += ["ResNetV2", "ResNetV2Config", "Seq2Seq", "Seq2SeqConfig", "Swin", "SwinConfig"]
+__all__ += ["Tagger", "Transformer", "TransformerConfig", "Vgg", "VggConfig", "Vit", "VitConfig"]
+__all__ += ["build", "preset", "register_preset"]
 
 __getattr__ = lazy(__name__, __file__)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
 from manyheads.models.config import ImageConfig
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
+from manyheads.models.graphs import GraphInput, images_input
 from manyheads.models.image_features import check_features, feature_encoder, feature_tokens
 from manyheads.models.sized_tables import SizedTable
 from manyheads.models.vit import VitConfig
@@ -61,6 +62,12 @@ class CaptionerConfig(DecoderConfig):
     def sized_tables(self) -> Mapping[str, SizedTable]:
         """Those of the image encoder."""
         return {f"encoder.{name}": table for name, table in self.image.sized_tables.items()}
+
+    @property
+    def source_input(self) -> GraphInput:
+        """Images of the encoder's size."""
+        image = self.image
+        return images_input(image.channels, image.height, image.width, rows="sentences")
 
     def build(self) -> "Captioner":
         """Build the model with fresh weights."""

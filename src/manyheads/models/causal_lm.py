@@ -3,17 +3,28 @@
 A decoder without a source to attend to is the encoder stack under the causal mask (T20).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from manyheads.errors import UsageError
+from manyheads.models.graphs import (
+    Graph,
+    GraphCache,
+    GraphInput,
+    layer_names,
+    pairs,
+    past_of_texts,
+    tokens_input,
+)
 from manyheads.models.language_model import LanguageModel, LanguageModelConfig
 from manyheads.nn.layers.cache import KeyValueCache, rows_of_beams, rows_of_sentences
 from manyheads.nn.layers.masks import causal_mask
-from manyheads.nn.shapes import Kept, Mask, PerBeam, Scores, SourceIds, TokenIds
+from manyheads.nn.shapes import Kept, Mask, PerBeam, Scores, SourceIds, TokenIds, Tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +35,25 @@ class CausalConfig(LanguageModelConfig):
 
     vocabulary: int = 50257
     max_length: int = 1024
+
+    def graphs(self, model: Any) -> Sequence[Graph]:
+        """One graph, from ids behind a past to logits and the grown past.
+
+        `places` says which of the given tokens are scored: a search needs the last one only.
+        """
+        places = GraphInput("places", torch.arange(3), {0: "places"})
+        past = past_of_texts(self.layers, self.heads, self.dim // self.heads)
+        return (
+            Graph(
+                "decoder",
+                ContinueGraph(model),
+                (tokens_input(), places, *past),
+                ("logits", *layer_names(self.layers)),
+                limits={"tokens": self.max_length, "past": self.max_length - 1},
+                empty=("past",),
+                listed=2,
+            ),
+        )
 
     def build(self) -> "CausalLanguageModel":
         """Build the model with fresh weights."""
@@ -44,6 +74,7 @@ class CausalLanguageModel(LanguageModel):
     """Token ids in, logits of each next token out; continues prompts through the Step protocol."""
 
     config: CausalConfig
+    forward_methods: ClassVar[tuple[str, ...]] = ("start", "step")
 
     def mask(self, tokens: TokenIds) -> Mask:
         """Let a token see earlier ones; padding follows a text, where it is hidden too."""
@@ -56,11 +87,7 @@ class CausalLanguageModel(LanguageModel):
             UsageError: the prompts differ in length, so that some are padded.
         """
         config = self.config
-        if (source == config.pad).any():
-            raise UsageError(
-                "Prompts in one batch must have the same number of tokens, because "
-                "they share the position of the next token. Put other lengths in other batches."
-            )
+        check_prompts(source, config.pad)
         rows, length = source.shape
         like = self.embedding.weight
         caches = [
@@ -69,10 +96,16 @@ class CausalLanguageModel(LanguageModel):
             )
             for _ in self.encoder.blocks
         ]
-        x, caches = self.encoder.prefill(self.embed(source), caches)
+        x, caches = self.extend(source, caches)
         ready = F.log_softmax(self.output(x[:, -1]).float(), dim=-1)
         each = torch.arange(rows, device=source.device).repeat_interleave(beams)
         return CausalState([cache.select(each) for cache in caches], beams, ready[each])
+
+    def extend(
+        self, tokens: TokenIds, caches: Sequence[KeyValueCache]
+    ) -> tuple[Tokens, list[KeyValueCache]]:
+        """Read tokens behind those of the caches; return their vectors, and the grown caches."""
+        return self.encoder.prefill(self.embed(tokens, first=caches[0].length), caches)
 
     def step(self, tokens: PerBeam, state: CausalState) -> tuple[Scores, CausalState]:
         """Feed one token a beam; return log-probabilities of the next, and the new state.
@@ -93,6 +126,34 @@ class CausalLanguageModel(LanguageModel):
     def keep(self, state: CausalState, sentences: Kept) -> CausalState:
         """Drop all sentences but these, with their beams."""
         return _select(state, rows_of_sentences(sentences, state.beams))
+
+
+def check_prompts(source: SourceIds, pad: int) -> None:
+    """Refuse prompts that differ in length.
+
+    Raises:
+        UsageError: some are padded.
+    """
+    if (source == pad).any():
+        raise UsageError(
+            "Prompts in one batch must have the same number of tokens, because "
+            "they share the position of the next token. Put other lengths in other batches."
+        )
+
+
+class ContinueGraph(nn.Module):
+    """Logits of the next tokens behind a past, and the grown past."""
+
+    def __init__(self, model: CausalLanguageModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor, places: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
+        """Read tokens; score what follows those at `places`, counted from the first of them."""
+        caches = [GraphCache(k, v, k.shape[2]) for k, v in pairs(past)]
+        x, grown = self.model.extend(tokens, caches)
+        found = [each for cache in grown for each in (cache.key_storage, cache.value_storage)]
+        return self.model.output(x[:, places]), *found
 
 
 def _select(state: CausalState, rows: Kept) -> CausalState:

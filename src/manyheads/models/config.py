@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 from torch import nn
 
 from manyheads.errors import UsageError
+from manyheads.models.graphs import Graph, images_input
 from manyheads.models.sized_tables import SizedTable
 
 M_co = TypeVar("M_co", bound=nn.Module, covariant=True)
@@ -57,6 +58,14 @@ class ModelConfig(Protocol):
         """Tensors whose shape depends on the image size, by fnmatch pattern of their names."""
         return {}
 
+    def graphs(self, model: Any) -> Sequence[Graph]:
+        """Say as which graphs the model is run outside of torch; empty: it cannot be.
+
+        Args:
+            model: what `build` returned, ready for use.
+        """
+        return ()
+
     def variant(self, suffix: str) -> "ModelConfig | None":
         """Return the Config that "preset/suffix" names; None if there is no such variant."""
         return None
@@ -79,6 +88,11 @@ class ImageConfig(ModelConfig):
     def feature_dim(self) -> int:
         """Width of the vectors that the model's `features` gives for parts of an image; 0: none."""
         return 0
+
+    def graphs(self, model: Any) -> Sequence[Graph]:
+        """One graph, from images to logits."""
+        images = images_input(self.channels, self.height, self.width)
+        return (Graph("model", model, (images,), ("logits",)),)
 
 
 def check_stages(config: ModelConfig, keys: Sequence[str]) -> None:

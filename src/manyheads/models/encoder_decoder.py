@@ -5,14 +5,25 @@ teacher forcing over a whole target, or one token at a time through the Step pro
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from manyheads.models.components import final_norm
+from manyheads.models.graphs import (
+    ROWS,
+    Graph,
+    GraphCache,
+    GraphInput,
+    layer_names,
+    pairs,
+    past_inputs,
+)
 from manyheads.models.text_encoder import (
     TextBlockConfig,
     block_feedforward,
@@ -54,6 +65,46 @@ class DecoderConfig(TextBlockConfig):
         """Width of what is read."""
         return self.dim
 
+    @property
+    def source_input(self) -> GraphInput:
+        """Input of the graph that reads, its rows called "sentences"."""
+        raise NotImplementedError
+
+    def graphs(self, model: Any) -> Sequence[Graph]:
+        """Two graphs: what reads, and what writes the next token."""
+        layers, size = self.decoder_layers, self.dim // self.heads
+        source, most = self.source_input, self.max_length
+        sources = layer_names(layers, prefix="source_")
+        axes = {0: "sentences", 2: "source"}
+        shape = (ROWS, self.heads, 5, size)
+        given = [
+            GraphInput("tokens", torch.full((ROWS, 3), self.start), {0: "sentences", 1: "beams"}),
+            GraphInput(
+                "source_mask", torch.ones(ROWS, 5, dtype=torch.bool), {0: "sentences", 1: "source"}
+            ),
+            *(GraphInput(name, torch.zeros(shape), axes) for name in sources),
+            *past_inputs(layers, self.heads, size),
+        ]
+        written = ("log_probabilities", "attention", *layer_names(layers))
+        return (
+            Graph(
+                "encoder",
+                ReadGraph(model),
+                (source,),
+                ("source_mask", *sources),
+                limits={"source": most},
+            ),
+            Graph(
+                "decoder",
+                WriteGraph(model),
+                given,
+                written,
+                limits={"past": most - 1},
+                empty=("past",),
+                listed=2,
+            ),
+        )
+
 
 def decoder(config: DecoderConfig) -> Decoder:
     """Build the decoder stack."""
@@ -92,6 +143,8 @@ class EncoderDecoder(nn.Module, Generic[C]):
 
     Its constructor makes the parts below.
     """
+
+    forward_methods: ClassVar[tuple[str, ...]] = ("start", "step", "step_with_attention")
 
     config: C
     target_embedding: nn.Embedding
@@ -195,3 +248,48 @@ class EncoderDecoder(nn.Module, Generic[C]):
         """Add the positions first, first + 1, ... to token vectors."""
         placed: Tensor = self.positions(x, first=first)
         return placed
+
+
+class ReadGraph(nn.Module):
+    """What is read, as keys and values of each decoder layer, and which of it is no padding."""
+
+    def __init__(self, model: EncoderDecoder[Any]) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, source: Tensor) -> tuple[Tensor, ...]:
+        """Encode the sources."""
+        memory = self.model.encode(source)
+        mask = self.model.memory_mask(source)
+        if mask is None:
+            real = torch.ones(memory.shape[:2], dtype=torch.bool, device=memory.device)
+        else:
+            real = mask[:, 0, 0]
+        return real, *(each for found in self.model.decoder.project(memory) for each in found[:2])
+
+
+class WriteGraph(nn.Module):
+    """Scores of the next token of each beam, and the grown cache."""
+
+    def __init__(self, model: EncoderDecoder[Any]) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, tokens: Tensor, source_mask: Tensor, given: list[Tensor]
+    ) -> tuple[Tensor, ...]:
+        """Feed one token a beam; `given` is keys and values of the sources, then of the past."""
+        layers = 2 * len(self.model.decoder.blocks)
+        state = DecoderState(
+            [KeyValue(*pair) for pair in pairs(given[:layers])],
+            source_mask[:, None, None],
+            [GraphCache.of_beams(*pair) for pair in pairs(given[layers:])],
+            tokens.shape[1],
+        )
+        scores, after, weights = self.model.step_with_attention(tokens, state)
+        grown = [
+            each.unflatten(0, tokens.shape)
+            for cache in after.caches
+            for each in (cache.key_storage, cache.value_storage)
+        ]
+        return scores, weights, *grown

@@ -8,7 +8,7 @@ all columns into a text.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.models.components import TokenPositions
 from manyheads.models.config import check_stages
+from manyheads.models.graphs import Graph, images_input
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.nn.layers import initial
 from manyheads.nn.layers.dropout import Dropout
@@ -59,6 +60,13 @@ class LineReaderConfig(TextEncoderConfig):
     def column_width(self) -> int:
         """Pixels from one column to the next."""
         return prod(self.column_strides)
+
+    def graphs(self, model: Any) -> Sequence[Graph]:
+        """One graph, from lines of any width to the logits of every column."""
+        example = images_input(1, self.line_height, 8 * self.column_width)
+        lines = example._replace(axes={0: "images", 3: "width"})
+        limits = {"width": self.max_length * self.column_width}
+        return (Graph("model", model, (lines,), ("logits",), limits),)
 
     def build(self) -> "LineReader":
         """Build the model with fresh weights."""

@@ -6,9 +6,9 @@ softmax over the batch, Zhai et al. 2023, "Sigmoid Loss for Language Image Pre-T
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.models.components import POSITIONS, TokenPositions
 from manyheads.models.config import ImageConfig
+from manyheads.models.graphs import Graph, images_input, tokens_input
 from manyheads.models.sized_tables import SizedTable
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.models.vit import VitConfig
@@ -78,6 +79,18 @@ class MatcherConfig(TextEncoderConfig):
     def sized_tables(self) -> Mapping[str, SizedTable]:
         """Those of the image tower."""
         return {f"images.{name}": table for name, table in self.image.sized_tables.items()}
+
+    def graphs(self, model: Any) -> Sequence[Graph]:
+        """Two graphs: the towers, from images and from ids to unit vectors."""
+        image = self.image
+        images = images_input(image.channels, image.height, image.width)
+        limits = {"tokens": self.max_length}
+        return (
+            Graph("images", Tower(model.encode_images, model), (images,), ("vectors",)),
+            Graph(
+                "texts", Tower(model.encode_texts, model), (tokens_input(),), ("vectors",), limits
+            ),
+        )
 
     def build(self) -> "Matcher":
         """Build the model with fresh weights."""
@@ -159,6 +172,8 @@ class TextTower(nn.Module):
 class Matcher(nn.Module):
     """Images and texts in, unit vectors out; their products, scaled, are the scores of pairs."""
 
+    forward_methods: ClassVar[tuple[str, ...]] = ("encode_images", "encode_texts", "scores")
+
     def __init__(self, config: MatcherConfig) -> None:
         super().__init__()
         self.config = config
@@ -204,3 +219,16 @@ class Matcher(nn.Module):
         limit = self.config.scale_limit
         log_scale = self.log_scale.clamp(max=math.log(limit)) if limit else self.log_scale
         return log_scale.exp() * images @ texts.T + self.bias
+
+
+class Tower(nn.Module):
+    """One side of a matcher, as a module of its own."""
+
+    def __init__(self, encode: Callable[[Tensor], Tensor], model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self.encode = encode
+
+    def forward(self, given: Tensor) -> Tensor:
+        """Return the unit vectors of images, or of texts."""
+        return self.encode(given)

@@ -1,7 +1,9 @@
 """Blocks over the tokens of one text, shared by Transformer, language models and taggers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from manyheads.models.components import (
     RESIDUALS,
@@ -13,6 +15,7 @@ from manyheads.models.components import (
     rotation,
 )
 from manyheads.models.config import ModelConfig
+from manyheads.models.graphs import Graph, tokens_input
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.blocks.block import EncoderBlock, ResidualFactory
 from manyheads.nn.blocks.stack import Encoder
@@ -46,6 +49,11 @@ class TextEncoderConfig(TextBlockConfig):
     """Shape and parts of one encoder stack."""
 
     layers: int = 12
+
+    def graphs(self, model: Any) -> Sequence[Graph]:
+        """One graph, from ids to the logits of every token."""
+        limits = {"tokens": self.max_length}
+        return (Graph("model", model, (tokens_input(),), ("logits",), limits),)
 
 
 def self_attention(config: TextBlockConfig) -> MultiHeadAttention:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions, final_norm
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
+from manyheads.models.graphs import GraphInput, tokens_input
 from manyheads.models.text_encoder import encoder_blocks
 from manyheads.nn.blocks.stack import Encoder
 from manyheads.nn.layers import initial
@@ -23,7 +24,7 @@ class TransformerConfig(DecoderConfig):
 
     tasks = ("translate",)
     starts_from = ("generate", "fill")
-    exports = ("marian",)
+    exports = ("marian", "ctranslate2")
 
     vocabulary: int = 37000
     target_vocabulary: int | None = None  # a vocabulary of the target's own; None: one for both
@@ -37,6 +38,11 @@ class TransformerConfig(DecoderConfig):
     norm: Norm = "post"
     activation: FeedForwardName = "relu"
     positions: TokenPositions = "sinusoidal"
+
+    @property
+    def source_input(self) -> GraphInput:
+        """Ids of the source's tokens."""
+        return tokens_input(name="source", rows="sentences")
 
     def build(self) -> "Transformer":
         """Build the model with fresh weights."""

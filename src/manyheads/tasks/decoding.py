@@ -1,22 +1,25 @@
 """Translate texts: tokenize, decode in batches, detokenize."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from manyheads.cancellation import raise_if_cancelled
 from manyheads.data.batching.batches import pad
-from manyheads.data.tokenizers.tokenizer import Piece, Tokenizers
+from manyheads.data.tokenizers.tokenizer import Piece, TextTokenizer, Tokenizers
 from manyheads.decode.loops import repeated
 from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import UsageError
 from manyheads.lens.measures.alignment_head import AlignmentHead
 from manyheads.tasks.decode_config import DecodeConfig, SpecialIds, special_ids
-from manyheads.tasks.search import batches, check_search, plan, search
+from manyheads.tasks.search import Job, Searcher, batches, check_search, plan, search
 from manyheads.tasks.token_details import OutputToken, behind_space, describe, readings
+from manyheads.tasks.token_scores import token_log_probabilities
 
 Tokens = Sequence[int]
 
@@ -55,7 +58,7 @@ def translate(
     An empty text stays empty.
 
     Args:
-        model: an encoder-decoder with the Step protocol.
+        model: an encoder-decoder with the Step protocol, or a `Searcher`.
         tokenizers: of its two sides.
         texts: raw texts.
         decode: the decoding options.
@@ -73,7 +76,6 @@ def translate(
         UsageError: constraints without a plain beam search, an alignment or coverage penalty for
             a model without attention, or invalid prefixes, constraints or banned tokens.
     """
-    assert isinstance(model, Step)
     ids = special_ids(model)
     prefixes = prefixes or [[]] * len(texts)
     constraints = constraints or [[]] * len(texts)
@@ -103,26 +105,19 @@ def translate(
     details = details or align
     empty = Translation("", 0.0, 0.0, [], True, [], [] if details else None)
     results = [[empty] for _ in texts]
-    device = next(model.parameters()).device
-    for batch in batches(jobs):
-        source = pad([job.key for job in batch], ids.pad).to(device)
-        found = search(
-            model,
-            source,
-            batch,
-            decode,
-            ids,
-            tokenizers.target,
-            n_best,
-            seed,
-            real=partial(torch.ne, source, ids.pad),
-        )
+    searched = isinstance(model, Searcher)
+    find = model.search if isinstance(model, Searcher) else partial(_search, model)
+    for batch, found in find(jobs, decode, ids, tokenizers.target, n_best, seed):
+        raise_if_cancelled()  # an engine's own search cannot be interrupted
+        if details and searched:
+            found = _with_probabilities(model, batch, found)
         chosen = [texts[job.number] for job in batch]
         read = iter(
-            _readings(model, tokenizers, chosen, source, found, ids, reader) if align else []
+            _readings(model, tokenizers, chosen, batch, found, ids, reader) if align else ()
         )
+        # All of a batch at once: a call of sentencepiece starts threads.
+        written = iter(tokenizers.target.decode([each.tokens for some in found for each in some]))
         for job, hypotheses in zip(batch, found, strict=True):
-            decoded = tokenizers.target.decode([hypothesis.tokens for hypothesis in hypotheses])
             results[job.number] = [
                 Translation(
                     text,
@@ -133,9 +128,49 @@ def translate(
                     h.token_log_probabilities,
                     describe(tokenizers.target, text, h, next(read, [])) if details else None,
                 )
-                for text, h in zip(decoded, hypotheses, strict=True)
+                for h, text in zip(hypotheses, written, strict=False)
             ]
     return results
+
+
+def _search(
+    model: nn.Module,
+    jobs: list[Job],
+    decode: DecodeConfig,
+    ids: SpecialIds,
+    target: TextTokenizer,
+    n_best: int,
+    seed: int,
+) -> Iterator[tuple[list[Job], list[list[Hypothesis]]]]:
+    """Search with the model's steps, as a `Searcher` does by itself."""
+    assert isinstance(model, Step)
+    for batch in batches(jobs):
+        source = _padded(model, batch, ids)
+        real = partial(torch.ne, source, ids.pad)
+        yield batch, search(model, source, batch, decode, ids, target, n_best, seed, real)
+
+
+def _padded(model: nn.Module, jobs: list[Job], ids: SpecialIds) -> Tensor:
+    """Return the sources (job, token), padded, where the model is."""
+    return pad([job.key for job in jobs], ids.pad).to(next(model.parameters()).device)
+
+
+def _with_probabilities(
+    model: nn.Module, jobs: list[Job], found: list[list[Hypothesis]]
+) -> list[list[Hypothesis]]:
+    """Add the log-probabilities of tokens, which an engine's own search does not give."""
+    flat = [(job.key, each) for job, some in zip(jobs, found, strict=True) for each in some]
+    scored = token_log_probabilities(
+        model, [key for key, _ in flat], [each.tokens for _, each in flat]
+    )
+    terms = iter(scored)
+    return [
+        [
+            replace(each, token_log_probabilities=next(terms)[: len(each.tokens) + each.finished])
+            for each in some
+        ]
+        for some in found
+    ]
 
 
 def _repetition(source: Tokens, most: int) -> int:
@@ -151,7 +186,7 @@ def _readings(
     model: nn.Module,
     tokenizers: Tokenizers,
     texts: list[str],
-    source: Tensor,
+    jobs: list[Job],
     found: list[list[Hypothesis]],
     ids: SpecialIds,
     reader: AlignmentHead | None,
@@ -161,11 +196,14 @@ def _readings(
         [replace(each, begin=behind_space(text, each.begin, each.end)) for each in split]
         for text, split in ((text, tokenizers.source.pieces(text)) for text in texts)
     ]
+    reference: Any = getattr(model, "reference", None)  # of another engine: the torch model
+    attends = model if reference is None else reference()
+    source = _padded(attends, jobs, ids)
     rows = [n for n, hypotheses in enumerate(found) for _ in hypotheses]
     outputs = [hypothesis.tokens for hypotheses in found for hypothesis in hypotheses]
     lengths = [len(pieces[n]) for n in rows]
     read = readings(
-        model, source[rows], lengths, outputs, start=ids.start, padding=ids.pad, reader=reader
+        attends, source[rows], lengths, outputs, start=ids.start, padding=ids.pad, reader=reader
     )
     return [
         [(pieces[n][index], share) for index, share in each]

@@ -187,8 +187,9 @@ def main_script(text: str) -> str:
 
 def script_share(text: str, script: str) -> float:
     """Return the share of the letters that belong to a script; -1 if there are no letters."""
-    letters = [char for char in text if char.isalpha()]
-    return sum(script_of(char) == script for char in letters) / len(letters) if letters else -1
+    letters = {char: count for char, count in Counter(text).items() if char.isalpha()}
+    own = sum(count for char, count in letters.items() if script_of(char) == script)
+    return own / sum(letters.values()) if letters else -1
 
 
 @cache

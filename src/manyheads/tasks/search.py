@@ -6,9 +6,9 @@ What is read, texts or images, is a tensor with one row an output; the model enc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from manyheads.data.tokenizers.byte_pieces import byte_pieces
 from manyheads.data.tokenizers.tokenizer import TextTokenizer
@@ -56,6 +56,31 @@ class Job:
     def length(self) -> int:
         """Of the input, in tokens."""
         return len(self.key)
+
+
+@runtime_checkable
+class Searcher(Protocol):
+    """A model whose engine searches by itself, in place of the Step protocol."""
+
+    def search(
+        self,
+        jobs: list[Job],
+        decode: DecodeConfig,
+        ids: SpecialIds,
+        target: TextTokenizer,
+        n_best: int,
+        seed: int,
+    ) -> Iterator[tuple[list[Job], list[list[Hypothesis]]]]:
+        """Search for all jobs, in batches and in any order; `key` is the source.
+
+        Yield the jobs of a batch with n_best outputs for each, best first, as `search` returns.
+
+        Raises:
+            UsageError: the engine has no equivalent of an option, which is named.
+        """
+
+    def reference(self) -> nn.Module:
+        """Return the model on torch, for what the engine does not tell, such as alignment."""
 
 
 def plan(
@@ -123,14 +148,19 @@ def check_search(
         )
 
 
-def batches(jobs: list[Job]) -> Iterator[list[Job]]:
-    """Batch inputs of similar length with equal numbers of beams; a long one gets its own batch."""
+def batches(jobs: list[Job], most: int = ROWS) -> Iterator[list[Job]]:
+    """Batch inputs of similar length with equal numbers of beams; a long one gets its own batch.
+
+    Args:
+        jobs: to be batched.
+        most: outputs x beams in a batch.
+    """
     jobs = sorted(jobs, key=lambda job: (job.beams, job.length))
     batch: list[Job] = []
     longest = 0
     for job in jobs:
         rows, longest = (len(batch) + 1) * job.beams, max(longest, job.limit)
-        if batch and (job.beams != batch[0].beams or rows > ROWS or rows * longest > ROOM):
+        if batch and (job.beams != batch[0].beams or rows > most or rows * longest > ROOM):
             yield batch
             batch, longest = [], job.limit
         batch.append(job)

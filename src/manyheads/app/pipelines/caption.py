@@ -6,7 +6,9 @@ from typing import Any, Literal, cast
 
 from manyheads.app.data.captioned import captioned_splits
 from manyheads.app.data.encoder_recipe import EncoderRecipe
+from manyheads.app.engines.parity import Parity
 from manyheads.app.evaluate.captions import captions_to_measure, measure_captions
+from manyheads.app.evaluate.image_parity import captioner_parity
 from manyheads.app.evaluate.score import refuse_report, scored
 from manyheads.app.explain.explain_caption import explain_caption, shapes_of_caption
 from manyheads.app.explain.given import refuse_for_images
@@ -14,10 +16,10 @@ from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say, Section
 from manyheads.app.predictors.captioner import Captioner
 from manyheads.app.predictors.image_inputs import named
 from manyheads.app.project.folder import ModelFolder, write_preprocessing, write_vocabularies
-from manyheads.app.project.vocabulary import SHARED, load_vocabularies
-from manyheads.app.requests import EvaluateRequest, LookRequest
+from manyheads.app.project.vocabulary import SHARED, learn_tokenizer, load_vocabularies
+from manyheads.app.requests import EvaluateRequest, LookRequest, ParityRequest
 from manyheads.app.train.inputs import digest, images_digest, readable_captions
-from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
+from manyheads.data.tokenizers.tokenizer import END, PAD, START, TokenizerConfig
 from manyheads.errors import UsageError
 from manyheads.lens.trace.shapes import ShapeLine
 from manyheads.tasks.caption import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
@@ -62,7 +64,7 @@ class CaptionPipeline(Pipeline[CaptionRecipe, Captioner]):
         found = load_vocabularies(out)
         if not found:
             say(f"learning a vocabulary from {len(train.texts):,} captions")
-            found = {SHARED: Tokenizer.train(train.texts, recipe.tokenizer, languages)}
+            found = {SHARED: learn_tokenizer(train.texts, recipe.tokenizer, languages)}
         tokenizer = found[SHARED]
         task = CaptionTask(
             train,
@@ -102,8 +104,14 @@ class CaptionPipeline(Pipeline[CaptionRecipe, Captioner]):
         refuse_report(predictor.folder.name, request)
         recipe = cast(CaptionRecipe, predictor.folder.recipe)
         captions, head = captions_to_measure(recipe, request)
-        scores, more = measure_captions(predictor, captions, recipe.evaluate.metrics)
+        scores, more = measure_captions(
+            predictor, captions, recipe.evaluate.metrics, recipe.data.root
+        )
         return head | scored(scores) | more
+
+    def parity(self, reference: Captioner, exported: Captioner, request: ParityRequest) -> Parity:
+        """Compare captions, and scores of the tokens of given ones."""
+        return captioner_parity(reference, exported, reference.folder.recipe, request)
 
     def look(self, predictor: Captioner, request: LookRequest) -> Explanation:
         """Show each word of the caption on the image."""

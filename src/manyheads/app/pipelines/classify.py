@@ -8,10 +8,13 @@ from typing import Any, Literal, cast
 from pydantic import model_validator
 from torch import Tensor, nn
 
+from manyheads.app.data.sources import image_split
 from manyheads.app.data.tables import ImageRecipe, LabelledImageData
 from manyheads.app.doctor.run_inspection import RunInspection
 from manyheads.app.doctor.samples import ImageSamples, sample_images
+from manyheads.app.engines.parity import Parity
 from manyheads.app.evaluate.image_metrics import measure
+from manyheads.app.evaluate.image_parity import classifier_parity
 from manyheads.app.evaluate.score import images_to_measure, refuse_report, scored
 from manyheads.app.explain.explain import explain_image, shapes_of_image
 from manyheads.app.explain.given import refuse_for_images
@@ -26,7 +29,7 @@ from manyheads.app.project.folder import (
 )
 from manyheads.app.project.paths import find_model
 from manyheads.app.project.recipe import Converted, Table
-from manyheads.app.requests import EvaluateRequest, LookRequest
+from manyheads.app.requests import EvaluateRequest, LookRequest, ParityRequest
 from manyheads.app.train.initialize_classifier import (
     classes_of,
     differences,
@@ -172,6 +175,15 @@ class ClassifyPipeline(Pipeline[ClassifyRecipe, Classifier]):
         images, head = images_to_measure(cast(ClassifyRecipe, predictor.folder.recipe), request)
         measured = measure(predictor, images.relabel(predictor.labels))
         return head | scored(measured.scores) | measured.details
+
+    def parity(self, reference: Classifier, exported: Classifier, request: ParityRequest) -> Parity:
+        """Compare logits and classes."""
+        recipe = cast(ClassifyRecipe, reference.folder.recipe)
+        return classifier_parity(reference, exported, recipe, request)
+
+    def validation_images(self, recipe: ClassifyRecipe) -> ImageSet:
+        """Read them."""
+        return image_split("valid", recipe)
 
     def look(self, predictor: Classifier, request: LookRequest) -> Explanation:
         """Show what speaks for a class."""

@@ -1,15 +1,18 @@
 """Image encoders, whole: weights of other libraries without a classifier, for vectors of images."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from torch import Tensor
 
 from manyheads.app.data.tables import ImageRecipe
+from manyheads.app.engines.parity import Parity
+from manyheads.app.evaluate.image_parity import encoder_parity
 from manyheads.app.pipeline import Pipeline, Prepared, Say, Section
 from manyheads.app.predictors.embedder import Embedder
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.recipe import Converted
+from manyheads.app.requests import ParityRequest
 from manyheads.errors import RecipeError
 from manyheads.tasks.classify import ImageTrainConfig
 
@@ -50,6 +53,11 @@ class EmbedPipeline(Pipeline[EmbedRecipe, Embedder]):
             "An encoder is not trained alone: train a classifier, a captioner or a matcher that "
             "starts from its folder."
         )
+
+    def parity(self, reference: Embedder, exported: Embedder, request: ParityRequest) -> Parity:
+        """Compare vectors."""
+        recipe = cast(EmbedRecipe, reference.folder.recipe)
+        return encoder_parity(reference, exported, recipe, request)
 
     def classifier_weights(self, stored: dict[str, Tensor]) -> dict[str, Tensor]:
         """All of them."""

@@ -4,8 +4,11 @@ from typing import Any, Literal, cast
 
 from manyheads.app.doctor.outputs import examine_continuations
 from manyheads.app.doctor.samples import LineWriter
+from manyheads.app.engines.parity import Parity
+from manyheads.app.evaluate.continuation_parity import continuation_parity
 from manyheads.app.pipelines.token_pipeline import LanguagePipeline, LanguageRecipe
 from manyheads.app.predictors.language_models import Generator
+from manyheads.app.requests import ParityRequest
 from manyheads.data.text.sentences import Sentences
 from manyheads.models.causal_lm import CausalLanguageModel
 from manyheads.tasks.language import NextToken
@@ -33,6 +36,11 @@ class GeneratePipeline(LanguagePipeline[GenerateRecipe, Generator]):
     ) -> NextToken:
         """Predict each token from those before it."""
         return NextToken(lines, reader, recipe.train.max_length if train else None)
+
+    def parity(self, reference: Generator, exported: Generator, request: ParityRequest) -> Parity:
+        """Compare logits of whole lines, and how their first halves are continued."""
+        whole = super().parity(reference, exported, request)
+        return continuation_parity(reference, exported, self.compared(reference, request)[0], whole)
 
     def writer(self, recipe: GenerateRecipe, reader: Any) -> LineWriter:
         """Examine how validation lines are continued."""

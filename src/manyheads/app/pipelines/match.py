@@ -7,18 +7,23 @@ from typing import Any, Literal, cast
 
 from torch import Tensor
 
-from manyheads.app.data.captioned import captioned_splits
+from manyheads.app.data.captioned import captioned_split, captioned_splits
 from manyheads.app.data.encoder_recipe import EncoderRecipe
 from manyheads.app.data.tables import CaptionData, Columns, Language
+from manyheads.app.engines.parity import Parity
+from manyheads.app.evaluate.image_parity import matcher_parity
 from manyheads.app.evaluate.matches import matches_to_measure, measure_matches, queries_of
 from manyheads.app.evaluate.score import refuse_report, scored
 from manyheads.app.pipeline import Pipeline, Prepared, Say, Section
 from manyheads.app.predictors.matcher import Matcher
 from manyheads.app.project.folder import ModelFolder, write_preprocessing, write_vocabularies
-from manyheads.app.project.vocabulary import SHARED, load_vocabularies
-from manyheads.app.requests import EvaluateRequest
+from manyheads.app.project.vocabulary import SHARED, learn_tokenizer, load_vocabularies
+from manyheads.app.requests import EvaluateRequest, ParityRequest
 from manyheads.app.train.inputs import digest, images_digest, readable_captions
-from manyheads.data.tokenizers.tokenizer import END, PAD, Tokenizer, TokenizerConfig
+from manyheads.data.images.image_file import SUFFIXES
+from manyheads.data.images.image_set import ImageSet
+from manyheads.data.tokenizers.tokenizer import END, PAD, TokenizerConfig
+from manyheads.lens.trace.shapes import ShapeLine, walk
 from manyheads.tasks.match import RANKS, MatchTask, MatchTrainConfig
 from manyheads.train.device import best_device
 
@@ -71,7 +76,7 @@ class MatchPipeline(Pipeline[MatchRecipe, Matcher]):
         found = load_vocabularies(out)
         if not found:
             say(f"learning a vocabulary from {len(train.texts):,} texts")
-            found = {SHARED: Tokenizer.train(train.texts, recipe.tokenizer)}
+            found = {SHARED: learn_tokenizer(train.texts, recipe.tokenizer)}
         tokenizer = found[SHARED]
         asked = replace(queries_of(valid, "valid", recipe.data.asked), images=valid.images)
         task = MatchTask(
@@ -118,6 +123,21 @@ class MatchPipeline(Pipeline[MatchRecipe, Matcher]):
         asked, among, head = matches_to_measure(recipe, recipe.data.asked, request)
         scores, more = measure_matches(predictor, asked, among)
         return head | scored(scores) | more
+
+    def parity(self, reference: Matcher, exported: Matcher, request: ParityRequest) -> Parity:
+        """Compare the vectors of images and texts."""
+        recipe = cast(MatchRecipe, reference.folder.recipe)
+        return matcher_parity(reference, exported, recipe, recipe.data.asked, request)
+
+    def shapes(self, predictor: Matcher, given: str) -> list[ShapeLine]:
+        """Walk through the vector of an image, if it is the path of one, or else of a text."""
+        if Path(given).suffix.lower() in SUFFIXES:
+            return walk(predictor.model, lambda: predictor.embed_images([given]))
+        return walk(predictor.model, lambda: predictor.embed_texts([given]))
+
+    def validation_images(self, recipe: MatchRecipe) -> ImageSet:
+        """Read them."""
+        return captioned_split("valid", recipe).images
 
     def card(self, folder: ModelFolder) -> Section:
         """Both uses."""

@@ -11,18 +11,21 @@ from torch import nn
 
 from manyheads.app.data.printed_lines import (
     PrintedLines,
+    given_lines,
     line_split,
     line_splits,
-    printed_lines,
 )
 from manyheads.app.data.tables import ReadData
-from manyheads.app.evaluate.score import heading, refuse_report, scored
+from manyheads.app.engines.parity import Parity
+from manyheads.app.evaluate.parity_inputs import data_to_compare
+from manyheads.app.evaluate.read_parity import read_parity
+from manyheads.app.evaluate.score import Line, heading, refuse_report, scored
 from manyheads.app.pipeline import Pipeline, Prepared, Say, Section
 from manyheads.app.predictors.line_reader import Reader
 from manyheads.app.project.folder import ModelFolder, read_json, write_json
-from manyheads.app.project.paths import find_model, here
+from manyheads.app.project.paths import find_model
 from manyheads.app.project.recipe import Recipe, Table
-from manyheads.app.requests import EvaluateRequest
+from manyheads.app.requests import EvaluateRequest, ParityRequest
 from manyheads.app.train.initialize import start_record
 from manyheads.app.train.inputs import digest
 from manyheads.data.images.line_image import LineImage
@@ -144,13 +147,7 @@ class ReadPipeline(Pipeline[ReadRecipe, Reader]):
     def evaluate(self, predictor: Reader, request: EvaluateRequest) -> dict[str, Any]:
         """Measure character errors, of each font by itself as well."""
         refuse_report(predictor.folder.name, request)
-        recipe = cast(ReadRecipe, predictor.folder.recipe)
-        parts = recipe.data, recipe.image, recipe.render, recipe.seed
-        if request.data is None:
-            lines = line_split(request.split, *parts)
-        else:
-            lines = printed_lines(here(request.data), "valid", *parts)
-        head = heading(lines.origin, lines.hashes, request, recipe.data)
+        lines, head = _lines_to_measure(cast(ReadRecipe, predictor.folder.recipe), request)
         measured = measure(predictor.model, predictor.characters, lines)
         scores = {key: Score(measured.scores[key], sign) for key, sign in SIGNATURES.items()}
         line = head | {"lines": len(lines)} | scored(scores)
@@ -162,6 +159,14 @@ class ReadPipeline(Pipeline[ReadRecipe, Reader]):
                 if (of := groups == group).any()
             }
         return line
+
+    def parity(self, reference: Reader, exported: Reader, request: ParityRequest) -> Parity:
+        """Compare the logits of columns, and the texts."""
+        recipe = cast(ReadRecipe, reference.folder.recipe)
+        lines, head = data_to_compare(
+            lambda given: _lines_to_measure(recipe, given), request, "lines"
+        )
+        return read_parity(reference, exported, lines, head["data"], request.limit)
 
     def shapes(self, predictor: Reader, given: str) -> list[ShapeLine]:
         """Walk through the reading of an image."""
@@ -175,6 +180,16 @@ class ReadPipeline(Pipeline[ReadRecipe, Reader]):
             "Trained on lines drawn by a program and nothing else: expect more mistakes on "
             "photographs, on handwriting nothing at all.",
         )
+
+
+def _lines_to_measure(recipe: ReadRecipe, request: EvaluateRequest) -> tuple[PrintedLines, Line]:
+    """Read or draw the lines of a request, and the beginning of the line about them."""
+    parts = recipe.data, recipe.image, recipe.render, recipe.seed
+    if request.data is None:
+        lines = line_split(request.split, *parts)
+    else:
+        lines = given_lines(request.data, *parts)
+    return lines, heading(lines.origin, lines.hashes, request, recipe.data)
 
 
 def _start(start: Start) -> ModelFolder:

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from torch import nn
+
 from manyheads.app.data.sentences import training_sentences
 from manyheads.app.doctor.run_inspection import RunInspection
 from manyheads.app.evaluate.score import refuse_report, scored, sentences_to_measure
 from manyheads.app.pipeline import Prepared, Say
 from manyheads.app.pipelines.token_pipeline import TokenPipeline, TokenRecipe
 from manyheads.app.predictors.word_spacer import WordSpacer
-from manyheads.app.project.folder import read_json, write_json
+from manyheads.app.project.folder import ModelFolder, read_json, write_json
 from manyheads.app.requests import EvaluateRequest
 from manyheads.app.train.inputs import digest, refuse_longer, say_left_out
 from manyheads.data.text.sentences import Sentences
@@ -19,7 +21,7 @@ from manyheads.data.tokenizers.spacing import TAGS, without_spaces
 from manyheads.tasks.metrics import Score
 from manyheads.tasks.tag import METRICS, Spacing
 from manyheads.tasks.tag import measure as measure_spacing
-from manyheads.tasks.tokenwise import TokenTask
+from manyheads.tasks.tokenwise import Examples, TokenTask
 
 
 class TagRecipe(TokenRecipe):
@@ -46,8 +48,9 @@ class TagPipeline(TokenPipeline[TagRecipe, WordSpacer]):
     what = "Spaces Korean text: predicts for each character whether a space follows it."
     use = 'manyheads tag --model {name} "..."'
     classes = ("together", "space")
+    metric = "f1"
 
-    def reader(self, run: RunInspection) -> Characters:
+    def reader(self, run: RunInspection | ModelFolder) -> Characters:
         """Load the characters."""
         return run.characters()
 
@@ -56,6 +59,10 @@ class TagPipeline(TokenPipeline[TagRecipe, WordSpacer]):
     ) -> Spacing:
         """Predict for each character whether a space follows it."""
         return Spacing(lines, reader, recipe.train.max_length if train else None)
+
+    def measure(self, model: nn.Module, examples: Examples, max_tokens: int) -> dict[str, float]:
+        """Measure spaces."""
+        return measure_spacing(model, examples, max_tokens)
 
     def prepare(self, recipe: TagRecipe, out: Path, say: Say) -> Prepared:
         """Read the sentences; list their characters, or take those of the run."""

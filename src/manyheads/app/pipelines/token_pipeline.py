@@ -4,26 +4,37 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
+
+from torch import nn
 
 from manyheads.app.data.tables import LanguageData, SentenceData
 from manyheads.app.doctor.run_inspection import RunInspection
 from manyheads.app.doctor.samples import LineSamples, LineWriter, sample_lines
+from manyheads.app.engines.parity import Parity
 from manyheads.app.evaluate.score import refuse_report, scored, sentences_to_measure
+from manyheads.app.evaluate.token_parity import lines_to_compare, token_parity
 from manyheads.app.explain.explain_tokens import explain_tokens, shapes_of_tokens
 from manyheads.app.explain.given import refuse_for_texts, word_figures
 from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say
 from manyheads.app.predictors.language_models import Generator, MaskFiller
 from manyheads.app.predictors.text_reader import TokenPredictor
+from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.recipe import Recipe
-from manyheads.app.requests import EvaluateRequest, LookRequest
+from manyheads.app.requests import EvaluateRequest, LookRequest, ParityRequest
 from manyheads.app.train.inputs import digest, language_splits, refuse_longer, say_left_out
 from manyheads.data.text.sentences import Sentences
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, TokenizerConfig
 from manyheads.files import write_atomically
 from manyheads.lens.trace.shapes import ShapeLine
 from manyheads.tasks.metrics import Score
-from manyheads.tasks.tokenwise import METRICS, Examples, TokenTask, TokenTrainConfig, measure
+from manyheads.tasks.tokenwise import (
+    METRICS,
+    Examples,
+    TokenTask,
+    TokenTrainConfig,
+    measure,
+)
 
 P = TypeVar("P", bound=TokenPredictor)
 L = TypeVar("L", bound=Generator | MaskFiller)
@@ -61,14 +72,42 @@ class TokenPipeline(Pipeline[R, P]):
 
     forward = ("tokens", "scored", "readout")
     classes: ClassVar[tuple[str, ...]] = ()  # names of a tagger's classes
+    metric: ClassVar[str] = "accuracy"  # what is compared of an engine, in points
 
     @abstractmethod
-    def reader(self, run: RunInspection) -> Any:
-        """Load what splits the texts of a run into tokens."""
+    def reader(self, run: RunInspection | ModelFolder) -> Any:
+        """Load what splits the texts of a run or a model into tokens."""
 
     @abstractmethod
     def examples(self, recipe: R, lines: Sentences, reader: Any, *, train: bool) -> Examples:
         """Make examples to learn from (`train`), or to measure: always the same ones."""
+
+    def measure(self, model: nn.Module, examples: Examples, max_tokens: int) -> dict[str, float]:
+        """Measure a model on examples."""
+        return measure(model, examples, max_tokens)
+
+    def parity(self, reference: P, exported: P, request: ParityRequest) -> Parity:
+        """Compare logits; texts that were given have no right answers."""
+        recipe = cast(R, reference.folder.recipe)
+        examples, name = self.compared(reference, request)
+        return token_parity(
+            reference,
+            exported,
+            examples,
+            self.measure,
+            None if request.texts else self.metric,
+            name=name,
+            max_tokens=recipe.train.max_tokens,
+        )
+
+    def compared(self, reference: P, request: ParityRequest) -> tuple[Examples, str]:
+        """Read the lines to compare an engine on, and say where they are from.
+
+        Longer ones than those that are trained on are left out.
+        """
+        recipe = cast(R, reference.folder.recipe)
+        lines, name = lines_to_compare(recipe.data, request)
+        return self.examples(recipe, lines, self.reader(reference.folder), train=True), name
 
     def look(self, predictor: P, request: LookRequest) -> Explanation:
         """Show what each output depends on."""
@@ -104,7 +143,7 @@ class LanguagePipeline(TokenPipeline[LR, L]):
 
     predicted: ClassVar[str]  # what is predicted, for signatures: "token"
 
-    def reader(self, run: RunInspection) -> Any:
+    def reader(self, run: RunInspection | ModelFolder) -> Any:
         """Load the tokenizer."""
         return run.tokenizers().target
 

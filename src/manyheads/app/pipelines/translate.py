@@ -13,7 +13,10 @@ from manyheads.app.data.tables import PairData
 from manyheads.app.doctor.outputs import examine_translations
 from manyheads.app.doctor.run_inspection import RunInspection
 from manyheads.app.doctor.samples import PairSamples, mismatched, some_pairs
+from manyheads.app.engines.engine import engine_name
+from manyheads.app.engines.parity import Parity
 from manyheads.app.evaluate.score import refuse_among, scored
+from manyheads.app.evaluate.translation_parity import translation_parity
 from manyheads.app.evaluate.translations import corpus_to_measure, measure, measure_alignment
 from manyheads.app.explain.explain import explain_text, shapes_of_text
 from manyheads.app.explain.given import refuse_for_texts, word_figures
@@ -29,7 +32,7 @@ from manyheads.app.project.vocabulary import (
     sizes,
     tokenizers,
 )
-from manyheads.app.requests import EvaluateRequest, LookRequest
+from manyheads.app.requests import EvaluateRequest, LookRequest, ParityRequest
 from manyheads.app.train.initialize import Start, load_pretrained, start_vocabularies
 from manyheads.app.train.inputs import digest, has_token_limit, refuse_longer
 from manyheads.data.text.corpus import Corpus
@@ -41,6 +44,7 @@ from manyheads.tasks.decode_config import DecodeConfig, SpecialIds
 from manyheads.tasks.metrics import TEXT_METRICS
 from manyheads.tasks.translate import EvaluateConfig, TranslateTask, TranslateTrainConfig
 from manyheads.tasks.word_alignment import reads_source
+from manyheads.train.ranks import on_first, rank_and_world
 
 
 class TranslateRecipe(Recipe):
@@ -94,7 +98,9 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
         reject_test_splits(corpus, valid)
         found = load_vocabularies(out)
         if not found:
-            sources, targets = corpus.sample(recipe.seed)
+            # A whole pass over a large corpus, for the rank that learns from it.
+            first = rank_and_world()[0] == 0
+            sources, targets = corpus.sample(recipe.seed) if first else ([], [])
             if recipe.start is not None:
                 say("taking over the vocabulary of the models to start from")
                 found = start_vocabularies(recipe, recipe.start, recipe.tokenizer, sources, targets)
@@ -147,11 +153,19 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
         corpus, head = corpus_to_measure(recipe.data, request)
         metrics = [*recipe.evaluate.metrics, *request.text_metrics]
         valid = request.data is None and request.split == "valid"
-        named = recipe.data.valid if valid and not predictor.folder.shipped else None
+        # What is usual is what torch answers, whatever runs the model later.
+        keeps = not predictor.folder.shipped and engine_name(predictor.engine) == "torch"
+        named = recipe.data.valid if valid and keeps else None
         outputs, scores, more = measure(predictor, corpus, metrics, request, named)
         if request.alignment:
             more["alignment"] = measure_alignment(predictor, corpus, outputs, named)
         return head | scored(scores) | more
+
+    def parity(self, reference: Translator, exported: Translator, request: ParityRequest) -> Parity:
+        """Compare translations, and scores of the tokens of given ones."""
+        recipe = cast(TranslateRecipe, reference.folder.recipe)
+        metric = recipe.evaluate.metrics[0]
+        return translation_parity(reference, exported, recipe.data, metric, request)
 
     def after_training(self, predictor: Translator) -> EvaluateRequest:
         """Measure the alignment too, if the model attends to the source."""
@@ -248,7 +262,12 @@ def _on_disk(
     )
     models = [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in vocabularies.values()]
     key = digest(*corpus.hashes, *models, columns, f"texts={texts}")
-    return encode_on_disk(pairs(), tokenizers(vocabularies), cache, key, texts=texts)
+
+    def encoded() -> TokenStore:
+        return encode_on_disk(pairs(), tokenizers(vocabularies), cache, key, texts=texts)
+
+    on_first(lambda: encoded() and None)
+    return encoded()  # which finds the files
 
 
 PIPELINE = TranslatePipeline()

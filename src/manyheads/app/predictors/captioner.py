@@ -6,13 +6,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manyheads.app.predictors.image_inputs import ImageInput
+from manyheads.app.predictors.image_inputs import ImageInput, named
 from manyheads.app.predictors.image_predictor import ImagePredictor
 from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.predictors.text_reader import check_seed
+from manyheads.app.predictors.unusual import unsure_of_text
 from manyheads.app.project.folder import ModelFolder
+from manyheads.app.project.vocabulary import SHARED
 from manyheads.app.requests import Caption, CaptionAnswer, CaptionRequest, CaptionToken, changed
-from manyheads.errors import ManyheadsError, UsageError, nearest
+from manyheads.data.text.languages import base
+from manyheads.errors import FolderError, ManyheadsError, UsageError, nearest
 from manyheads.tasks.caption import caption
 from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.tasks.decoding import Translation
@@ -24,12 +27,22 @@ class Captioner(ImagePredictor):
     request = CaptionRequest
 
     def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
+        """Load a folder.
+
+        Raises:
+            FolderError: its tokenizer belongs to another model.
+        """
         super().__init__(folder, options)
         recipe: Any = folder.recipe
         self.decode: DecodeConfig = recipe.decode
         tokenizer: Any = folder.tokenizers().target
         self.tokenizer = tokenizer
         self.languages = list(self.tokenizer.languages)
+        if not self.languages and folder.recipe.origin is None:
+            raise FolderError(
+                f"{folder.path / SHARED} has no token of a language: it belongs to another model. "
+                "Copy the model's own folder again."
+            )
 
     def __call__(
         self, image: ImageInput | list[ImageInput] | tuple[ImageInput, ...], language: str = ""
@@ -90,6 +103,7 @@ class Captioner(ImagePredictor):
     def known(self, language: str) -> str:
         """Return a language that the model writes: the first one for an empty text.
 
+        Of one with a region, such as "ko-KR", the language is taken.
         A converted model does not tell which it writes: for it the language is an empty text.
 
         Raises:
@@ -102,6 +116,8 @@ class Captioner(ImagePredictor):
                     "leave it out."
                 )
             return ""
+        if language not in self.languages and base(language.lower()) in self.languages:
+            language = base(language.lower())
         if language and language not in self.languages:
             raise UsageError(
                 f"`language` is {language!r}{nearest(language, self.languages)}"
@@ -133,11 +149,29 @@ class Captioner(ImagePredictor):
             else []
         )
         return [
-            CaptionAnswer(path=str(path), error=each)
+            CaptionAnswer(path=named(path), error=each)
             if isinstance(each, str)
-            else _answer(str(path), language, next(written))
+            else self._answer(named(path), language, next(written), searched=not request.samples)
             for path, each in zip(request.images, found, strict=True)
         ]
+
+    def _answer(
+        self, path: str, language: str, written: Sequence[Translation], *, searched: bool
+    ) -> CaptionAnswer:
+        best = written[0]
+        notes = []
+        # What is drawn may be improbable.
+        if searched and (unsure := unsure_of_text(self.folder.name, best)):
+            notes.append(unsure)
+        if not best.finished:
+            notes.append("the text was cut off at the length limit.")
+        return CaptionAnswer(
+            path=path,
+            text=best.text,
+            language=language,
+            n_best=tuple(_caption(each) for each in written),
+            notes=tuple(notes) or None,
+        )
 
 
 def _options(request: CaptionRequest, own: DecodeConfig) -> DecodeConfig:
@@ -149,18 +183,6 @@ def _options(request: CaptionRequest, own: DecodeConfig) -> DecodeConfig:
         "top_p": request.top_p,
     }
     return changed(own, **{key: value for key, value in changes.items() if value is not None})
-
-
-def _answer(path: str, language: str, written: Sequence[Translation]) -> CaptionAnswer:
-    best = written[0]
-    cut = ("the text was cut off at the length limit.",)
-    return CaptionAnswer(
-        path=path,
-        text=best.text,
-        language=language,
-        n_best=tuple(_caption(each) for each in written),
-        notes=None if best.finished else cut,
-    )
 
 
 def _caption(written: Translation) -> Caption:

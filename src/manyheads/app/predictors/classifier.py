@@ -5,9 +5,10 @@ from typing import Any, NamedTuple, overload
 
 import torch
 
-from manyheads.app.predictors.image_inputs import ImageInput
+from manyheads.app.predictors.image_inputs import ImageInput, named
 from manyheads.app.predictors.image_predictor import ImagePredictor
 from manyheads.app.predictors.predictor import LoadOptions
+from manyheads.app.predictors.unusual import unsure_of_class
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import ClassifyAnswer, ClassifyRequest, ClassProbability
 from manyheads.errors import ManyheadsError, UsageError
@@ -60,17 +61,22 @@ class Classifier(ImagePredictor):
         read = [each for each in found if isinstance(each, torch.Tensor)]
         predictions = iter(self.guesses(torch.stack(read), top=request.top) if read else [])
         return [
-            ClassifyAnswer(path=str(path), error=each)
+            ClassifyAnswer(path=named(path), error=each)
             if isinstance(each, str)
-            else ClassifyAnswer(
-                path=str(path),
-                classes=tuple(
-                    ClassProbability(label=label, probability=probability)
-                    for label, probability in next(predictions)
-                ),
-            )
+            else self._answer(named(path), next(predictions))
             for path, each in zip(request.images, found, strict=True)
         ]
+
+    def _answer(self, path: str, predictions: Sequence[Prediction]) -> ClassifyAnswer:
+        return ClassifyAnswer(
+            path=path,
+            classes=tuple(
+                ClassProbability(label=label, probability=probability)
+                for label, probability in predictions
+            ),
+            # Where several classes may apply, none may.
+            notes=None if self.multi_label else unsure_of_class(self.folder.name, *predictions[0]),
+        )
 
     def classify(self, images: Sequence[ImageInput], *, top: int = 5) -> list[list[Prediction]]:
         """Return the `top` most probable classes of each image with their probabilities.

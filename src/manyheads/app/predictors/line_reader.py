@@ -15,6 +15,7 @@ from manyheads.app.requests import Caption, CaptionAnswer, CaptionRequest, Capti
 from manyheads.data.images.image_file import naming
 from manyheads.data.images.line_image import LineImage, grey, line_pixels
 from manyheads.data.images.line_layout import cut_wide, find_lines
+from manyheads.data.text.languages import base
 from manyheads.decode.ctc import CtcResult, best_path, prefix_search
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.tasks.read import BLANK, ReadCharacter, predict_logits, spell
@@ -88,7 +89,8 @@ class Reader(Predictor):
                 f"{self.folder.name} reads what is there and draws nothing: leave out `sample`, "
                 "`temperature`, `top_k` and `top_p`."
             )
-        if request.language is not None and request.language != self.language:
+        asked, own = request.language, self.language
+        if asked not in (None, own) and base(asked.lower()) != base(own or ""):
             raise UsageError(
                 f"{self.folder.name} reads {self.language or 'one language'}, not "
                 f"{request.language!r}: leave out `language`."
@@ -102,9 +104,9 @@ class Reader(Predictor):
                 found.append(str(error))
         read = iter(self._read([each for each in found if not isinstance(each, str)], beams))
         return [
-            CaptionAnswer(path=str(path), error=each)
+            CaptionAnswer(path=named(path), error=each)
             if isinstance(each, str)
-            else self._answer(str(path), next(read), request)
+            else self._answer(named(path), next(read), request)
             for path, each in zip(request.images, found, strict=True)
         ]
 

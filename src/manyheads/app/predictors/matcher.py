@@ -7,10 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manyheads.app.predictors.image_inputs import ImageInput
+from manyheads.app.predictors.image_inputs import ImageInput, named
 from manyheads.app.predictors.image_predictor import ImagePredictor
 from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.predictors.text_reader import check_texts
+from manyheads.app.predictors.unusual import unsure_of_class
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import ClassifyAnswer, ClassifyRequest, ClassProbability
 from manyheads.errors import ManyheadsError, UsageError
@@ -75,13 +76,15 @@ class Matcher(ImagePredictor):
         are a softmax over the classes that were given.
 
         Raises:
-            UsageError: no classes, one alone, or the same twice.
+            UsageError: no classes, one alone, the same twice, or one without letters.
         """
         classes = request.labels
-        if len(classes) < 2 or len(set(classes)) < len(classes):
+        alone = len(classes) < 2 or len(set(classes)) < len(classes)
+        if alone or not all(map(str.strip, classes)):
             raise UsageError(
                 f"`labels` is {', '.join(classes) or 'empty'}: {self.folder.name} classifies by "
-                "words, so give two classes or more, each once, such as cat,dog,house."
+                "words, so give two classes or more, each once and none of them empty, such as "
+                "cat,dog,house."
             )
         if wrong := [each for each in request.templates if "{}" not in each]:
             raise UsageError(f"`templates` has {wrong[0]!r}: write {{}} where the class stands.")
@@ -95,14 +98,16 @@ class Matcher(ImagePredictor):
         self, path: Any, classes: Sequence[str], vectors: np.ndarray, top: int
     ) -> ClassifyAnswer:
         try:
-            found = torch.from_numpy(self.embed_images([path]))
+            image = torch.from_numpy(self.embed_images([path]))
         except ManyheadsError as error:
-            return ClassifyAnswer(path=str(path), error=str(error))
+            return ClassifyAnswer(path=named(path), error=str(error))
         model: Any = self.model
         with torch.inference_mode():
             device = next(self.model.parameters()).device
-            scores = model.scores(found.to(device), torch.from_numpy(vectors).to(device))[0]
-        return ClassifyAnswer(path=str(path), classes=tuple(_best(scores, classes, top)))
+            scores = model.scores(image.to(device), torch.from_numpy(vectors).to(device))[0]
+        found = tuple(_best(scores, classes, top))
+        notes = unsure_of_class(self.folder.name, found[0].label, found[0].probability)
+        return ClassifyAnswer(path=named(path), classes=found, notes=notes)
 
 
 def _best(scores: Tensor, classes: Sequence[str], top: int) -> Iterable[ClassProbability]:

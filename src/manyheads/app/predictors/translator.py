@@ -25,7 +25,7 @@ from manyheads.app.requests import (
     changed,
 )
 from manyheads.data.text.capitals import to_capitals
-from manyheads.decode.loops import repeated
+from manyheads.decode.loops import loops
 from manyheads.errors import UsageError
 from manyheads.tasks.decode_config import DecodeConfig, special_ids
 from manyheads.tasks.decoding import Translation, translate
@@ -130,7 +130,7 @@ class Translator(TextPredictor):
                 f"it is unlike what {self.folder.name} was trained on "
                 f"({self.folder.recipe.data.train}): {told}. Check the translation."
             )
-        if options.max_loop and repeated(best.tokens) >= options.max_loop:
+        if options.max_loop and loops(best.tokens, options.max_loop):
             yield "the translation repeats itself."
         if not best.finished:
             yield "the translation was cut off at the length limit."

@@ -1,15 +1,23 @@
-"""What is unusual about a text and its translation, measured against a model's validation data."""
+"""What is unusual about a text and its translation, measured against a model's validation data.
+
+Also whether a captioner or a classifier is unsure of its answer.
+"""
 
 from collections.abc import Iterable, Iterator
+from math import exp
 from typing import NamedTuple
 
 from manyheads.app.project.domain import Domain
-from manyheads.data.tokenizers.piece_costs import piece_costs, unknown_characters
+from manyheads.data.tokenizers.piece_costs import has_unknown, piece_costs, unknown_characters
 from manyheads.data.tokenizers.tokenizer import TextTokenizer
 from manyheads.tasks.decoding import Translation
 from manyheads.tasks.output_monitor import script_share
 
 SHOWN = 5  # words or characters in a note
+# Mean probability of the tokens of a text for an image, below which it is told. Of the captions of
+# emoji-caption's validation images, 23% are below, of which 1% are right, and 69% of the others.
+UNSURE_TEXT = 0.6
+UNSURE_CLASS = 0.5  # probability of a class, below which all others together are more probable
 
 
 class Measures(NamedTuple):
@@ -24,16 +32,18 @@ class Measures(NamedTuple):
 
 def measure(tokenizer: TextTokenizer, text: str, translation: Translation, script: str) -> Measures:
     """Measure one text, as the model reads it; `script` is that of most letters of its sources."""
+    (ids,) = tokenizer.encode([text])
     costs = piece_costs(tokenizer)
-    words = [] if costs is None else [word.cost for word in costs.words(text)]
-    size = max(1, sum(not character.isspace() for character in text))
-    tokens = max(1, len(translation.token_log_probabilities))
+    words = [] if costs is None else costs.word_costs(ids)
+    unknown = unknown_characters(tokenizer, text) if has_unknown(tokenizer, ids) else []
+    size = max(1, sum(map(len, text.split())))  # without white space
+    tokens = max(1, len(translation.tokens) + translation.finished)
     share = script_share(text, script)
     return Measures(
         foreign=0.0 if share < 0 else 1 - share,  # below 0: it has no letters
         text=sum(words) / size,
         word=max(words, default=0.0),
-        unknown=len(unknown_characters(tokenizer, text)) / size,
+        unknown=len(unknown) / size,
         output=-translation.log_probability / tokens,
     )
 
@@ -75,6 +85,30 @@ def reasons(
             f"the translation is improbable (mean log-probability {-found.output:.2f} a token, "
             f"usually {-domain.output:.2f} or more)"
         )
+
+
+def unsure_of_text(model: str, translation: Translation) -> str | None:
+    """Say that a text for an image is improbable; None if it is not."""
+    tokens = max(1, len(translation.tokens) + translation.finished)
+    mean = exp(translation.log_probability / tokens)
+    if mean >= UNSURE_TEXT:
+        return None
+    return (
+        f"the image is unlike what {model} learned to describe: a token of the text has a "
+        f"probability of {mean:.0%} on average, all of it {exp(translation.log_probability):.2g}. "
+        "Check the text."
+    )
+
+
+def unsure_of_class(model: str, label: str, probability: float) -> tuple[str, ...] | None:
+    """Say that no class is probable; None if one is."""
+    if probability >= UNSURE_CLASS:
+        return None
+    return (
+        f"{model} is unsure: the most probable class, {label}, has a probability of "
+        f"{probability:.0%}. An image of something else gets one of its classes, too. Check the "
+        "answer.",
+    )
 
 
 def unknown_note(tokenizer: TextTokenizer, text: str) -> tuple[str, ...] | None:

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import sentencepiece
-
 from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.data.tokenizers.sentencepiece_model import load_sentencepiece
 from manyheads.data.tokenizers.tokenizer import Piece
 from manyheads.errors import FolderError, MissingExtraError
 
@@ -43,9 +42,9 @@ def read_hub(folder: Path) -> "HubTokenizer | SiglipTokenizer":
 
 def read_tokenizer(name: str, content: bytes) -> "HubTokenizer | SiglipTokenizer":
     """Read the content of one of FILES."""
-    kinds: dict[str, Any] = {FAST: HubTokenizer, SIGLIP: SiglipTokenizer, XLM: XlmTokenizer}
-    found: HubTokenizer | SiglipTokenizer = kinds[name](content, name=name)
-    return found
+    if name == FAST:
+        return HubTokenizer(content, name=name)
+    return (SiglipTokenizer if name == SIGLIP else XlmTokenizer)(content, name=name)
 
 
 class HubTokenizer:
@@ -99,7 +98,10 @@ class HubTokenizer:
     def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
         """Turn token ids back into text; special tokens are skipped."""
         kept = [[t for t in each if t not in self._special] for each in sequences]
-        return [self._inner.decode(each).replace(SUFFIX, " ").strip() for each in kept]
+        texts = [str(self._inner.decode(each)) for each in kept]
+        # What marks the end of a word is no text.
+        mark = getattr(self._inner.model, "end_of_word_suffix", None)
+        return [(text.replace(mark, " ") if mark else text).strip() for text in texts]
 
     def piece(self, token: int) -> str:
         """Return the text of one token as the vocabulary has it, such as "Ġword"."""
@@ -128,13 +130,7 @@ class SiglipTokenizer:
         Raises:
             FolderError: the bytes are not a sentencepiece model.
         """
-        self._processor = sentencepiece.SentencePieceProcessor()
-        try:
-            self._processor.LoadFromSerializedProto(model)
-        except (RuntimeError, UnicodeDecodeError) as error:
-            raise FolderError(
-                f"{name} ({len(model)} bytes) is not a valid sentencepiece model. Get it again."
-            ) from error
+        self._processor = load_sentencepiece(model, name, "Get it again.")
 
     def __len__(self) -> int:
         """Count the vocabulary, special tokens included."""

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import sentencepiece
-
 from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.data.tokenizers.sentencepiece_model import load_sentencepiece
 from manyheads.data.tokenizers.tokenizer import Piece, Tokenizers
 from manyheads.errors import FolderError, UsageError, nearest
 
@@ -36,14 +35,7 @@ class MarianTokenizer:
             FolderError: not a sentencepiece model, or a vocabulary without the special tokens.
             UsageError: the vocabulary does not have this prefix.
         """
-        self._processor = sentencepiece.SentencePieceProcessor()
-        try:
-            self._processor.LoadFromSerializedProto(model)
-        except RuntimeError as error:
-            raise FolderError(
-                f"The .spm file ({len(model)} bytes) is not a valid sentencepiece model. Download "
-                "the model again."
-            ) from error
+        self._processor = load_sentencepiece(model, "The .spm file", "Download the model again.")
         missing = [token for token in (END, UNKNOWN, PAD) if token not in vocabulary]
         if missing:
             raise FolderError(

@@ -1,5 +1,6 @@
 """How rare a text's pieces are, by the scores that a vocabulary was learned with."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -40,10 +41,20 @@ class PieceCosts:
         self.costs = [
             -(rarest if token in unknown else score) for token, score in enumerate(scores)
         ]
+        self.begins = [tokenizer.piece(t).startswith(SPACE) for t in range(len(tokenizer))]
 
     def __call__(self, text: str) -> float:
         """Add up the costs of a text."""
         return sum(self.costs[token] for token in self.tokenizer.encode([text])[0])
+
+    def word_costs(self, tokens: Sequence[int]) -> list[float]:
+        """Add up the costs of each word of a text, given its tokens."""
+        found: list[float] = []
+        for token in tokens:
+            if self.begins[token] or not found:
+                found.append(0.0)
+            found[-1] += self.costs[token]
+        return found
 
     def words(self, text: str) -> list[Word]:
         """Divide a text into words with their costs."""
@@ -60,6 +71,11 @@ class PieceCosts:
 def piece_costs(tokenizer: TextTokenizer) -> PieceCosts | None:
     """Return the costs of a vocabulary, computed once; None if its pieces have no scores."""
     return PieceCosts(tokenizer) if isinstance(tokenizer, ScoredTokenizer) else None
+
+
+def has_unknown(tokenizer: TextTokenizer, tokens: Sequence[int]) -> bool:
+    """Whether some of a text's tokens are none of the vocabulary's own pieces."""
+    return not _unknown(tokenizer).isdisjoint(tokens)
 
 
 def unknown_characters(tokenizer: TextTokenizer, text: str) -> list[str]:

@@ -15,7 +15,8 @@ import sentencepiece
 from annotated_types import Ge, Le
 
 from manyheads.data.text.surrogates import reject_surrogates
-from manyheads.errors import DataError, FolderError
+from manyheads.data.tokenizers.sentencepiece_model import load_sentencepiece
+from manyheads.errors import DataError
 
 PAD, START, END, UNKNOWN = 0, 1, 2, 3
 
@@ -66,14 +67,7 @@ class Tokenizer:
             FolderError: the bytes are not a sentencepiece model.
         """
         self.model = model
-        self._processor = sentencepiece.SentencePieceProcessor()
-        try:
-            self._processor.LoadFromSerializedProto(model)
-        except (RuntimeError, UnicodeDecodeError) as error:  # of its own message
-            raise FolderError(
-                f"{name} ({len(model)} bytes) is not a valid sentencepiece model. Copy the "
-                "model's folder again."
-            ) from error
+        self._processor = load_sentencepiece(model, name, "Copy the model's folder again.")
 
     @classmethod
     def train(
@@ -123,6 +117,8 @@ class Tokenizer:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Turn texts into token ids, without start and end."""
         reject_surrogates(texts)
+        if len(texts) == 1:  # a list starts threads, which takes longer than a sentence
+            return [self._processor.EncodeAsIds(texts[0])]
         ids: list[list[int]] = self._processor.EncodeAsIds(list(texts))
         return ids
 
@@ -136,7 +132,8 @@ class Tokenizer:
                 (Provilkov et al. 2020, section 3).
             seed: below 2 ** 32. sentencepiece has one global generator: it is seeded for each text.
         """
-        sentencepiece.set_random_generator_seed(seed)
+        # To sentencepiece the largest seed means one that nobody knows.
+        sentencepiece.set_random_generator_seed(seed % (2**32 - 1))
         ids: list[int] = self._processor.EncodeAsIds(
             text, enable_sampling=True, nbest_size=-1, alpha=alpha
         )

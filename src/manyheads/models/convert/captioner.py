@@ -94,7 +94,7 @@ def from_hf(told: Settings | object, tensors: Tensors) -> tuple[CaptionerConfig,
     found, seen = ENCODERS[kind](about["encoder"], prefixed(tensors, "encoder."))
     image = cast(VitConfig, found)
     state = {f"encoder.{n}": t for n, t in seen.items() if not BEHIND.match(n)}
-    image = replace(image, classes=VitConfig.classes, representation=None)
+    image = replace(image, classes=1, representation=None)  # without a head, of whatever size
     rest = {n: t for n, t in tensors.items() if not n.startswith("encoder.")}
     given = ForeignTensors(rest, f"Hugging Face {writer} decoder")
     fields, written = DECODERS[writer](about["decoder"], given)

@@ -156,10 +156,12 @@ class MultiHeadAttention(nn.Module):
         return self._attend(self.rotate(q, 0), self.rotate(k, 0), v, mask, bias, context)
 
     def prefill(self, x: Tokens, mask: Mask, cache: KeyValueCache) -> tuple[Tokens, KeyValueCache]:
-        """Self-attention over a beginning, whose keys and values fill an empty cache for `step`."""
+        """Self-attention of tokens behind those of the cache, which keeps them for `step`."""
         q, k, v = (self._split(part) for part in self.qkv(x).chunk(3, dim=-1))
-        q, k = self.rotate(q, 0), self.rotate(k, 0)
-        return self._attend(q, k, v, mask, None, self._context(new_keys=k)), cache.append(k, v)
+        q, k = self.rotate(q, cache.length), self.rotate(k, cache.length)
+        cache = cache.append(k, v)
+        context = self._context(new_keys=k)
+        return self._attend(q, cache.keys, cache.values, mask, None, context), cache
 
     def project(self, source: Float[Tensor, "batch key dim"]) -> KeyValue:
         """Compute the keys and values of a source, once for all queries and decoding steps."""
@@ -200,8 +202,10 @@ class MultiHeadAttention(nn.Module):
         context: AttentionContext,
     ) -> Float[Tensor, "batch token output"]:
         rate = self.dropout if self.training else 0.0
-        heads = attend(q, k, v, mask, bias, dropout=rate, context=context)
-        return self.out(heads.transpose(1, 2).flatten(2))  # batch token dim again
+        heads = attend(q, k, v, mask, bias, dropout=rate, context=context).transpose(1, 2)
+        if torch.compiler.is_exporting():  # what runs the graph may lay out the result differently
+            heads = heads.clone(memory_format=torch.contiguous_format)
+        return self.out(heads.flatten(2))  # batch token dim again
 
     def _context(
         self, *, partition: Partition | None = None, new_keys: Tensor | None = None

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.nn.layers.positions import sinusoids
+from manyheads.nn.layers.positions import open_sum, sinusoids, table_rows
 
 Rotate = Callable[[Tensor, int], Tensor]
 
@@ -49,9 +49,9 @@ class Rotary(nn.Module):
         """Turn the tokens of x to the positions first, first + 1, ...; any length."""
         last = first + x.shape[2]
         table = self.table
-        if last > len(table):
+        if not open_sum(first) and last > len(table):
             table = sinusoids(last, x.shape[3]).to(x.device)
-        sin, cos = table[first:last].unflatten(1, (-1, 2)).unbind(dim=-1)
+        sin, cos = table_rows(table, first, last).unflatten(1, (-1, 2)).unbind(dim=-1)
         left, right = x.float().unflatten(-1, (-1, 2)).unbind(dim=-1)
         turned = torch.stack((left * cos - right * sin, left * sin + right * cos), dim=-1)
         return turned.flatten(-2).to(x.dtype)

@@ -18,6 +18,10 @@ from manyheads.nn.recording.token_grid import TokenGrid
 from manyheads.nn.recording.trace import LayerId
 from manyheads.nn.shapes import Bias, Mask
 
+# Keys in a row that does not fill the vector instructions of torch's softmax over rows: its columns
+# do, side by side.
+SHORT = 32
+
 
 def attention_weights(
     q: Float[Tensor, "*batch query size"],
@@ -50,12 +54,33 @@ def normalise(
 ) -> Float[Tensor, "*batch query key"]:
     """Turn scores of any origin into weights: a masked softmax over keys; empty rows give zeros."""
     check_mask(mask)
+    learning = scores.requires_grad and torch.is_grad_enabled()
+    if learning and scores.is_cpu and not torch.compiler.is_compiling():
+        return _with_gradients(scores, mask)
     if mask is None:
         return scores.softmax(dim=-1)
     # The lowest finite number instead of -inf: softmax over a row of -inf would be NaN, while the
     # fused kernel returns zeros. Masking once more afterwards makes the two agree.
     lowest, hidden = torch.finfo(scores.dtype).min, ~mask
     return scores.masked_fill(hidden, lowest).softmax(dim=-1).masked_fill(hidden, 0.0)
+
+
+def _with_gradients(
+    scores: Float[Tensor, "*batch query key"], mask: Mask | None
+) -> Float[Tensor, "*batch query key"]:
+    """The same, but for the last digit, in less time: docs/decisions/training-speed.md."""
+    if mask is not None:
+        # Added, which costs no gradient; half of the lowest, so that no sum is below it.
+        low = torch.zeros_like(mask, dtype=scores.dtype)
+        scores = scores + low.masked_fill_(~mask, torch.finfo(scores.dtype).min / 2)
+    if scores.shape[-1] < SHORT:
+        columns = scores.flatten(0, -2).t().contiguous()
+        weights = columns.softmax(dim=0).t().contiguous().view(scores.shape)
+    else:
+        weights = scores.softmax(dim=-1)
+    if mask is None or mask.any(dim=-1).all():
+        return weights
+    return weights.masked_fill(~mask, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

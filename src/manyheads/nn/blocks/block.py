@@ -1,6 +1,7 @@
 """One layer of an encoder or a decoder: attention and feed-forward, each inside a residual."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -15,7 +16,13 @@ ResidualFactory = Callable[[], PostNorm | PreNorm]
 
 
 class AttentionBlock(nn.Module):
-    """A layer of attention and feed-forward: Muon (train/optim.py) trains the matrices in it."""
+    """A layer of attention and feed-forward: Muon (train/optim.py) trains the matrices in it.
+
+    A module with `forward_methods` is a block to `train/parallel.py`: these methods, and `forward`,
+    are called from outside and compute with its parameters.
+    """
+
+    forward_methods: ClassVar[tuple[str, ...]] = ("prefill", "step", "project")
 
 
 class SelfAttentionBlock(AttentionBlock):
@@ -47,7 +54,7 @@ class EncoderBlock(SelfAttentionBlock):
         return self.finish(x, self.attention(self.around_attention.enter(x), mask, bias))
 
     def prefill(self, x: Tokens, mask: Mask, cache: KeyValueCache) -> tuple[Tokens, KeyValueCache]:
-        """Process a beginning at once, and keep its keys and values for `step`."""
+        """Process several tokens at once, and keep their keys and values for `step`."""
         y, cache = self.attention.prefill(self.around_attention.enter(x), mask, cache)
         return self.finish(x, y), cache
 

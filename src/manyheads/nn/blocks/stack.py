@@ -32,8 +32,8 @@ class Encoder(nn.Module):
     def prefill(
         self, x: Tokens, caches: Sequence[KeyValueCache]
     ) -> tuple[Tokens, list[KeyValueCache]]:
-        """Process a beginning under the causal mask, filling empty caches for `step`."""
-        mask = causal_mask(x.shape[1], x.device)
+        """Process tokens behind those of the caches under the causal mask; grow the caches."""
+        mask = causal_mask(x.shape[1], x.device, past=caches[0].length)
         grown = []
         for block, cache in zip(self.blocks, caches, strict=True):
             x, cache = block.prefill(x, mask, cache)

@@ -35,4 +35,5 @@ class Dropout(nn.Module):
         # From the lowest number and with no upper end: all 64 bits are random.
         words.random_(torch.iinfo(torch.int64).min, None)
         kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= dropped
-        return x * kept.to(x.dtype).mul_(256 / (256 - dropped))
+        # Bytes of 0 and 1 are converted by vector instructions, truth values one by one.
+        return x * kept.view(torch.uint8).to(x.dtype).mul_(256 / (256 - dropped))

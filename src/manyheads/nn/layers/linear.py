@@ -113,12 +113,12 @@ def _reordered(
 
 def _packing_pays(x: Tensor, weight: Tensor, outputs: int) -> bool:
     return (
-        (x.dtype is not torch.float32 or x.numel() * x.shape[-1] * outputs**2 >= WORTHWHILE)
+        not torch.compiler.is_compiling()  # first: a graph must not depend on the number of rows
+        and (x.dtype is not torch.float32 or x.numel() * x.shape[-1] * outputs**2 >= WORTHWHILE)
         and not torch.is_grad_enabled()
         and x.is_cpu
         and x.dtype is weight.dtype
         and x.dtype in PACKABLE
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
         and not weight.is_inference()  # it does not count how often it is written to
     )

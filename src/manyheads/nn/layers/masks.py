@@ -42,8 +42,12 @@ def padding_mask(tokens: Int[Tensor, "batch key"], pad: int) -> Bool[Tensor, "ba
 
 
 def causal_mask(
-    length: int, device: torch.device | None = None
-) -> Bool[Tensor, "1 1 {length} {length}"]:
-    """Let position t see positions 0..t: masked self-attention in Vaswani et al. 2017, 3.2.3."""
-    everything = torch.ones(length, length, dtype=torch.bool, device=device)
-    return everything.tril()[None, None]
+    length: int, device: torch.device | None = None, *, past: int = 0
+) -> Bool[Tensor, "1 1 {length} {past}+{length}"]:
+    """Let position t see positions 0..t: masked self-attention in Vaswani et al. 2017, 3.2.3.
+
+    The queries are the last `length` positions, behind `past` others.
+    """
+    keys = torch.arange(past + length, device=device)
+    queries = torch.arange(past, past + length, device=device)
+    return (keys <= queries[:, None])[None, None]

@@ -31,6 +31,22 @@ def sinusoid_halves(length: int, dim: int) -> Float[Tensor, "{length} {dim}"]:
     return torch.cat((table[:, 0::2], table[:, 1::2]), dim=1)
 
 
+def open_sum(first: int) -> bool:
+    """Whether `first` is an open length of a graph that is being exported.
+
+    To compare its sum with another open length, or to slice a table up to there, would tie the two
+    lengths to each other.
+    """
+    return torch.compiler.is_exporting() and isinstance(first, torch.SymInt)
+
+
+def table_rows(table: Tensor, first: int, last: int) -> Tensor:
+    """Return the rows first, first + 1, ... of a table that has them."""
+    if open_sum(first):
+        return table[torch.arange(first, last, device=table.device)]
+    return table[first:last]
+
+
 class SinusoidalPositions(nn.Module):
     """Add fixed sinusoids; any length, because the table is a formula."""
 
@@ -45,8 +61,9 @@ class SinusoidalPositions(nn.Module):
         """Add the positions first, first + 1, ... to the tokens of x."""
         check_axes(x, "batch token dim")
         last = first + x.shape[1]
-        table = self.table if last <= len(self.table) else self.formula(last, x.shape[2]).to(x)
-        return x + table[first:last].to(x.dtype)
+        fits = open_sum(first) or last <= len(self.table)
+        table = self.table if fits else self.formula(last, x.shape[2]).to(x)
+        return x + table_rows(table, first, last).to(x.dtype)
 
 
 class SinusoidalHalfPositions(SinusoidalPositions):
@@ -71,12 +88,12 @@ class LearnedPositions(nn.Module):
         """
         check_axes(x, "batch token dim")
         last = first + x.shape[1]
-        if last > len(self.table):
+        if not open_sum(first) and last > len(self.table):
             raise UsageError(
                 f"The input reaches position {last}, but only {len(self.table)} positions were "
                 "learned. Shorten the input, or train with more positions or sinusoidal ones."
             )
-        return x + self.table[first:last]
+        return x + table_rows(self.table, first, last)
 
 
 class NoPositions(nn.Module):

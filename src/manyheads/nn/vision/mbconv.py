@@ -1,6 +1,7 @@
 """The inverted bottleneck with squeeze-and-excitation, as in MobileNetV3 and EfficientNet."""
 
 from collections import OrderedDict
+from typing import ClassVar
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -52,6 +53,8 @@ class MBConv(nn.Module):
 
     What lies between norm and sum is `layers`, built by `mbconv`; `shortcut` fits x to the sum.
     """
+
+    forward_methods: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self, layers: nn.Sequential, shortcut: nn.Module, *, drop_path: float = 0.0

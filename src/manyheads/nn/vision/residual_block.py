@@ -5,7 +5,7 @@ The shortcut is the identity where shapes allow it and a 1 x 1 convolution where
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -42,6 +42,8 @@ class BlockParts(NamedTuple):
 class BasicBlock(nn.Module):
     """Two 3 x 3 convolutions (He et al. 2016a, figure 5 left); inner width and outputs are one."""
 
+    forward_methods: ClassVar[tuple[str, ...]] = ()
+
     def __init__(
         self, inputs: int, width: int, outputs: int, *, stride: int, parts: BlockParts
     ) -> None:
@@ -64,6 +66,8 @@ class Bottleneck(nn.Module):
     first 1 x 1 would skip three quarters of its input.
     """
 
+    forward_methods: ClassVar[tuple[str, ...]] = ()
+
     def __init__(
         self, inputs: int, width: int, outputs: int, *, stride: int, parts: BlockParts
     ) -> None:
@@ -85,6 +89,8 @@ class PreActivationBottleneck(nn.Module):
 
     Where the shortcut is a convolution, it too reads the normalised input.
     """
+
+    forward_methods: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self, inputs: int, width: int, outputs: int, *, stride: int, parts: BlockParts

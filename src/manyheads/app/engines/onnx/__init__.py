@@ -1,0 +1,1 @@
+"""ONNX: graphs for any runtime, and ONNX Runtime as an engine."""

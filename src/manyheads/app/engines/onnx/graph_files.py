@@ -1,0 +1,142 @@
+"""A model folder's graphs as files: one .onnx each, and graphs.json, which describes them."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from torch import nn
+
+from manyheads.app.engines.onnx.trace import OPSET, trace
+from manyheads.app.project.folder import ModelFolder, read_json, write_json
+from manyheads.app.project.recipe import Recipe
+from manyheads.data.images.line_image import padded_width
+from manyheads.errors import FolderError, UsageError
+from manyheads.models.graphs import Graph
+from manyheads.strict_json import dumps
+
+GRAPHS = "graphs.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """A graph that was written."""
+
+    file: str
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    limits: Mapping[str, int]  # of open axes: the longest
+
+
+def write_graphs(folder: ModelFolder, out: Path) -> dict[str, GraphFile]:
+    """Write all graphs of a model, and graphs.json.
+
+    Raises:
+        UsageError: the model has a part that is no graph.
+    """
+    metadata = describe(folder)
+    made = {}
+    for graph in graphs(folder):
+        name = f"{graph.name}.onnx"
+        said = {"manyheads.graph": graph.name, "manyheads.limits": dumps(dict(graph.limits))}
+        trace(graph, out / name, metadata | said)
+        inputs = [each.name for each in graph.inputs]
+        made[graph.name] = GraphFile(name, inputs, [*graph.outputs], dict(graph.limits))
+    write_listing(out, made)
+    return made
+
+
+def write_listing(out: Path, made: Mapping[str, GraphFile]) -> None:
+    """Write graphs.json."""
+    listed = {name: asdict(each) for name, each in made.items()}
+    write_json(out / GRAPHS, {"format_version": FORMAT, "opset": OPSET, "graphs": listed})
+
+
+def read_graphs(path: Path) -> dict[str, GraphFile]:
+    """Read graphs.json.
+
+    Raises:
+        FolderError: it is damaged, or of a later version.
+    """
+    stored = read_json(path / GRAPHS)
+    version = stored.get("format_version") if isinstance(stored, dict) else None
+    if version != FORMAT:
+        raise FolderError(
+            f"{path / GRAPHS} has format_version {version}; this Manyheads reads {FORMAT}. Export "
+            "the model again."
+        )
+    try:
+        return TypeAdapter(dict[str, GraphFile]).validate_python(stored["graphs"])
+    except (KeyError, ValidationError) as error:
+        raise FolderError(f"{path / GRAPHS} does not fit: {error}.") from None
+
+
+def graphs(folder: ModelFolder) -> Sequence[Graph]:
+    """Build the modules to trace, with tables of positions as long as the model may need.
+
+    Raises:
+        UsageError: the model has a part that is no graph.
+    """
+    model = folder.model()
+    config: Any = folder.recipe.config()
+    most = positions(folder.recipe)
+    if most > getattr(config, "max_length", sys.maxsize) and config.token_limit == sys.maxsize:
+        config = replace(config, max_length=most)
+        model = _rebuilt(model, config)
+    found: Sequence[Graph] = config.graphs(model)
+    if not found:
+        raise UsageError(
+            f"{folder.name} cannot be exported: {type(model).__name__} has no graph in which the "
+            "number of inputs and their length stay open. Recurrent layers have none: torch writes "
+            "them step by step, for one length."
+        )
+    return found
+
+
+def _rebuilt(model: nn.Module, config: Any) -> nn.Module:
+    """Build a model with longer tables, which are formulas, and the same weights."""
+    longer: nn.Module = config.build()
+    longer.load_state_dict(model.state_dict())
+    return longer.eval()
+
+
+def positions(recipe: Recipe) -> int:
+    """Return the most positions that the predictor of a recipe may ask for.
+
+    A translator reads sources twice as long as in training, and writes twice as much as it reads.
+    A reader of lines has a position a column of the widest.
+    """
+    train: Any = recipe.train
+    tokens = 4 * int(getattr(train, "max_length", 0)) + 64
+    decode: Any = getattr(recipe, "decode", None)
+    image: Any = getattr(recipe, "image", None)
+    pixels = padded_width(getattr(image, "max_width", 0))
+    columns = pixels // getattr(recipe.config(), "column_width", pixels)
+    return max(tokens, columns, getattr(decode, "max_length", None) or 0)
+
+
+def describe(folder: ModelFolder) -> dict[str, str]:
+    """Say in a graph's own metadata what its inputs and outputs mean: texts and JSON."""
+    recipe: Any = folder.recipe
+    said = {
+        "manyheads.model": folder.name,
+        "manyheads.task": recipe.task,
+        "manyheads.preset": str(recipe.model["preset"]),
+        "manyheads.weights": folder.weights_hash,
+    }
+    if (folder.path / "preprocessing.json").is_file():
+        said["manyheads.preprocessing"] = dumps(asdict(folder.preprocessing()))
+        said["manyheads.input"] = (
+            "images (image, channel, height, width), float32: fitted to height and width as "
+            "resize_mode, crop and interpolation say, then (value / 255 - mean) / std"
+        )
+    if (folder.path / "labels.json").is_file():
+        said["manyheads.classes"] = dumps(folder.labels())
+        several = bool(getattr(recipe.data, "multi_label", False))
+        said["manyheads.output"] = "logits (image, class): " + (
+            "a sigmoid each" if several else "softmax over classes"
+        )
+    return said

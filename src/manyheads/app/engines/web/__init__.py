@@ -1,0 +1,1 @@
+"""The target "web": a folder that runs a model in a browser."""

@@ -1,0 +1,67 @@
+"""Shared parts of the comparisons of an engine with torch: what on, how long, and how far apart."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from torch import Tensor
+
+from manyheads.app.engines.engine import engine_name
+from manyheads.app.predictors.predictor import Predictor
+from manyheads.app.requests import EvaluateRequest, ParityRequest
+from manyheads.errors import NotFoundError, UsageError
+
+P = TypeVar("P", bound=Predictor)
+T = TypeVar("T")
+
+
+def data_to_compare(
+    read: Callable[[EvaluateRequest], tuple[T, Mapping[str, Any]]],
+    request: ParityRequest,
+    what: str = "images",
+) -> tuple[T, Mapping[str, Any]]:
+    """Read the recipe's validation data, or those that were given, and the line about them.
+
+    Raises:
+        NotFoundError: they are not here.
+        UsageError: texts were given, which these data are compared without.
+    """
+    if request.texts:
+        raise UsageError(f"`texts` is for models that read texts: give {what} as `data`.")
+    try:
+        return read(EvaluateRequest(data=request.data))
+    except NotFoundError as error:
+        if request.data is not None:
+            raise
+        raise NotFoundError(
+            f"{error} Or give other {what} as `data`, to compare the engine on."
+        ) from None
+
+
+def examples_to_compare(count: int, request: ParityRequest) -> np.ndarray:
+    """Choose examples from all over the data, without those that the export was made with."""
+    left_out = request.left_out if request.data is None else ()
+    rest = np.setdiff1d(np.arange(count), left_out)
+    return rest[spread(len(rest), request.limit)]
+
+
+def spread(count: int, limit: int) -> np.ndarray:
+    """Choose examples from all over the data."""
+    return np.unique(np.linspace(0, count - 1, limit).round().astype(int))
+
+
+def run_both(reference: P, exported: P, run: Callable[[P], T]) -> tuple[T, T, dict[str, float]]:
+    """Run both, and time them."""
+    found, seconds = [], {}
+    for each in (reference, exported):
+        began = time.perf_counter()
+        with each.engine.running():
+            found.append(run(each))
+        seconds[engine_name(each.engine)] = time.perf_counter() - began
+    return found[0], found[1], seconds
+
+
+def relative_difference(ours: Tensor, theirs: Tensor) -> float:
+    """Return the largest difference, as a share of the largest value."""
+    return float((ours - theirs).abs().max() / ours.abs().max())

@@ -1,0 +1,109 @@
+"""Compare a translator on an engine with the same on torch."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from manyheads.app.data.tables import PairData
+from manyheads.app.engines.engine import engine_name
+from manyheads.app.engines.parity import Parity
+from manyheads.app.evaluate.translations import corpus_to_measure
+from manyheads.app.predictors.translator import Translator
+from manyheads.app.requests import EvaluateRequest, ParityRequest
+from manyheads.errors import NotFoundError
+from manyheads.tasks.decode_config import special_ids
+from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
+from manyheads.tasks.token_scores import largest_logit, token_log_probabilities
+
+BLEU = 0.3  # points of BLEU that may be lost; of other metrics those of `Parity.allowed`
+SCORED = 100  # pairs whose tokens are scored: every token of each is compared
+
+
+def translation_parity(
+    reference: Translator,
+    exported: Translator,
+    data: PairData,
+    metric: TextMetric,
+    request: ParityRequest,
+) -> Parity:
+    """Translate the same texts on both, and score the same outputs token by token.
+
+    Raises:
+        NotFoundError: the recipe's validation data are not here, and nothing else was given.
+    """
+    name, sources, targets = _inputs(data, request)
+    seconds: dict[str, float] = {}
+    found = {}
+    for each in (reference, exported):
+        each.translate(sources[:1])  # the first is slower
+        began = time.perf_counter()
+        found[each] = each.translate(sources)
+        seconds[engine_name(each.engine)] = time.perf_counter() - began
+    ours, theirs = ([best.text for best, *_ in found[each]] for each in (reference, exported))
+    before = after = None
+    if targets is not None:
+        measure = TEXT_METRICS[metric]
+        before, after = (
+            measure(outputs, targets, reference.target).value for outputs in (ours, theirs)
+        )
+    few = range(len(sources))[:: max(1, len(sources) // SCORED)]
+    scored = ours if targets is None else targets
+    return Parity(
+        data=name,
+        inputs=len(sources),
+        compared="log-probabilities of tokens",
+        difference=_difference(
+            reference, exported, [sources[n] for n in few], [scored[n] for n in few]
+        ),
+        changed=float(np.mean([a != b for a, b in zip(ours, theirs, strict=True)])),
+        metric=None if before is None else metric,
+        before=before,
+        after=after,
+        allowed=BLEU if "bleu" in metric else Parity.allowed,
+        seconds=seconds,
+    )
+
+
+def _inputs(data: PairData, request: ParityRequest) -> tuple[str, list[str], list[str] | None]:
+    """Take texts from all over the data, with their translations."""
+    if request.texts:
+        return "texts given", list(request.texts), None
+    try:
+        corpus, _ = corpus_to_measure(data, EvaluateRequest(data=request.data))
+    except NotFoundError as error:
+        if request.data is not None:
+            raise
+        raise NotFoundError(
+            f"{error} Or give other pairs as `data`, or `texts`, to compare the engine on."
+        ) from None
+    chosen = np.unique(np.linspace(0, len(corpus) - 1, request.limit).round().astype(int))
+    name = (data.split_name("valid") or "") if request.data is None else request.data
+    return name, [corpus.source[n] for n in chosen], [corpus.target[n] for n in chosen]
+
+
+def _difference(
+    reference: Translator, exported: Translator, sources: Sequence[str], outputs: Sequence[str]
+) -> float:
+    """Return the largest difference between scores of the same tokens, by the largest logit.
+
+    Not by the largest score: of outputs that are certain, all scores are near 0.
+    """
+    end = special_ids(reference.model).end
+    texts = [reference.read_source(text).text for text in sources]
+    encoded = reference.tokenizers.source.encode(texts)
+    target = reference.tokenizers.target.encode(outputs)
+    limit = reference.most  # longer ones are not translated either
+    pairs = [
+        ([*source, end], output)
+        for source, output in zip(encoded, target, strict=True)
+        if max(len(source), len(output)) < limit - 1
+    ]
+    if not pairs:
+        return 0.0
+    given = [source for source, _ in pairs], [output for _, output in pairs]
+    ours, theirs = (
+        np.concatenate(token_log_probabilities(each.model, *given))
+        for each in (reference, exported)
+    )
+    return float(np.abs(ours - theirs).max() / largest_logit(reference.model, *given))
