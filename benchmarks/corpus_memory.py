@@ -1,6 +1,9 @@
 """How much memory a corpus takes: train on invented pairs, and print where the memory peaks.
 
     python -m benchmarks.corpus_memory --pairs 500000 5000000 --folder /tmp/corpus
+    python -m benchmarks.corpus_memory --ranks 2
+
+With several ranks (torchrun), the peak of each is printed, preparation included.
 
 The words are made of syllables and as unevenly frequent as words are (Zipf); a sentence has about
 12, and its translation has a word for each. Each number of pairs is a run in a process of its own,
@@ -10,7 +13,10 @@ those of the processor, which other work on the machine changes little. What is 
 
 import argparse
 import multiprocessing
+import os
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from tempfile import mkdtemp
@@ -128,23 +134,54 @@ def measure(folder: Path, pairs: int, steps: int, sampling: float) -> str:
     )
 
 
+def measure_ranks(folder: Path, pairs: int, steps: int, sampling: float, ranks: int) -> None:
+    """Train on so many pairs in several processes, each of which prints its peak."""
+    write_corpus(folder, "train", pairs, seed=1)
+    write_corpus(folder, "valid", 50, seed=2)
+    (folder / "recipe.toml").write_text(RECIPE.format(steps=steps, sampling=sampling))
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    torchrun += ["--nproc-per-node", str(ranks), "-m", "benchmarks.corpus_memory"]
+    subprocess.run([*torchrun, "--folder", str(folder), "--as-rank"], check=True)
+
+
+def be_rank(folder: Path) -> None:
+    """Train as one of the ranks that `measure_ranks` starts."""
+    from manyheads.app.project.recipe import read_recipe
+    from manyheads.app.train.run import train
+
+    recipe = read_recipe(folder / "recipe.toml", [f"data.root={folder}"])
+    train(recipe, out=folder / "run", observer=Watch())
+    print(f"rank {os.environ['RANK']}: peak {peak() / 2**20:,.0f} MiB", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.corpus_memory")
     parser.add_argument("--pairs", type=int, nargs="+", default=[5_000_000])
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--sampling", type=float, default=0.0, help="tokenizer.sampling")
     parser.add_argument("--folder", help="where to write, about 250 bytes a pair")
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--as-rank", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.as_rank:
+        be_rank(Path(arguments.folder))
+        return
     rows = []
     for pairs in arguments.pairs:
         folder = Path(mkdtemp(prefix="manyheads-corpus-", dir=arguments.folder))
         try:
+            if arguments.ranks > 1:
+                given = arguments.steps, arguments.sampling, arguments.ranks
+                measure_ranks(folder, pairs, *given)
+                continue
             context = multiprocessing.get_context("spawn")
             with ProcessPoolExecutor(1, mp_context=context) as process:
                 future = process.submit(measure, folder, pairs, arguments.steps, arguments.sampling)
                 rows.append(future.result())
         finally:
             shutil.rmtree(folder)
+    if not rows:
+        return
     print("\n| pairs | text | preparing | first step | peak, preparing | peak, training |")
     print("|---:|---:|---:|---:|---:|---:|")
     print("\n".join(rows))

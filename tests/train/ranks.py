@@ -1,13 +1,18 @@
-"""One rank of some, run by `test_distribute.py`: every case is trained through the loop.
+"""A program that trains small models on several ranks, or one: see test_distribute.py.
 
-    python -m tests.train.ranks RANK WORLD FOLDER
+    python -m tests.train.ranks JOB WORLD FOLDER OPTIONS-AS-JSON
 
 With a world of 1 the models are not wrapped. Without jaxtyping's hook, which does not know the
 tensors that FSDP2 puts in the place of parameters.
 """
 
+import json
+import os
+import signal
 import sys
-from collections.abc import Callable
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,113 +20,146 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
-from torch.nn.parallel import DistributedDataParallel
 
-from manyheads.data.augment.augment import Augmentation
-from manyheads.models.encoder_decoder import EncoderDecoder
-from manyheads.nn.blocks.block import AttentionBlock
-from manyheads.tasks.caption import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
-from manyheads.tasks.classify import ClassifyTask, ClassifyTrainConfig
-from manyheads.tasks.translate import TranslateTrainConfig
+from manyheads.errors import InterruptedRunError, ManyheadsError, UsageError
+from manyheads.train.config import TrainConfig
 from manyheads.train.loop import fit
-from tests.made import Silent, numbers
-from tests.squares import captioned
-from tests.tasks import test_caption_task as captions
-from tests.tasks import test_classify_task as image
-from tests.tasks import test_translate_task as text
-
-STEPS = 6
-HOW: dict[str, Any] = {
-    "steps": STEPS,
-    "warmup": 1,
-    "learning_rate": 1e-3,  # Adam divides by what may be rounding: small steps keep runs together
-    "log_every": 1,
-    "save_every": STEPS,
-    "ema": 0.9,
-}
+from manyheads.train.parallel import prepare
+from manyheads.train.ranks import agreed, exchange, on_first, rank_and_world
+from manyheads.train.task import Indices
+from tests.made import Silent
+from tests.train.toy import Plane, Points, network
+from tests.train.toy import config as of_plane
 
 
-def replicated(model: nn.Module) -> nn.Module:
-    return DistributedDataParallel(model)
+class Watched(Plane):
+    """Writes down which examples it loads, and stops its rank after some batches."""
+
+    def __init__(self, seen: Path, stop_after: int | None) -> None:
+        super().__init__(points=40, batch_size=8)
+        self.file = seen
+        self.stop_after = stop_after
+
+    def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[Points]:
+        for number, batch in enumerate(super().load(epoch, batches), 1):
+            with self.file.open("a") as file:
+                file.write(json.dumps([epoch, batch.indices.tolist()]) + "\n")
+            if number == self.stop_after:
+                os.kill(os.getpid(), signal.SIGTERM)
+            yield batch
 
 
-def sharded(model: nn.Module) -> nn.Module:
-    """FSDP2 gathers parameters where a module's forward begins, and where the methods named do."""
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-    for block in model.modules():
-        if isinstance(block, AttentionBlock):
-            fully_shard(block, mesh=mesh)
-    fully_shard(model, mesh=mesh, reshard_after_forward=True)  # or validation leaves it gathered
-    if isinstance(model, EncoderDecoder):  # which validation decodes with
-        register_fsdp_forward_method(model, "start")
-        register_fsdp_forward_method(model, "step")
-        for block in model.decoder.blocks:
-            register_fsdp_forward_method(block, "project")
-            register_fsdp_forward_method(block, "step")
-    return model
+class Broken(Plane):
+    """On rank 1, the third batch ends the process, or has an infinite loss."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(points=40, batch_size=8)
+        self.how = how
+
+    def loss(self, model: nn.Module, batch: Points) -> Any:
+        if dist.get_rank() == 1 and len(self.seen) == 2:
+            if self.how == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            batch = replace(batch, y=batch.y * float("inf"))
+        return super().loss(model, batch)
 
 
-WRAPPED: dict[str, Callable[[nn.Module], nn.Module]] = {"ddp": replicated, "fsdp": sharded}
-
-
-def translation() -> tuple[nn.Module, Any, TranslateTrainConfig]:
-    """Batches of several lengths, two an update; some hold one pair, so that one rank has none."""
-    config = TranslateTrainConfig(max_tokens=15, accumulate=2, label_smoothing=0.1, clip=0.0, **HOW)
-    return text.model(), text.task(*numbers(40, 0), config), config
-
-
-def classification() -> tuple[nn.Module, Any, ClassifyTrainConfig]:
-    """Eleven images in batches of five, five and one, which one rank has no part of; clipped."""
-    config = ClassifyTrainConfig(batch_size=5, clip=0.01, **HOW)
-    images, none = image.images(11), Augmentation()
-    task = ClassifyTask(images, images, image.PREPROCESSING, none, config, seed=1)
-    return image.model(), task, config
-
-
-def captioning() -> tuple[nn.Module, Any, CaptionTrainConfig]:
-    """Eleven images with three captions each, of which two are drawn; the last batch has one."""
-    config = CaptionTrainConfig(batch_size=5, captions=2, label_smoothing=0.1, **HOW)
-    task = CaptionTask(
-        captioned(11),
-        captioned(2),
-        captions.tokenizer(),
-        captions.PREPROCESSING,
-        Augmentation(),
+def learn(model: nn.Module, task: Any, config: TrainConfig, out: Path) -> None:
+    out.mkdir(exist_ok=True)
+    fit(
+        prepare(model, config),
+        task,
         config,
-        CaptionEvaluateConfig(),
+        out,
         seed=1,
+        environment={},
+        save_best=lambda model: None,
+        observer=Silent(),
     )
-    return captions.model(), task, config
 
 
-CASES = {"text": translation, "image": classification, "caption": captioning}
+def curves(rank: int, world: int, folder: Path, options: dict[str, Any]) -> None:
+    """Train every model in every way."""
+    from tests.train.cases import CASES, WAYS  # which takes seconds
+
+    for name in options.get("cases", CASES):
+        for way in WAYS if world > 1 else ["alone"]:
+            model, task, config = CASES[name]()
+            config = replace(config, **options.get("config", {}))
+            if world > 1:
+                config = replace(config, parallel=way)  # type: ignore[arg-type]
+            learn(model, task, config, folder / f"{name}-{way}")
 
 
-def main(rank: int, world: int, folder: Path) -> None:
-    torch.set_num_threads(1)
+def plane(rank: int, world: int, folder: Path, options: dict[str, Any]) -> None:
+    """Learn a plane, and write down by which points; a rank may be stopped in between."""
+    after = options["after"] if rank == options.get("stop") else None
+    task = Watched(folder / f"seen-{world}-{rank}.jsonl", after)
+    changes = {"log_every": 1, "ema": 0.9} | options.get("config", {})
+    try:
+        learn(network(dropout=0), task, of_plane(**changes), folder / "run")
+    except InterruptedRunError:
+        print("interrupted", flush=True)
+
+
+def broken(rank: int, world: int, folder: Path, options: dict[str, Any]) -> None:
+    """One rank fails; print what the others say."""
+    try:
+        learn(network(dropout=0), Broken(options["how"]), of_plane(save_every=1), folder / "run")
+    except ManyheadsError as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+
+
+def agreement(rank: int, world: int, folder: Path, options: dict[str, Any]) -> None:
+    """What rank 0 does for all, and what is heard where it or another rank fails."""
+    print(json.dumps([on_first(rank_and_world), exchange(rank)]), flush=True)
+    for fails in (0, 1):
+        try:
+            with agreed():
+                if rank == fails:
+                    raise UsageError("wrong")
+                on_first(lambda: None)  # the one that failed is not there
+        except ManyheadsError as error:
+            print(f"{type(error).__name__} {error.exit_code}: {error}", flush=True)
+    try:
+        on_first(lambda: [][1])
+    except (IndexError, ManyheadsError) as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+
+
+JOBS = {"curves": curves, "plane": plane, "broken": broken, "agreement": agreement}
+
+
+def main(job: str, rank: int, world: int, folder: Path, options: dict[str, Any]) -> None:
     if world > 1:
-        store = f"file://{folder}/store"
-        dist.init_process_group("gloo", store, timedelta(seconds=60), world_size=world, rank=rank)
-    for name, build in CASES.items():
-        for wrapper, wrap in WRAPPED.items() if world > 1 else [("alone", lambda model: model)]:
-            model, task, config = build()
-            out = folder / f"{name}-{wrapper}-{rank}"
-            out.mkdir()
-            fit(
-                wrap(model),
-                task,
-                config,
-                out,
-                seed=1,
-                environment={},
-                save_best=lambda model: None,
-                observer=Silent(),
-            )
-    if world > 1:
+        store = f"file://{folder}/store-{job}-{world}"
+        wait = timedelta(seconds=60)
+        dist.init_process_group("gloo", store, wait, world_size=world, rank=rank)
+    JOBS[job](rank, world, folder, options)
+    if world > 1 and job != "broken":
         dist.destroy_process_group()
 
 
+def fork(job: str, world: int, folder: Path, options: dict[str, Any]) -> None:
+    """Run all ranks in processes of their own, which need not import anything again."""
+    torch.set_num_threads(1)
+    ranks = {}
+    for rank in range(world):
+        if (process := os.fork()) == 0:
+            os.dup2(os.open(folder / f"printed-{rank}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+            try:
+                main(job, rank, world, folder, options)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        ranks[process] = rank
+    failed = []
+    for _ in range(world):
+        process, status = os.wait()
+        failed += [ranks[process]] if status else []
+    print(json.dumps(failed))
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    fork(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), json.loads(sys.argv[4]))

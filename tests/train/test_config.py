@@ -34,6 +34,9 @@ def test_defaults() -> None:
         "save_every": 500,
         "early_stop": None,
         "save_dtype": "float32",
+        "parallel": "ddp",
+        "compile": False,
+        "checkpoint_activations": False,
     }
     assert asdict(EarlyStop(metric="val_bleu")) == {"metric": "val_bleu", "patience": 10}
     assert asdict(Restart(step=3)) == {"step": 3, "scale": 1.0}

@@ -1,50 +1,27 @@
-"""Two processes that train one model make the updates that one process makes."""
+"""Several processes that train one model make the updates that one process makes."""
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from manyheads.errors import TrainingError
 from manyheads.train.distribute import RankTask, summed, unwrapped, whole
-from tests.train.ranks import CASES, WRAPPED
+from tests.train.cases import CASES, STEPS, WAYS
+from tests.train.started import run_ranks, stored
 from tests.train.toy import Plane, config, network, run
-
-ROOT = Path(__file__).parents[2]
-SECONDS = 120  # after which no process is left
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folders of rank 0 and 1 of two, and of one process alone."""
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders of two ranks, and of one process alone."""
     folder = tmp_path_factory.mktemp("ranks")
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.train.ranks", str(rank), str(world), str(folder)],
-            cwd=ROOT,
-            env=os.environ | {"GLOO_SOCKET_IFNAME": "lo"},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank, world in ((0, 2), (1, 2), (0, 1))
-    ]
-    try:
-        for process in started:
-            _, errors = process.communicate(timeout=SECONDS)
-            assert process.returncode == 0, errors
-        yield folder
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
+    run_ranks("curves", 2, folder)
+    run_ranks("curves", 1, folder)
+    return folder
 
 
 def losses(folder: Path) -> list[float]:
@@ -57,30 +34,46 @@ def validation(folder: Path) -> dict[str, Any]:
     return last
 
 
-def stored(folder: Path, what: str) -> dict[str, Tensor]:
-    (path,) = (folder / "state").glob(f"step-*/{what}.safetensors")
-    return load_file(path)
-
-
-@pytest.mark.parametrize("rank", [0, 1])
-@pytest.mark.parametrize("wrapper", WRAPPED)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", CASES)
-def test_two_ranks_are_one_process(trained: Path, case: str, wrapper: str, rank: int) -> None:
+def test_two_ranks_are_one_process(trained: Path, case: str, way: str) -> None:
     """The same losses, gradients, weights and validation, whatever wraps the model."""
-    two, one = trained / f"{case}-{wrapper}-{rank}", trained / f"{case}-alone-0"
-    assert len(losses(one)) == 6
+    one, two = trained / f"{case}-alone", trained / f"{case}-{way}"
+    assert len(losses(one)) == STEPS
     assert losses(two) == pytest.approx(losses(one), rel=1e-5)
-    for what, apart in (("optimizer", 1e-7), ("model", 1e-4), ("average", 1e-4)):
-        ours, theirs = stored(two, what), stored(one, what)
-        assert ours.keys() == theirs.keys()
-        for name, tensor in theirs.items():
-            tolerance = torch.full_like(tensor, apart)
-            if what != "optimizer" and name.endswith("qkv.bias"):
-                # A bias of keys changes no softmax: its gradient is rounding alone, which Adam
-                # divides by its size. Six steps move it by 6e-3 at most, to either side.
-                tolerance.chunk(3)[1].fill_(2 * 6e-3)
-            assert ((ours[name] - tensor).abs() <= tolerance).all(), (what, name)
+    assert_close(stored(two), stored(one))
     assert validation(two) == pytest.approx(validation(one), rel=1e-5)
+
+
+def assert_close(ours: dict[str, Tensor], theirs: dict[str, Tensor], steps: int = STEPS) -> None:
+    """Weights agree within 1e-4, moments of the optimizer within 1e-7."""
+    assert ours.keys() == theirs.keys()
+    for name, tensor in theirs.items():
+        moment = name.startswith("optimizer/")
+        tolerance = torch.full_like(tensor, 1e-7 if moment else 1e-4)
+        if not moment and name.endswith("qkv.bias"):
+            # A bias of keys changes no softmax: its gradient is rounding alone, which Adam
+            # divides by its size. A step moves it by 1e-3 at most, to either side.
+            tolerance.chunk(3)[1].fill_(2 * steps * 1e-3)
+        assert ((ours[name] - tensor).abs() <= tolerance).all(), name
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("world", [2, 4])
+def test_two_hundred_steps(world: int, tmp_path: Path) -> None:
+    """The same curve, and the same weights at its end."""
+    how = {"steps": 200, "save_every": 200, "validate_every": 200}
+    for ranks in (1, world):
+        run_ranks("curves", ranks, tmp_path, config=how, cases=["text", "image"])
+    for case in ("text", "image"):
+        one = tmp_path / f"{case}-alone"
+        for way in WAYS:
+            several = tmp_path / f"{case}-{way}"
+            assert len(losses(several)) == 200
+            assert losses(several) == pytest.approx(losses(one), rel=1e-5)
+            weights, theirs = stored(several), stored(one)
+            names = [name for name in theirs if name.startswith("model/")]
+            assert_close({n: weights[n] for n in names}, {n: theirs[n] for n in names}, steps=200)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -135,10 +128,10 @@ def test_a_wrapped_model_is_stored_under_plain_names(tmp_path: Path) -> None:
             save_best=kept.append,
         )
         assert not any(isinstance(each, type(torch.compile(nn.Identity()))) for each in kept)
-        runs.append([stored(tmp_path / name, w) for w in ("model", "optimizer", "average")])
-    for plain, compiled in zip(*runs, strict=True):
-        assert plain.keys() == compiled.keys()
-        assert all(torch.equal(plain[name], compiled[name]) for name in plain)
+        runs.append(stored(tmp_path / name))
+    plain, compiled = runs
+    assert plain.keys() == compiled.keys()
+    assert all(torch.equal(plain[name], compiled[name]) for name in plain)
 
 
 def test_a_model_is_found_inside_all_its_wrappers() -> None:

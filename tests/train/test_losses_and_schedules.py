@@ -140,6 +140,39 @@ def test_the_fused_output_layer_under_autocast() -> None:
     torch.testing.assert_close(ours, theirs, atol=0.02, rtol=0.05)
 
 
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("scale", [0.3, 3.0, 30.0])
+def test_bf16_logits_lose_no_more_than_their_products(
+    bias: bool, smoothing: float, scale: float
+) -> None:
+    """Against fp64: as near as log-probabilities in fp32 behind products in bf16.
+
+    At the largest scale some targets are sure, and others have a probability of 0 in bf16.
+    """
+    torch.manual_seed(0)
+    layer, x = nn.Linear(64, 500, bias=bias), torch.randn(300, 64)
+    nn.init.normal_(layer.weight, std=scale / 8)
+    targets = torch.randint(500, (300,))
+    targets[::2] = layer(x).argmax(dim=1)[::2]
+    parameters = [each.detach() for each in layer.parameters()]
+    weight, offset = parameters[0], parameters[1] if bias else None
+    exact = [each.double().requires_grad_() for each in (x, *parameters)]
+    true = F.cross_entropy(
+        F.linear(exact[0], exact[1], exact[2] if bias else None),
+        targets,
+        label_smoothing=smoothing,
+        reduction="sum",
+    )
+    wanted = torch.autograd.grad(true, exact)
+    given = x[None], weight, offset, targets, smoothing
+    wide, low = losses._in_fp32(*given, 0.0, torch.bfloat16), losses._in_bf16(*given)
+    assert low.loss.item() == pytest.approx(wide.loss.item(), rel=1e-3)
+    for ours, theirs, want in zip(low[1:], wide[1:], wanted, strict=False):
+        if ours is not None and theirs is not None:
+            assert (ours - want).norm() <= 1.1 * (theirs - want).norm() + 3e-3 * want.norm()
+
+
 @pytest.mark.filterwarnings("ignore:Input #0 requires gradient and is not a double")
 def test_gradient_by_finite_differences() -> None:
     """Its hand-written gradient, p - q, is the slope of its value (in fp32, so coarsely)."""

@@ -7,6 +7,7 @@ import torch
 from annotated_types import Ge, Gt, Le, Lt
 
 Precision = Literal["fp32", "bf16", "auto"]
+Parallel = Literal["ddp", "fsdp"]
 ScheduleName = Literal["inverse-sqrt", "cosine", "linear", "constant"]
 
 
@@ -65,6 +66,10 @@ class TrainConfig:
     ema: Share = 0.0
     average: Count = 1  # number of validations whose weights are averaged; 1: only the newest
     precision: Precision = "fp32"  # "auto": measure both and use the faster one
+    # How several processes (torchrun) share the model: "ddp" has it whole in each, "fsdp" a part.
+    parallel: Parallel = "ddp"
+    checkpoint_activations: bool = False  # less memory: compute blocks again in the backward pass
+    compile: bool = False  # torch.compile the model for training
     tensorboard: bool = False  # also write the metrics as TensorBoard event files
     threads: Annotated[int, Ge(0)] = 0  # 0 = all cores
     log_every: Count = 50

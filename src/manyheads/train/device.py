@@ -38,9 +38,13 @@ def inference_threads(model: nn.Module) -> int | None:
 
     A model below `SMALL` parameters uses one, unless OMP_NUM_THREADS says otherwise.
     """
+    return threads_for(sum(each.numel() for each in model.parameters()))
+
+
+def threads_for(parameters: int) -> int | None:
+    """Return the same for a model with so many parameters."""
     if os.environ.get("OMP_NUM_THREADS"):
         return None
-    parameters = sum(each.numel() for each in model.parameters())
     return 1 if parameters < SMALL else None
 
 

@@ -1,11 +1,7 @@
-"""Several processes (ranks) that train one model, each on its part of every batch.
+"""What several processes (ranks) share: a task in parts, sums over the ranks, whole tensors.
 
-The model that the loop is given is wrapped then: DistributedDataParallel and FSDP2's `fully_shard`
-average gradients over the ranks. Without a process group there is one rank.
-
-FSDP2 gathers parameters where a forward begins. Decoding calls other methods, which have to be
-named to `register_fsdp_forward_method`: `start` and `step` of the model, `project` and `step` of
-decoder blocks. Checkpoints hold whole tensors; a run cannot be resumed from them under FSDP2 yet.
+The model that the loop is given is wrapped then (`parallel.py`): DistributedDataParallel and
+FSDP2's `fully_shard` average gradients over the ranks. Without a process group there is one rank.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,6 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from manyheads.errors import TrainingError
+from manyheads.train.ranks import rank_and_world
 from manyheads.train.task import B, Indices, Loss, Task
 
 WRAPPERS = ("module", "_orig_mod")  # what DistributedDataParallel and torch.compile call the model
@@ -33,13 +30,6 @@ def unwrapped(model: nn.Module) -> nn.Module:
     return unwrapped(inner[0]) if inner else model
 
 
-def rank_and_world() -> tuple[int, int]:
-    """Return the number of this process and how many there are."""
-    if dist.is_available() and dist.is_initialized():
-        return dist.get_rank(), dist.get_world_size()
-    return 0, 1
-
-
 def summed(values: Sequence[float], device: torch.device) -> list[float]:
     """Add up each number over all ranks; with one rank, return them as they are."""
     if rank_and_world()[1] == 1:
@@ -53,6 +43,17 @@ def whole(x: Tensor) -> Tensor:
     """Gather a tensor that FSDP2 has spread over the ranks; return any other as it is."""
     gather = getattr(x, "full_tensor", None)
     return x if gather is None else gather()
+
+
+def spread_like(own: Tensor, x: Tensor) -> Tensor:
+    """Return this rank's part of a whole tensor, as `own` is spread by FSDP2; or all of it."""
+    mesh, placements = getattr(own, "device_mesh", None), getattr(own, "placements", None)
+    if mesh is None:
+        return x
+    from torch.distributed.tensor import distribute_tensor
+
+    # Every rank has read the same: nothing is sent.
+    return distribute_tensor(x.to(own.device), mesh, placements, src_data_rank=None)
 
 
 @dataclass(frozen=True, slots=True)

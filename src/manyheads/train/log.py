@@ -41,6 +41,16 @@ class MetricsLog:
             self._events.close()
 
 
+class NoLog:
+    """What ranks have that do not write."""
+
+    def write(self, line: Mapping[str, float | int]) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 def _writer(folder: Path, first_step: int) -> Any:
     try:
         from tensorboardX import SummaryWriter  # light; TensorBoard itself is only for looking

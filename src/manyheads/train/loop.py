@@ -4,9 +4,10 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import nn
@@ -18,15 +19,17 @@ from manyheads.train import checkpoint
 from manyheads.train.checkpoint import Progress
 from manyheads.train.config import TrainConfig
 from manyheads.train.device import autocast, memory_errors
-from manyheads.train.distribute import RankTask, rank_and_world, summed, unwrapped, whole
+from manyheads.train.distribute import RankTask, summed, unwrapped, whole
 from manyheads.train.early_stop import improved
 from manyheads.train.history import NON_FINITE
 from manyheads.train.interrupt import stop_signals
 from manyheads.train.layer_groups import freeze, set_frozen_eval
-from manyheads.train.log import MetricsLog
+from manyheads.train.log import MetricsLog, NoLog
 from manyheads.train.meter import Meter
 from manyheads.train.optim import SCALE, Optimizer
 from manyheads.train.optim import optimizer as build_optimizer
+from manyheads.train.parallel import average_statistics, gathered, gradient_sync
+from manyheads.train.ranks import agreed, exchange, lost_ranks, on_first, rank_and_world
 from manyheads.train.schedule import learning_rate
 from manyheads.train.task import B, OwnBackward, Task
 
@@ -67,6 +70,7 @@ class _Watch:
         return f", since its progress could not be shown ({type(self.error).__name__})"
 
 
+@lost_ranks()
 def fit(
     model: nn.Module,
     task: Task[B],
@@ -81,22 +85,25 @@ def fit(
     """Train until the last step or an early stop, going on from the newest checkpoint in folder.
 
     Afterwards the model has the weights to use: the last ones, or their average. Several ranks make
-    the same updates as one (see `distribute.py`); each needs a folder of its own.
+    the same updates as one (see `distribute.py`), and have one folder, in which only rank 0 writes;
+    it alone validates, while the others wait.
 
     Args:
-        model: on the device to train on, with its initial weights; may be wrapped or compiled.
+        model: on the device to train on, with its initial weights; wrapped, if there are several
+            ranks, or for other reasons (see `parallel.py`).
         task: what to learn.
         config: how.
         folder: the run folder; state/ and metrics.jsonl are written here.
         seed: of all named random streams.
         environment: what bitwise reproduction depends on (versions, threads); a change warns.
-        save_best: called with the model whenever its weights are the ones to use.
-        observer: hears of progress.
+        save_best: called on rank 0 with the model whenever its weights are the ones to use.
+        observer: hears of progress; on rank 0 only.
 
     Raises:
         InterruptedRunError: Ctrl-C or SIGTERM, or the observer failed; the state is saved.
         NonFiniteLossError: the loss is infinite or not a number; nothing was updated with it.
         OutOfMemoryError: a batch is too large.
+        TrainingError: another rank is gone.
     """
     device = next(model.parameters()).device
     rank, world = rank_and_world()
@@ -106,13 +113,15 @@ def fit(
     optimizer = build_optimizer(plain, config)
     average = averages.average(config, plain)
     progress = checkpoint.load(folder / "state", plain, optimizer, average) or Progress()
-    _compare(progress.conditions, environment)
+    if rank == 0:
+        _compare(progress.conditions, environment)
     progress.conditions = environment
-    log = MetricsLog(
-        folder / "metrics.jsonl",
-        first_step=progress.step,
-        events=folder / "events" if config.tensorboard else None,
-    )
+    first_step, events = progress.step, folder / "events" if config.tensorboard else None
+    log: MetricsLog | NoLog = NoLog()
+    with agreed():
+        if rank == 0:
+            log = MetricsLog(folder / "metrics.jsonl", first_step=first_step, events=events)
+    saver = checkpoint.saver()
     meter = Meter(task.unit, progress.seconds)
     line: dict[str, float] = {}
     watch = _Watch()
@@ -127,45 +136,64 @@ def fit(
                 # Reseeding by step makes dropout a pure function of (seed, step): nothing to store.
                 # Rank 0 draws what one process alone does, the others something else.
                 torch.manual_seed(stream(seed, "dropout", step, *((rank,) if rank else ())))
+                asked = stop_asked() or watch.error is not None
                 try:
                     with memory_errors(TOO_LARGE):
-                        loss, logs = update(model, part, window, config, optimizer, step, device)
+                        made = update(model, part, window, config, optimizer, step, device, asked)
                 except NonFiniteLossError:
                     log.write({"step": step, "epoch": progress.epoch, NON_FINITE: 1})
                     raise
                 average.after_step(plain, step)
                 progress.step = step
                 progress.index += len(window)
-                meter.add(loss, logs, sum(batch.units for batch in window))
+                meter.add(made.loss, made.logs, made.units)
                 if step % config.log_every == 0 or step == config.steps:
                     line = meter.line(step, progress.epoch, learning_rate(step, config))
                     log.write(line)
-                watch.tell(observer.progress, step, config.steps, line)
+                if rank == 0:
+                    watch.tell(observer.progress, step, config.steps, line)
                 if step % config.validate_every == 0 or step == config.steps:
+                    average_statistics(plain)
                     average.before_validation(plain, step)
-                    with averages.averaged(average, plain):
-                        metrics = _validate(plain, task, config, device)
+                    with averages.averaged(average, plain), gathered(plain):
+                        metrics = on_first(partial(_validate, plain, task, config, device))
                         log.write({"step": step, "epoch": progress.epoch} | metrics)
-                        watch.tell(observer.validated, step, metrics)
+                        if rank == 0:
+                            watch.tell(observer.validated, step, metrics)
                         if improved(progress, metrics, config.early_stop):
-                            save_best(plain)
+                            on_first(partial(save_best, plain))
                 progress.seconds = meter.skip()
                 finished = progress.stopped or step == config.steps
-                interrupted = stop_asked() or watch.error is not None
+                # Several ranks stop together: behind the update in which all heard of it.
+                interrupted = made.asked
+                if world == 1:
+                    interrupted = stop_asked() or watch.error is not None
                 if step % config.save_every == 0 or finished or interrupted:
-                    checkpoint.save(folder / "state", plain, optimizer, average, progress)
+                    average_statistics(plain)
+                    saver.save(folder / "state", plain, optimizer, average, progress)
                     meter.skip()
                 if finished:
                     break
                 if interrupted:
+                    saver.finish()
                     raise InterruptedRunError(
                         f"Stopped after step {step} of {config.steps}{watch.reason}."
                     ) from watch.error
             else:
                 progress.epoch += 1
                 progress.index = 0
+        saver.finish()
     averages.apply(average, plain)
     return progress
+
+
+class Update(NamedTuple):
+    """What an update reports, of all ranks together."""
+
+    loss: float  # mean
+    logs: dict[str, float]  # further means
+    units: int
+    asked: bool  # whether a rank was asked to stop
 
 
 def update(
@@ -176,49 +204,67 @@ def update(
     optimizer: Optimizer,
     step: int,
     device: torch.device,
-) -> tuple[float, dict[str, float]]:
-    """Make one optimizer update from a window of batches; return mean loss and further means."""
+    asked: bool = False,
+) -> Update:
+    """Make one optimizer update from a window of batches.
+
+    Several ranks do everything together, also where one has found an error or was asked to stop.
+    """
+    alone = rank_and_world()[1] == 1
     model.train()
     if config.freeze:
         set_frozen_eval(model)
     optimizer.zero_grad(set_to_none=True)
     total, weight = 0.0, 0.0
     logs: dict[str, float] = {}
-    for batch in window:
-        with autocast(device, config.precision):
-            if isinstance(task, OwnBackward):
-                loss = task.backward(model, batch)
-            else:
-                loss = task.loss(model, batch)
-        value = loss.sum.item()
-        if not math.isfinite(value):
-            raise NonFiniteLossError(
-                f"The loss is {value} at step {step}, in the batch of {task.describe(batch)}. "
-                "Nothing was updated with it. Look at these examples, lower train.learning_rate, "
-                "or set train.clip, and train anew with another `out`."
-            )
-        if loss.sum.requires_grad:
-            loss.sum.backward()
+    wrong: list[str] = []
+    for number, batch in enumerate(window, 1):
+        with gradient_sync(model, now=number == len(window)):
+            with autocast(device, config.precision):
+                if isinstance(task, OwnBackward):
+                    loss = task.backward(model, batch)
+                else:
+                    loss = task.loss(model, batch)
+            value = loss.sum.item()
+            if not math.isfinite(value):
+                wrong.append(
+                    f"The loss is {value} at step {step}, in the batch of {task.describe(batch)}. "
+                    "Nothing was updated with it. Look at these examples, lower "
+                    "train.learning_rate, or set train.clip, and train anew with another `out`."
+                )
+                if alone:
+                    raise NonFiniteLossError(wrong[0])
+            if loss.sum.requires_grad:
+                loss.sum.backward()
         total += value
         weight += loss.weight
         for name, part in loss.logs.items():
             logs[name] = logs.get(name, 0.0) + part
-    total, weight, *sums = summed([total, weight, *logs.values()], device)
+    units = sum(batch.units for batch in window)
+    given = [total, weight, units, asked, *logs.values()]
+    total, weight, all_units, stop, *sums = summed(given, device)
+    if not (alone or math.isfinite(total)):
+        raise NonFiniteLossError(next(each for found in exchange(wrong) for each in found))
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
     # Over the whole window and all ranks: the mean of one big batch. Ranks average their gradients.
     torch._foreach_div_(gradients, weight / rank_and_world()[1])
     norm = whole(nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf))
     if not math.isfinite(norm.item()):
+        examples = ", ".join(each for found in exchange(_named(task, window)) for each in found)
         raise NonFiniteLossError(
             f"The gradient is {norm.item()} at step {step} (the loss is {total / weight:.4g}), in "
-            f"the batch of {', '.join(map(task.describe, window))}. Nothing was updated with it. "
+            f"the batch of {examples}. Nothing was updated with it. "
             "Lower train.learning_rate and train anew with another `out`."
         )
     for group in optimizer.param_groups:
         group["lr"] = learning_rate(step, config) * group[SCALE]
     optimizer.step()
     means = {name: part / weight for name, part in zip(logs, sums, strict=True)}
-    return total / weight, means
+    return Update(total / weight, means, int(all_units), stop > 0)
+
+
+def _named(task: Task[B], window: Sequence[B]) -> list[str]:
+    return [task.describe(batch) for batch in window]
 
 
 def _validate(

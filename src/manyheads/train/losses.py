@@ -1,8 +1,9 @@
 """Losses as sums: the loop divides by the total weight of an accumulation window."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 ROWS = 256  # of logits at a time: 10 MB in fp32 over a vocabulary of 10,000
@@ -70,6 +71,15 @@ def projected_cross_entropy(
     return loss
 
 
+class Gradients(NamedTuple):
+    """The loss, and what it adds to the gradients of the output layer's inputs and parameters."""
+
+    loss: Tensor
+    x: Tensor
+    weight: Tensor
+    bias: Tensor | None
+
+
 class _ProjectedCrossEntropy(torch.autograd.Function):
     """Gradients are computed in the forward pass with the logits; backward only scales them."""
 
@@ -85,30 +95,15 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         device = x.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
-        x_low, weight_low = x.detach().to(dtype), weight.detach().to(dtype)
-        wide = torch.promote_types(dtype, torch.float32)  # of the loss, whatever the products use
-        loss = torch.zeros((), device=x.device, dtype=wide)
-        grad_x = torch.empty_like(x)
-        grad_weight = torch.zeros_like(weight)
-        grad_bias = None if bias is None else torch.zeros_like(bias)
-        step = ROWS // len(x)
+        x, weight = x.detach(), weight.detach()
+        bias = None if bias is None else bias.detach()
         with torch.autocast(device, enabled=False):
-            for rows in (slice(i, i + step) for i in range(0, len(targets), step)):
-                logits = (x_low[:, rows] @ weight_low.T).to(wide)
-                log_p = (logits if bias is None else logits + bias).log_softmax(dim=2)
-                part, grad = _smoothed(log_p, targets[rows], smoothing)
-                if r_drop:
-                    divergence, grad_divergence = _divergence(log_p)
-                    part += r_drop * divergence
-                    grad.add_(grad_divergence, alpha=r_drop)
-                loss += part
-                if grad_bias is not None:
-                    grad_bias += grad.sum(dim=(0, 1))
-                grad = grad.to(dtype)
-                grad_x[:, rows] = (grad @ weight_low).to(grad_x.dtype)
-                grad_weight += grad.flatten(0, 1).T @ x_low[:, rows].flatten(0, 1)
-        ctx.save_for_backward(grad_x, grad_weight, grad_bias)
-        return loss
+            if device == "cpu" and dtype == torch.bfloat16 and len(x) == 1:
+                found = _in_bf16(x, weight, bias, targets, smoothing)
+            else:
+                found = _in_fp32(x, weight, bias, targets, smoothing, r_drop, dtype)
+        ctx.save_for_backward(found.x, found.weight, found.bias)
+        return found.loss
 
     @staticmethod
     def backward(
@@ -117,6 +112,85 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         grad_x, grad_weight, grad_bias = ctx.saved_tensors
         bias = None if grad_bias is None else grad_bias * grads[0]
         return grad_x * grads[0], grad_weight * grads[0], bias, None, None, None
+
+
+def _in_fp32(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    smoothing: float,
+    r_drop: float,
+    dtype: torch.dtype,
+) -> Gradients:
+    """Compute the loss from log-probabilities in fp32 or wider, whatever `dtype` the products use.
+
+    x is (copy, item, dim).
+    """
+    x_low, weight_low = x.to(dtype), weight.to(dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    loss = torch.zeros((), device=x.device, dtype=wide)
+    grad_x, grad_weight = torch.empty_like(x), torch.zeros_like(weight)
+    grad_bias = None if bias is None else torch.zeros_like(bias)
+    step = ROWS // len(x)
+    for rows in (slice(i, i + step) for i in range(0, len(targets), step)):
+        logits = (x_low[:, rows] @ weight_low.T).to(wide)
+        log_p = (logits if bias is None else logits + bias).log_softmax(dim=2)
+        part, grad = _smoothed(log_p, targets[rows], smoothing)
+        if r_drop:
+            divergence, grad_divergence = _divergence(log_p)
+            part += r_drop * divergence
+            grad.add_(grad_divergence, alpha=r_drop)
+        loss += part
+        if grad_bias is not None:
+            grad_bias += grad.sum(dim=(0, 1))
+        grad = grad.to(dtype)
+        grad_x[:, rows] = (grad @ weight_low).to(grad_x.dtype)
+        grad_weight += grad.flatten(0, 1).T @ x_low[:, rows].flatten(0, 1)
+    return Gradients(loss, grad_x, grad_weight, grad_bias)
+
+
+def _in_bf16(
+    x: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
+) -> Gradients:
+    """Compute the same with one pass of the softmax over logits in bf16, and no copy of them.
+
+    A probability's rounding error is as large as its gradient's would be when it is rounded for the
+    products; only of the target's the difference to 1 is needed: the sum of all others. What
+    smoothing takes from every class alike, smoothing / classes, is taken from the products.
+
+    x is (1, item, dim).
+    """
+    x = x[0]
+    x_low, weight_low = x.to(torch.bfloat16), weight.to(torch.bfloat16)
+    bias_low = None if bias is None else bias.to(torch.bfloat16)
+    uniform, classes = smoothing / len(weight), weight_low.sum(0, dtype=torch.float32)
+    loss = -uniform * (x.float() @ classes).sum()  # -s times the mean of all logits
+    if bias is not None:
+        loss -= uniform * bias.float().sum() * len(targets)
+    grad_x, grad_weight = torch.empty_like(x), torch.zeros_like(weight)
+    grad_bias = None if bias is None else torch.zeros_like(bias)
+    for rows in (slice(i, i + ROWS) for i in range(0, len(targets), ROWS)):
+        true = targets[rows]
+        logits = F.linear(x_low[rows], weight_low, bias_low)
+        p = logits.softmax(dim=1)
+        each = torch.arange(len(true), device=x.device)
+        p_true = p[each, true].float()
+        p[each, true] = 0
+        others = p.sum(dim=1).float()  # 1 - p_true, and as exact as it is small
+        log_p = torch.where(others < 0.5, torch.log1p(-others), p_true.log())
+        if (p_true == 0).any():  # too small for a number of this type
+            log_p = logits.float().log_softmax(dim=1)[each, true]
+        # -(1 - s) log p - s (mean of logits - logit + log p)
+        loss += (smoothing * logits[each, true].float() - log_p).sum()
+        grad = p.index_put_((each, true), (smoothing - others).to(p.dtype))
+        if grad_bias is not None:
+            grad_bias += grad.sum(dim=0, dtype=torch.float32) - uniform * len(true)
+        grad_x[rows] = (grad @ weight_low).to(x.dtype)
+        grad_weight += grad.T @ x_low[rows]
+    grad_x -= uniform * classes
+    grad_weight -= uniform * x.sum(dim=0, dtype=torch.float32)
+    return Gradients(loss, grad_x[None], grad_weight, grad_bias)
 
 
 def _smoothed(log_p: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,13 @@ from torch import nn
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.paths import find_model
 from manyheads.app.project.recipe import Recipe, Table
-from manyheads.app.project.vocabulary import SHARED, SOURCE, TARGET, Vocabularies
+from manyheads.app.project.vocabulary import (
+    SHARED,
+    SOURCE,
+    TARGET,
+    Vocabularies,
+    learn_tokenizer,
+)
 from manyheads.data.tokenizers.tokenizer import PairTokenizerConfig, Tokenizer
 from manyheads.errors import RecipeError
 from manyheads.train.checkpoint import sha256, tensors
@@ -89,8 +95,8 @@ def start_vocabularies(
     if tokenizer.shared:
         return {SHARED: next(iter(theirs.values()))}
     return {
-        SOURCE: theirs.get("encoder") or Tokenizer.train(sources, tokenizer),
-        TARGET: theirs.get("decoder") or Tokenizer.train(targets, tokenizer),
+        SOURCE: theirs.get("encoder") or learn_tokenizer(sources, tokenizer),
+        TARGET: theirs.get("decoder") or learn_tokenizer(targets, tokenizer),
     }
 
 

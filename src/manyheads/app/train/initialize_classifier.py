@@ -1,11 +1,12 @@
 """A pre-trained start for images: a classifier begins with another model's weights, a new head.
 
-The other model is a classifier of other classes, or one that learned to reconstruct images. This
-is fine-tuning; with `train.freeze = ["!head"]` it is a probe of what the other has learned. At
-another image size positions and bias tables are interpolated (models/resize.py).
+The other model is a classifier of other classes, the image tower of a matcher, or one that learned
+to reconstruct images. This is fine-tuning; with `train.freeze = ["!head"]` it is a probe of what
+the other has learned. At another image size positions and bias tables are interpolated
+(models/resize.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import asdict
 from typing import Any
 
@@ -82,8 +83,10 @@ def start_classifier(
     theirs, ours = _weights(folder, tensors(trained)), tensors(model)
     same_classes = classes_of(folder) == list(classes)
     if not same_classes:
-        theirs, ours = _without_heads(theirs, trained), _without_heads(ours, model)
-    theirs = refit(folder.recipe.config(), recipe.config(), theirs, folder.library)
+        left_out = {*heads(trained), *heads(model)}
+        theirs, ours = _without(theirs, left_out), _without(ours, left_out)
+    config: Any = folder.recipe.config()  # or of the image encoder in it
+    theirs = refit(getattr(config, "image", config), recipe.config(), theirs, folder.library)
     wrong = [f"- {name}: not there" for name in ours if name not in theirs]
     wrong += [f"- {name}: no place for it here" for name in theirs if name not in ours]
     wrong += [
@@ -110,12 +113,12 @@ def _weights(folder: ModelFolder, stored: dict[str, Tensor]) -> dict[str, Tensor
     if found is None:
         raise RecipeError(
             f"start.model: the task of {folder.path} is {folder.recipe.task!r}. A classifier "
-            "starts from a model that learned from images, to classify or to reconstruct them."
+            "starts from a model that learned from images: to classify them, to match them with "
+            "texts, or to reconstruct them."
         )
     return found
 
 
-def _without_heads(named: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
-    """Leave out the tensors of a model's heads."""
-    left_out = heads(model)
+def _without(named: dict[str, Tensor], left_out: Set[str]) -> dict[str, Tensor]:
+    """Leave out the tensors of some modules."""
     return {n: tensor for n, tensor in named.items() if n.rpartition(".")[0] not in left_out}

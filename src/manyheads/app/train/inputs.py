@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import torch
-
 from manyheads.app.data.sentences import sentences, training_sentences
-from manyheads.app.data.sources import image_splits, reject_test_splits
+from manyheads.app.data.sources import image_splits, readable_images, reject_test_splits
 from manyheads.app.data.tables import ImageRecipe, LanguageData
 from manyheads.app.project.folder import LEFT_OUT
+from manyheads.app.project.vocabulary import learn_tokenizer
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import ImageSet
 from manyheads.data.splits import reject_test_split
@@ -51,8 +50,7 @@ def readable(
     """
     reject_test_splits(train, valid)
     if recipe.data.on_error == "stop":
-        threads = torch.get_num_threads()
-        train, valid = (part.readable(recipe.image, threads) for part in (train, valid))
+        train, valid = (readable_images(part, recipe) for part in (train, valid))
         if lost := left_out(train, valid):
             raise DataError(
                 f"{len(lost):,} of {len(train) + len(valid) + len(lost):,} images cannot be read: "
@@ -97,7 +95,7 @@ def language_splits(
         reject_test_split(part.hashes, part.origin)
     say(f"learning a vocabulary from {sum(map(len, parts)):,} lines")
     lines = [line for part in parts for line in part.lines]
-    return train, valid, Tokenizer.train(lines, tokenizer)
+    return train, valid, learn_tokenizer(lines, tokenizer)
 
 
 def say_left_out(examples: Examples, max_length: int, say: Say) -> None:

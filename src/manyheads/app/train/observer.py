@@ -29,3 +29,13 @@ class PrintObserver:
         scores = {name: v for name, v in metrics.items() if name.removeprefix("val_") not in SIGNS}
         numbers = "  ".join(f"{name} {value:.2f}" for name, value in scores.items())
         self.say(f"step {step}: {numbers}")
+
+
+class SilentObserver(PrintObserver):
+    """Says nothing: of several ranks, only the first reports."""
+
+    def say(self, message: str) -> None:
+        """Print nothing."""
+
+    def validated(self, step: int, metrics: dict[str, float]) -> None:
+        """Print nothing."""

@@ -1,8 +1,9 @@
 """From a recipe to a trained model in a run folder."""
 
-import os
 import shutil
 import tomllib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +14,7 @@ from torch import nn
 
 from manyheads.app.evaluate.evaluate import measure as measure_model
 from manyheads.app.load import load
-from manyheads.app.pipeline import pipeline_of
+from manyheads.app.pipeline import Pipeline, pipeline_of
 from manyheads.app.project.capacity import check_memory
 from manyheads.app.project.folder import (
     CACHE,
@@ -25,12 +26,14 @@ from manyheads.app.project.folder import (
     write_manifest,
     write_weights,
 )
-from manyheads.app.project.lock import locked
+from manyheads.app.project.lock import LOCK, locked
 from manyheads.app.project.migrate import migrate
 from manyheads.app.project.paths import find_recipe
 from manyheads.app.project.recipe import Recipe, differences, read_recipe, write_recipe
-from manyheads.app.train.observer import PrintObserver, RunObserver
+from manyheads.app.train.launch import forget_launch, launched_before, note_launch
+from manyheads.app.train.observer import PrintObserver, RunObserver, SilentObserver
 from manyheads.errors import (
+    DataError,
     FolderError,
     InterruptedRunError,
     OutputError,
@@ -42,12 +45,13 @@ from manyheads.streams import stream
 from manyheads.train import checkpoint
 from manyheads.train.checkpoint import checkpoints
 from manyheads.train.config import Precision
-from manyheads.train.device import best_device, limited_threads, set_threads
-from manyheads.train.distribute import rank_and_world
+from manyheads.train.device import limited_threads, set_threads
 from manyheads.train.layer_groups import freeze
 from manyheads.train.loop import fit
 from manyheads.train.optim import optimizer
+from manyheads.train.parallel import gathered, prepare
 from manyheads.train.precision import CANDIDATES, fastest, measure
+from manyheads.train.ranks import LostRankError, agreed, exchange, joined, on_first, rank_and_world
 from manyheads.train.task import Task
 
 REWRITTEN = ("recipe.toml", "preprocessing.json")  # when a run of an older version is resumed
@@ -62,6 +66,8 @@ def train(
 ) -> dict[str, Any]:
     """Train a recipe in the folder `out`, and measure the stored model on the validation data.
 
+    Started by torchrun, all processes train the one model together: docs/scale.md.
+
     Args:
         recipe: the name of a shipped recipe, the path of a TOML file, or a recipe that was read.
         changes: of keys of the file, such as "train.steps=200"; "train.muon=" takes one out.
@@ -75,10 +81,12 @@ def train(
     Raises:
         NotFoundError: there is no such recipe, or no such data.
         UsageError: `out` is in use by another process, or is not empty, and resume was not asked
-            for or it is no run; several processes were started.
+            for or it is no run; there are more processes than GPUs.
         OutOfMemoryError: memory does not suffice for the model or a batch.
         RecipeError: a mistake in the recipe; the run in `out` was started with another one.
         InterruptedRunError: stopped by Ctrl-C; the state is saved.
+        TrainingError: another rank is gone, or has failed.
+        ElsewhereError: rank 0 reports the error, and this is another rank.
     """
     wrong = [each for each in changes if not isinstance(each, str)]
     if wrong:
@@ -94,56 +102,91 @@ def train(
         raise UsageError("A recipe that was read already needs out=FOLDER, and takes no changes.")
     if not hasattr(recipe, "task"):
         raise UsageError(f"{recipe!r:.80} is no recipe: give a name, a path, or one that was read.")
-    world = os.environ.get("WORLD_SIZE", "")
-    if world.isdecimal() and int(world) > 1 and rank_and_world()[1] == 1:
-        raise UsageError(
-            f"WORLD_SIZE is {world}, but manyheads.train is one process: each of {world} would "
-            f"train the whole model into {out}. Start it once; for several processes, a program of "
-            "your own makes the process group and calls `manyheads.train.fit`."
-        )
-    with locked(Path(out)), limited_threads(None), torch.random.fork_rng():
-        return _train(recipe, Path(out), resume=resume, observer=observer or PrintObserver())
+    with (
+        joined() as device,
+        _sole(Path(out)),
+        limited_threads(None),
+        torch.random.fork_rng(),
+    ):
+        heard = observer or PrintObserver() if rank_and_world()[0] == 0 else SilentObserver()
+        return _train(recipe, Path(out), device, resume=resume, observer=heard)
 
 
-def _train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) -> dict[str, Any]:
-    check_out(out, resume=resume)
+@contextmanager
+def _sole(out: Path) -> Iterator[None]:
+    """Keep other runs out of the folder; rank 0 does so for all."""
+    rank, world = rank_and_world()
+    with ExitStack() as stack:
+        with agreed():
+            if rank == 0:
+                stack.enter_context(locked(out))
+        with agreed():
+            if not (out / LOCK).exists() and world > 1 and not out.is_file():
+                raise FolderError(
+                    f"{out.absolute()} is not the folder that rank 0 has made: it must be on a "
+                    "file system that all hosts share, under the same path."
+                )
+        yield
+
+
+def _train(
+    recipe: Recipe, out: Path, device: torch.device, *, resume: bool, observer: RunObserver
+) -> dict[str, Any]:
+    rank, world = rank_and_world()
+    first = rank == 0
+    with agreed():
+        if first:
+            check_out(out, resume=resume or launched_before(out))
+            note_launch(out)
     threads = set_threads(recipe.train.threads)
     observer.say(f"reading {recipe.data.train}")
     pipeline = pipeline_of(recipe)
-    task, config, write_inputs, found = pipeline.prepare(recipe, out, observer.say)
-    check_memory(lambda: pipeline.build(recipe, config))
-    torch.manual_seed(stream(recipe.seed, "init"))
-    # Before anything is written: what a recipe asks for may still be impossible.
-    model = pipeline.build(recipe, config)
-    freeze(model, recipe.train.freeze)
-    optimizer(model, recipe.train)
-    resolved = write_recipe(recipe, config)
-    remove_unfinished(out)
-    migrated = _write_recipe(out, resolved)
-    write_inputs(out)
-    if migrated:
-        refresh_manifest(out, [n for n in REWRITTEN if (out / n).exists()])
-    parts = inputs(out, recipe)
-    _refuse_other_inputs(out, parts)
-    if not checkpoints(out / "state"):  # else resumed: the weights have learned since
-        record = pipeline.initialize(model, recipe, out) or {}
-        if record:
-            write_json(out / "start.json", record)
-        for side, entry in record.items():
-            observer.say(f"{side}: {len(entry['tensors'])} tensors from {entry['model']}")
-    observer.say(f"{sum(p.numel() for p in model.parameters()):,} parameters, threads: {threads}")
-    device = best_device()
+    with agreed():
+        task, config, write_inputs, found = pipeline.prepare(recipe, out, observer.say)
+        check_memory(lambda: pipeline.build(recipe, config))
+        torch.manual_seed(stream(recipe.seed, "init"))
+        # Before anything is written: what a recipe asks for may still be impossible.
+        model = pipeline.build(recipe, config)
+        freeze(model, recipe.train.freeze)
+        optimizer(model, recipe.train)
+        resolved = write_recipe(recipe, config)
+    with agreed():
+        _refuse_other_data(found)
+        if first:
+            remove_unfinished(out)
+            migrated = _write_recipe(out, resolved)
+            write_inputs(out)
+            if migrated:
+                refresh_manifest(out, [n for n in REWRITTEN if (out / n).exists()])
+    with agreed():
+        parts = inputs(out, recipe)
+        _refuse_other_inputs(out, parts)
+        if not on_first(lambda: checkpoints(out / "state")):  # else the weights have learned since
+            record = pipeline.initialize(model, recipe, out) or {}
+            if record and first:
+                write_json(out / "start.json", record)
+            for side, entry in record.items():
+                observer.say(f"{side}: {len(entry['tensors'])} tensors from {entry['model']}")
+    shared = f", {world} ranks ({recipe.train.parallel})" if world > 1 else ""
+    parameters = sum(p.numel() for p in model.parameters())
+    observer.say(f"{parameters:,} parameters, threads: {threads}{shared}")
 
     def keep(model: nn.Module) -> None:
         write_weights(out, model, recipe.train.save_dtype)
         write_manifest(out, recipe, precision)
 
     model.to(device, memory_format=recipe.train.memory_format)  # type: ignore[call-overload]
-    precision = _precision(recipe, model, task, out, observer)
-    here = {"threads": str(threads), "device": device.type, "precision": precision}
+    precision = on_first(lambda: _precision(recipe, model, task, out, observer))
+    here = {
+        "threads": str(threads),
+        "device": device.type,
+        "precision": precision,
+        "ranks": str(world),
+    }
+    wrapped = prepare(model, recipe.train)
     try:
         fit(
-            model,
+            wrapped,
             task,
             replace(recipe.train, precision=precision),
             out,
@@ -160,11 +203,32 @@ def _train(recipe: Recipe, out: Path, *, resume: bool, observer: RunObserver) ->
         raise InterruptedRunError(f"Stopped at once. {_saved(out)}") from None
     except OutputError as error:
         raise OutputError(f"{error} {_saved(out)}") from None
+    except LostRankError as error:
+        raise LostRankError(f"{error} {_saved(out)}") from error
+    with gathered(model):
+        # There already, unless a finished run's file was damaged and it is resumed.
+        if recipe.train.early_stop is None:
+            on_first(lambda: keep(model))
+    return on_first(lambda: _measure(recipe, out, pipeline))
+
+
+def _measure(recipe: Recipe, out: Path, pipeline: Pipeline[Any, Any]) -> dict[str, Any]:
+    """Clear up, and measure the stored model."""
     shutil.rmtree(out / CACHE, ignore_errors=True)
-    if recipe.train.early_stop is None:
-        keep(model)  # there already, unless a finished run's file was damaged and it is resumed
     predictor = load(out, threads=recipe.train.threads or None)
-    return measure_model(predictor, pipeline.after_training(predictor))
+    line = measure_model(predictor, pipeline.after_training(predictor))
+    forget_launch(out)
+    return line
+
+
+def _refuse_other_data(found: dict[str, str]) -> None:
+    """Refuse to train where the ranks have read different data."""
+    everyone = exchange(found)
+    if wrong := [rank for rank, each in enumerate(everyone) if each != everyone[0]]:
+        raise DataError(
+            f"Ranks {', '.join(map(str, wrong))} have read other data than rank 0: the files "
+            "behind data.root must be the same on all hosts."
+        )
 
 
 def _saved(out: Path) -> str:

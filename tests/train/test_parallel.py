@@ -1,0 +1,84 @@
+"""Blocks, recomputed activations, compiled models."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from manyheads.errors import UsageError
+from manyheads.models.presets import preset
+from manyheads.nn.blocks.block import DecoderBlock, EncoderBlock
+from manyheads.nn.vision.residual_block import BasicBlock
+from manyheads.train.parallel import blocks, gathered, gradient_sync, prepare
+from tests.train.started import run_ranks
+from tests.train.test_distribute import losses
+from tests.train.toy import config, network
+
+
+def test_blocks_say_that_they_are() -> None:
+    """Of text and of images; not the model itself, which has methods to be called too."""
+    translator = preset("transformer-tiny").build()
+    assert {type(each) for each in blocks(translator)} == {EncoderBlock, DecoderBlock}
+    assert {type(each) for each in blocks(preset("resnet-18").build())} == {BasicBlock}
+    assert blocks(network()) == []
+
+
+@pytest.mark.parametrize("name", ["vit-ti", "resnet-18"])
+def test_recomputed_activations_change_nothing(name: str) -> None:
+    """The same gradients with dropout, and the same running statistics of batch norm."""
+    found = []
+    for again in (False, True):
+        torch.manual_seed(0)
+        model = preset(name).build()
+        for part in model.modules():
+            if isinstance(part, nn.Linear):
+                nn.init.normal_(part.weight, std=0.1)  # heads begin with zeros
+        model = prepare(model, config(checkpoint_activations=again)).train()
+        size = 32 if name == "resnet-18" else 224
+        torch.manual_seed(1)
+        model(torch.randn(2, 3, size, size)).square().sum().backward()
+        gradients = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
+        found.append(gradients | dict(model.named_buffers()))
+    plain, recomputed = found
+    assert plain.keys() == recomputed.keys()
+    assert len(plain) > 10
+    assert all(torch.equal(plain[each], recomputed[each]) for each in plain)
+
+
+def test_nothing_to_recompute() -> None:
+    with pytest.raises(UsageError, match="Sequential has no blocks"):
+        prepare(network(), config(checkpoint_activations=True))
+
+
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(UsageError, match=r"there is no g\+\+ or clang\+\+"):
+        prepare(network(), config(compile=True))
+
+
+def test_one_process_gathers_nothing() -> None:
+    model = network()
+    with gradient_sync(model, now=False), gathered(model):
+        assert prepare(model, config()) is model
+
+
+@pytest.mark.full
+def test_a_compiled_model_learns_the_same(tmp_path: Path) -> None:
+    """In a process without jaxtyping's hook, which cannot be compiled."""
+    run_ranks("curves", 1, tmp_path, cases=["image"])
+    (tmp_path / "compiled").mkdir()
+    run_ranks("curves", 1, tmp_path / "compiled", config={"compile": True}, cases=["image"])
+    plain = pytest.approx(losses(tmp_path / "image-alone"), rel=1e-4)
+    assert losses(tmp_path / "compiled" / "image-alone") == plain
+
+
+@pytest.mark.full
+def test_two_ranks_in_bf16_and_with_recomputed_activations(tmp_path: Path) -> None:
+    how = {"precision": "bf16", "checkpoint_activations": True}
+    for world in (1, 2):
+        run_ranks("curves", world, tmp_path, config=how, cases=["text"])
+    for way in ("ddp", "fsdp"):
+        close = pytest.approx(losses(tmp_path / "text-alone"), rel=1e-2)
+        assert losses(tmp_path / f"text-{way}") == close
