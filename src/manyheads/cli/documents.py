@@ -4,29 +4,38 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from manyheads.strict_json import dumps
 
 if TYPE_CHECKING:
-    from manyheads.app.documents.documents import Document
+    from collections.abc import Callable
+
+    from manyheads.app.documents.documents import Document, SentenceTranslator
+    from manyheads.app.documents.fallbacks import FallbackTranslator
     from manyheads.app.predictors.translator import Translator
     from manyheads.tasks.decode_config import DecodeConfig
 
 
 def document(
     translator: "Translator",
-    file: Path,
+    file: str,
     *,
     out: Path | None,
     format: str | None,
+    column: str | None,
     glossary: Path | None,
     options: "DecodeConfig",
     seed: int,
     json: bool,
+    through: "Callable[[FallbackTranslator], SentenceTranslator] | None" = None,
 ) -> None:
-    """Translate a document; "-" is the standard input. The answer goes to stdout or to a file."""
+    """Translate a document or a table; "-" is the standard input. The answer goes to stdout or out.
+
+    A table is given back as text, one line a row, unless `out` is one.
+    """
     from manyheads.app.documents.documents import read_content, translate_file
+    from manyheads.app.documents.tables import is_table, matches, table_of, translate_table
     from manyheads.app.project.folder import own_files
     from manyheads.app.project.paths import make_room
     from manyheads.cli.show import warn
@@ -36,17 +45,36 @@ def document(
     from manyheads.errors import UsageError
     from manyheads.files import write_atomically
 
+    of_table = format is None and is_table(file)
+    to_table = out is not None and is_table(str(out)) and not json
+    if column is not None and not of_table:
+        raise UsageError(f"--column is of a .parquet table, which {file} is not.")
+    kind = "text" if of_table else format_of(file, format)
+    if to_table and kind != "text":
+        raise UsageError(
+            f"{file} is {kind}, which has no rows: give --out another ending than .parquet."
+        )
     if out is not None:
-        stdin = 0 if str(file) == "-" else None
-        make_room(out, file, glossary, stdin, *own_files(translator.folder.path))
-    elif format_of(file, format) not in TEXT_FORMATS and not json and sys.stdout.isatty():
+        inputs = matches(file) if of_table else [0 if file == "-" else file]
+        make_room(out, *inputs, glossary, *own_files(translator.folder.path))
+    elif kind not in TEXT_FORMATS and not json and sys.stdout.isatty():
         raise UsageError(f"{file} is not a text that a terminal could show: add --out.")
     terms = None if glossary is None else Glossary.read(glossary)
-    source = read_content(None if str(file) == "-" else file)
-    translated = translate_file(
-        translator, source, str(file), format=format, glossary=terms, options=options, seed=seed
-    )
-    content = _json(translated).encode() if json else translated.content
+    given: dict[str, Any] = {
+        "glossary": terms,
+        "options": options,
+        "seed": seed,
+        "through": through,
+    }
+    if of_table:
+        translated = translate_table(translator, file, column=column, **given)
+    else:
+        source = read_content(None if file == "-" else Path(file))
+        translated = translate_file(translator, source, file, format=format, **given)
+    if json:
+        content = _json(translated).encode()
+    else:
+        content = table_of(translated) if to_table else translated.content
     if out is None:
         write_bytes(content)
     else:

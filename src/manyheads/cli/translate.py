@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,15 +27,30 @@ def run(
         str, typer.Option(help="Name of a shipped model, or a folder.")
     ] = "multi30k-en-de",
     file: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
+            metavar="PATH",
             rich_help_panel=DOCUMENTS,
-            help="Document to translate, - for stdin; keeps lines, tags, numbers, ...",
+            help="Document to translate, - for stdin; keeps lines, tags, numbers, ... Or a table: "
+            "'folder/*.parquet'.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(rich_help_panel=DOCUMENTS, help="File to write the translated document to."),
+        typer.Option(
+            rich_help_panel=DOCUMENTS,
+            help="File to write the translation to; .parquet gets columns of sources and "
+            "translations.",
+        ),
+    ] = None,
+    column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=DOCUMENTS,
+            help="Column of a .parquet table with the texts; by default the source language, "
+            "text, or the only one.",
+        ),
     ] = None,
     glossary: Annotated[
         Path | None,
@@ -128,13 +144,30 @@ def run(
     engine: Engine = "torch",
     device: Device = None,
     threads: Threads = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=256,
+            help="With --file: so many processes translate it. With --out too, one that was "
+            "stopped goes on when the command is given again.",
+        ),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="With --file: a Ray cluster translates it, with --workers actors. local starts "
+            "one here; auto or HOST:PORT name one that runs.",
+        ),
+    ] = None,
 ) -> None:
     """Translate texts: one answer a line, in order; or a document."""
     from manyheads.app.load import load_for
     from manyheads.app.predictors.stream import AT_A_TIME
     from manyheads.app.predictors.translator import Translator
     from manyheads.app.requests import TranslateRequest
-    from manyheads.cli import documents
+    from manyheads.cli import bulk, documents
     from manyheads.cli.texts import texts as read
     from manyheads.errors import UsageError
 
@@ -144,6 +177,8 @@ def run(
         raise UsageError("--out is for the translation of a document: add --file.")
     if format is not None and file is None:
         raise UsageError("--format is of a document: add --file.")
+    if (workers is not None or ray is not None) and file is None:
+        raise UsageError("--workers and --ray divide a document: add --file.")
     if file is not None and texts:
         raise UsageError("--file or texts, not both.")
     if (file or glossary) and (n_best > 1 or prefix or probabilities or align):
@@ -182,16 +217,23 @@ def run(
         return
     options = request.decode(translator.decode)
     if file is not None:
-        documents.document(
+        give = partial(
+            documents.document,
             translator,
             file,
             out=out,
             format=format,
+            column=column,
             glossary=glossary,
             options=options,
             seed=seed,
             json=json,
         )
+        if workers is None and ray is None:
+            give()
+        else:
+            with bulk.processes(model, workers, ray, out, engine, device, threads) as through:
+                give(through=through)
     elif glossary is not None:
         documents.lines(
             translator,

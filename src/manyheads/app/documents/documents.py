@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence, tidy
 from manyheads.app.predictors.text_predictor import one_line
@@ -23,6 +23,7 @@ from manyheads.data.documents.formats import (
     open_text,
 )
 from manyheads.data.documents.glossary import Glossary
+from manyheads.data.documents.office import UNPACKED, Unpacked
 from manyheads.data.documents.segments import split_line, split_long
 from manyheads.data.documents.spans import Part
 from manyheads.data.text.surrogates import reject_surrogates
@@ -51,6 +52,21 @@ class Document:
     notes: tuple[str, ...]
     content: bytes  # what to write into a file
     unit: str = "line"  # what the numbers of lines and notes count
+
+
+class SentenceTranslator(Protocol):
+    """Translates the sentences of a document so that nothing is lost."""
+
+    @property
+    def overlaps(self) -> list[str]:
+        """Notes on the glossary."""
+
+    @property
+    def translator(self) -> Translator:
+        """The model, for lengths and languages."""
+
+    def translate_with_fallbacks(self, sentences: Iterable[str]) -> Mapping[str, Sentence]:
+        """Translate each of some different sentences."""
 
 
 def translate_document(
@@ -100,6 +116,8 @@ def translate_file(
     options: DecodeConfig | None = None,
     longest: int | None = None,
     seed: int = 1,
+    unpacked: Unpacked = UNPACKED,
+    through: Callable[[FallbackTranslator], SentenceTranslator] | None = None,
 ) -> Document:
     """Translate the content of a file; the answer's `content` has the same format and encoding.
 
@@ -112,16 +130,18 @@ def translate_file(
         options: how to search; the recipe's [decode] table if None.
         longest: a sentence of more tokens is divided; the limit of the model's training if None.
         seed: of sampling.
+        unpacked: the most that a DOCX or XLSX may unpack to.
+        through: makes what translates the sentences, such as several processes, from what would.
 
     Raises:
         UsageError: there is no such format, or documents with this ending cannot be read.
         DataError: the content is damaged, or is not Unicode.
     """
-    opened = open_document(content, name, format_of(name, format))
+    opened = open_document(content, name, format_of(name, format), unpacked)
     fallbacks = FallbackTranslator(
         translator, glossary or Glossary([]), options or translator.decode, seed
     )
-    return _translate(fallbacks, opened, longest)
+    return _translate(fallbacks if through is None else through(fallbacks), opened, longest)
 
 
 def translate_lines(
@@ -149,7 +169,7 @@ def translate_lines(
 
 
 def _translate(
-    fallbacks: FallbackTranslator, opened: OpenDocument, longest: int | None
+    fallbacks: SentenceTranslator, opened: OpenDocument, longest: int | None
 ) -> Document:
     language = fallbacks.translator.source
     lines: list[Line] = []
@@ -203,7 +223,7 @@ def read_content(path: Path | None) -> bytes:
 
 
 def translate_blocks(
-    fallbacks: FallbackTranslator, lines: Iterable[Sequence[Part]], longest: int | None = None
+    fallbacks: SentenceTranslator, lines: Iterable[Sequence[Part]], longest: int | None = None
 ) -> list["Block"]:
     """Translate the sentences of some lines, all of them together."""
     translator = fallbacks.translator

@@ -247,8 +247,10 @@ def _links(translation: Translation) -> list[Link]:
 def tidy(source: str, translation: str) -> str:
     r"""Make a model's output fit into a line: no line ends, no full stop where there was none."""
     text = re.sub(r"[^\S\xa0\u2009\u202f\u3000]+", " ", translation).strip()
-    # Neither control characters nor the sign for bytes that are no character.
-    text = "".join(c for c in text if unicodedata.category(c) != "Cc" and c != "\ufffd").strip()
+    # Control characters and the sign for invalid bytes stay only if the source has them.
+    text = "".join(
+        c for c in text if c in source or (unicodedata.category(c) != "Cc" and c != "\ufffd")
+    ).strip()
     return _same_end(source, text)
 
 

@@ -1,0 +1,70 @@
+"""Sentences of documents, translated by other processes, with a ledger of what is finished."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+
+from manyheads.app.bulk.blocks import Answer, BlockRunner, Setup, finish_blocks
+from manyheads.app.bulk.ledger import Ledger
+from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence
+from manyheads.app.predictors.translator import Translator
+from manyheads.strict_json import dumps
+from manyheads.version import __version__
+
+BLOCK = 128  # sentences: what a killed process loses
+
+
+@dataclass
+class BulkTranslator:
+    """Translates as the `FallbackTranslator` of this process would, in others."""
+
+    own: FallbackTranslator
+    setup: Setup
+    runner: BlockRunner
+    ledger: Path | None  # a folder; None keeps nothing
+    watch: Callable[[int, int], None]  # hears of sentences translated, and of how many there are
+    failed: Callable[[str], None]  # hears why blocks are run again
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def overlaps(self) -> list[str]:
+        """Notes on the glossary, of all processes."""
+        return self.notes
+
+    @property
+    def translator(self) -> Translator:
+        """The model of this process, for lengths and languages."""
+        return self.own.translator
+
+    def translate_with_fallbacks(self, sentences: Iterable[str]) -> dict[str, Sentence]:
+        """Translate each of some different sentences; those of like length are one block."""
+        texts = sorted(sentences, key=lambda text: (-len(text.encode()), text))
+        blocks = dict(enumerate(texts[n : n + BLOCK] for n in range(0, len(texts), BLOCK)))
+        ledger = None if self.ledger is None else Ledger(self.ledger, self._job(texts))
+        found: dict[str, Sentence] = {}
+
+        def take(_number: int, answer: Answer) -> None:
+            found.update((each.source, each) for each in answer.sentences)
+            self.notes += [note for note in answer.notes if note not in self.notes]
+            self.watch(len(found), len(texts))
+
+        def finished(number: int, answer: Answer) -> None:
+            if ledger is not None:
+                ledger.keep(number, asdict(answer))
+            take(number, answer)
+
+        for number in list(blocks):
+            kept = None if ledger is None else ledger.finished(number)
+            if kept is not None:
+                answers = [Sentence(**each) for each in kept["sentences"]]
+                take(number, Answer(answers, kept["notes"]))
+                del blocks[number]
+        finish_blocks(self.runner, self.setup, blocks, finished, self.failed)
+        return found
+
+    def _job(self, texts: list[str]) -> str:
+        """Identify what the translations depend on; who translates, and how many, is no part."""
+        weights = self.translator.folder.manifest.get("sha256")
+        parts = asdict(replace(self.setup, model="", threads=1, device=None))
+        return sha256(dumps([__version__, weights, parts, texts]).encode()).hexdigest()

@@ -1,0 +1,110 @@
+"""The part of manyheads translate that gives a document to other processes: --workers, --ray."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from manyheads.cli.show import warn
+
+if TYPE_CHECKING:
+    from manyheads.app.bulk.blocks import BlockRunner
+    from manyheads.app.bulk.translate import BulkTranslator
+    from manyheads.app.documents.fallbacks import FallbackTranslator
+    from manyheads.cli.progress import ProgressBar
+
+EVERY = 30.0  # seconds between two lines about the progress, where no bar can be drawn
+
+
+@contextmanager
+def processes(
+    model: str,
+    workers: int | None,
+    ray: str | None,
+    out: Path | None,
+    engine: str,
+    device: str | None,
+    threads: int | None,
+) -> Iterator[Callable[["FallbackTranslator"], "BulkTranslator"]]:
+    """Make what translates sentences in other processes, and show how far it is.
+
+    Beside `out` lies a folder with what is finished; it goes when the block ends without an error.
+    """
+    from manyheads.app.bulk.blocks import Setup
+    from manyheads.app.bulk.ledger import forget
+    from manyheads.app.bulk.translate import BulkTranslator
+    from manyheads.cli.progress import ProgressBar
+
+    ledger = None if out is None else out.with_name(f"{out.name}.parts")
+    bar = ProgressBar() if sys.stderr.isatty() else None
+    with closing(_runner(workers, ray)) as runner:
+        shown = _Shown(runner, bar)
+
+        def make(own: "FallbackTranslator") -> BulkTranslator:
+            terms = tuple(own.glossary.entries.values())
+            setup = Setup(model, engine, device, threads or 1, terms, own.options, own.seed)
+            return BulkTranslator(own, setup, runner, ledger, shown.watch, shown.failed)
+
+        with bar or nullcontext():
+            yield make
+    shown.end()
+    if ledger is not None:
+        forget(ledger)
+
+
+def _runner(workers: int | None, ray: str | None) -> "BlockRunner":
+    if ray is not None:
+        from manyheads.app.bulk.ray_actors import RayRunner
+
+        return RayRunner(ray, workers)
+    from manyheads.app.bulk.processes import ProcessRunner
+
+    assert workers is not None
+    return ProcessRunner(workers)
+
+
+class _Shown:
+    """Shows sentences per second and failures: in the bar, or as lines in a log."""
+
+    def __init__(self, runner: "BlockRunner", bar: "ProgressBar | None") -> None:
+        self._runner, self._bar = runner, bar
+        self._begun = self._told = time.monotonic()
+        self._first: int | None = None  # sentences that were finished before
+        self._done = 0
+        self._failures = self._restarts = 0
+
+    def watch(self, done: int, among: int) -> None:
+        """Show how many sentences are done."""
+        if self._runner.restarts > self._restarts:
+            self.failed(
+                f"{self._runner.restarts - self._restarts} processes ended and were started again"
+            )
+            self._restarts = self._runner.restarts
+        self._done = done
+        now = time.monotonic()
+        if self._first is None or done < self._first:
+            self._first = done  # an answer that was kept, or the first one
+        speed = (done - self._first) / max(now - self._begun, 1e-9)
+        if self._bar is not None:
+            self._bar.progress(done, among, {"sentences_per_second": speed})
+        elif now - self._told >= EVERY:
+            self._told = now
+            warn(f"{done:,} of {among:,} sentences, {speed:,.0f} a second{self._failed()}")
+
+    def failed(self, reason: str) -> None:
+        """Count a failure, and say why."""
+        self._failures += 1
+        if self._bar is None:
+            warn(reason)
+        else:
+            self._bar.say(reason)
+
+    def end(self) -> None:
+        """Say at the end what went wrong on the way."""
+        if self._failures:
+            warn(f"all {self._done:,} sentences are translated{self._failed()}")
+
+    def _failed(self) -> str:
+        return f"; failures: {self._failures}" if self._failures else ""

@@ -1,0 +1,298 @@
+"""A document divided among processes: the same answers, whatever dies in between."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import manyheads
+from manyheads.app.bulk import translate
+from manyheads.app.bulk.blocks import Answer, Blocks, Outcome, Outcomes, Setup, finish_blocks
+from manyheads.app.bulk.ledger import Ledger, forget
+from manyheads.app.bulk.processes import ProcessRunner
+from manyheads.app.bulk.translate import BulkTranslator
+from manyheads.app.documents.documents import translate_file
+from manyheads.app.documents.fallbacks import FallbackTranslator
+from manyheads.app.predictors.translator import Translator
+from manyheads.data.documents.glossary import Entry, Glossary
+from manyheads.errors import NotFoundError, WorkerError
+from manyheads.tasks.decode_config import DecodeConfig
+from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
+
+MODEL = "date-en-ko"
+DAYS = [f"{day} May {year}" for year in (2024, 2025) for day in range(1, 12)]
+TEXT = "".join(f"{day}\n" for day in [*DAYS, "", DAYS[0], "See {0} on 3 June 2021."]).encode()
+
+
+@pytest.fixture
+def translator() -> Translator:
+    found = manyheads.load(MODEL)
+    assert isinstance(found, Translator)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several for so few sentences."""
+    monkeypatch.setattr(translate, "BLOCK", 4)
+
+
+def setup_of(own: FallbackTranslator) -> Setup:
+    terms = tuple(own.glossary.entries.values())
+    return Setup(MODEL, "torch", None, 1, terms, own.options, own.seed)
+
+
+def test_processes_answer_as_one_does(translator: Translator, tmp_path: Path) -> None:
+    """Whole documents with a glossary; every sentence is heard of."""
+    terms = Glossary([Entry("May", "5월"), Entry("May 2024", "2024년 5월")])
+    heard: list[tuple[int, int]] = []
+
+    def through(own: FallbackTranslator) -> BulkTranslator:
+        ledger = tmp_path / "parts"
+        return BulkTranslator(
+            own, setup_of(own), ProcessRunner(2), ledger, lambda *n: heard.append(n), print
+        )
+
+    one = translate_file(translator, TEXT, "days.txt", glossary=terms)
+    several = translate_file(translator, TEXT, "days.txt", glossary=terms, through=through)
+    assert several.content == one.content
+    assert several.lines == one.lines
+    assert sorted(several.notes) == sorted(one.notes)
+    assert [done for done, _ in heard] == sorted(done for done, _ in heard)
+    assert heard[-1] == (23, 23)
+
+
+def test_a_stopped_job_goes_on(translator: Translator, tmp_path: Path) -> None:
+    """What was finished stays as it is, unless something else is asked for."""
+    folder = tmp_path / "parts"
+
+    def bulk(seed: int = 1, stop: int | None = None) -> BulkTranslator:
+        def watch(done: int, _among: int) -> None:
+            if stop is not None and done >= stop:
+                raise KeyboardInterrupt
+
+        own = FallbackTranslator(translator, Glossary([]), translator.decode, seed)
+        return BulkTranslator(own, setup_of(own), ProcessRunner(1), folder, watch, print)
+
+    with pytest.raises(KeyboardInterrupt):
+        bulk(stop=8).translate_with_fallbacks(DAYS)
+    kept = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert len(kept) == 2
+    damaged = sorted(folder.iterdir())[0]
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    found = bulk().translate_with_fallbacks(DAYS)
+    assert found == bulk().own.translate_with_fallbacks(DAYS)
+    now = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert len(now) == 6
+    assert [name for name in kept if now[name] == kept[name]] == [
+        name for name in kept if name != damaged.name
+    ]
+    bulk(seed=2).translate_with_fallbacks(DAYS)  # another job, beside the first
+    assert len(list(folder.iterdir())) == 12
+    forget(folder)
+    assert not folder.exists()
+
+
+def test_a_process_that_is_killed_costs_its_block(translator: Translator) -> None:
+    """Others take its work; all blocks are finished, each once."""
+    own = FallbackTranslator(translator, Glossary([]), translator.decode, 1)
+    blocks = {n: DAYS[2 * n : 2 * n + 2] for n in range(8)}
+    found: dict[int, Answer] = {}
+
+    def finished(number: int, answer: Answer) -> None:
+        assert number not in found
+        found[number] = answer
+        if len(found) == 2:
+            child = multiprocessing.active_children()[0]
+            assert child.pid is not None
+            os.kill(child.pid, signal.SIGKILL)
+
+    failures: list[str] = []
+    finish_blocks(ProcessRunner(2), setup_of(own), blocks, finished, failures.append)
+    wanted = own.translate_with_fallbacks(DAYS)
+    assert sorted(found) == list(blocks)
+    for number, answer in found.items():
+        assert answer.sentences == [wanted[text] for text in blocks[number]]
+    assert len(failures) == 1
+    assert "a process ended" in failures[0]
+
+
+@pytest.mark.skipif(
+    not Path(f"/proc/self/task/{os.getpid()}/children").exists(),
+    reason="the system lists no children",
+)
+def test_processes_end_with_the_command(tmp_path: Path) -> None:
+    """Also with one that is killed; given again, the command goes on and leaves nothing."""
+    source, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("".join(f"{day} May {year}\n" for year in range(200) for day in (1, 2)))
+    words = ["translate", "--model", MODEL, "--file", str(source), "--out", str(out)]
+    command = [sys.executable, "-m", "manyheads", *words, "--workers", "2"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        while not list(tmp_path.glob("out.txt.parts/*")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.kill()
+    assert len(children) >= 2
+    end = time.monotonic() + 30
+    while any(Path(f"/proc/{child}").exists() for child in children):
+        assert time.monotonic() < end, children
+        time.sleep(0.1)
+    assert not out.exists()
+    assert subprocess.run(command, check=False, timeout=120).returncode == 0
+    assert len(out.read_text("utf-8").splitlines()) == 400
+    assert not list(tmp_path.glob("*.parts"))
+
+
+def test_a_model_that_cannot_be_loaded(translator: Translator) -> None:
+    """The reason is told, at once."""
+    own = FallbackTranslator(translator, Glossary([]), translator.decode, 1)
+    setup = Setup("nosuch", "torch", None, 1, (), own.options, 1)
+    with pytest.raises(NotFoundError, match="nosuch"):
+        finish_blocks(ProcessRunner(1), setup, {0: DAYS[:1]}, lambda *_: None, print)
+
+
+class Failing:
+    """Runs blocks here; some of them fail at first, some are lost."""
+
+    restarts = 0
+
+    def __init__(self, failing: dict[int, int], lost: dict[int, int]) -> None:
+        self.failing, self.lost = failing, lost  # how often, by block
+
+    def run(self, setup: Setup, blocks: Blocks) -> Outcomes:
+        for number in blocks:
+            if self.lost.get(number, 0) > 0:
+                self.lost[number] -= 1
+            elif self.failing.get(number, 0) > 0:
+                self.failing[number] -= 1
+                yield Outcome(number, None, RuntimeError(f"no room for {number}"))
+            else:
+                yield Outcome(number, Answer([], []))
+
+    def close(self) -> None: ...
+
+
+def finish(runner: Failing) -> tuple[list[int], list[str]]:
+    done: list[int] = []
+    failures: list[str] = []
+    setup = Setup(MODEL, "torch", None, 1, (), DecodeConfig(), 1)
+    blocks = {n: [f"text {n}"] for n in range(4)}
+    finish_blocks(runner, setup, blocks, lambda number, _: done.append(number), failures.append)
+    return done, failures
+
+
+def test_blocks_that_fail_are_run_again() -> None:
+    """Each is told, and is finished once."""
+    done, failures = finish(Failing({1: 2}, {3: 1}))
+    assert done == [0, 2, 3, 1]
+    assert [failure.partition(":")[2] for failure in failures if "failed" in failure] == [
+        " no room for 1",
+        " no room for 1",
+    ]
+    assert sum("1 blocks without an answer" in failure for failure in failures) == 1
+
+
+def test_an_end_and_no_loop() -> None:
+    """A block that always fails, and processes that never live."""
+    with pytest.raises(WorkerError, match=r"failed 3 times.*no room for 2.*'text 2'"):
+        finish(Failing({2: 9}, {}))
+    with pytest.raises(WorkerError, match="before they had finished a block"):
+        finish(Failing({}, dict.fromkeys(range(4), 9)))
+
+
+def test_a_ledger_keeps_its_own_job(tmp_path: Path) -> None:
+    """By everything that the answers depend on."""
+    one, other = Ledger(tmp_path, "a" * 64), Ledger(tmp_path, "a" * 12 + "b" * 52)
+    assert one.finished(3) is None
+    one.keep(3, ["x"])
+    assert one.finished(3) == ["x"]
+    assert other.finished(3) is None
+
+
+def test_the_command(call: Call, tmp_path: Path) -> None:  # noqa: F811
+    """The same file with and without; nothing is left beside it."""
+    source, one, several = (tmp_path / name for name in ("in.txt", "one.txt", "several.txt"))
+    source.write_bytes(TEXT)
+    for out, more in ((one, ()), (several, ("--workers", "2"))):
+        given = ("translate", "--model", MODEL, "--file", str(source), "--out", str(out), *more)
+        assert call(*given).code == 0
+    assert several.read_bytes() == one.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "one.txt", "several.txt"]
+    wrong = call("translate", "--model", MODEL, "--workers", "2", "1 May 2024")
+    assert wrong.code == 2
+    assert "--file" in wrong.err
+
+
+def table(path: Path, **columns: list[object]) -> Path:
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_tables(call: Call, tmp_path: Path) -> None:  # noqa: F811
+    """Rows in the order of the files' names; a text of two lines stays one row."""
+    (tmp_path / "in").mkdir()
+    table(tmp_path / "in" / "b.parquet", en=[DAYS[2], None], id=[3, 4])
+    table(tmp_path / "in" / "a.parquet", en=[DAYS[0], f"{DAYS[1]}\n{DAYS[0]}"], id=[1, 2])
+    pattern, out, text = str(tmp_path / "in" / "*.parquet"), tmp_path / "o.parquet", tmp_path / "o"
+    given = ("translate", "--model", MODEL, "--file", pattern)
+    assert call(*given, "--out", str(out), "--workers", "2").code == 0
+    rows = pq.read_table(out).to_pydict()
+    assert rows["source"] == [DAYS[0], f"{DAYS[1]}\n{DAYS[0]}", DAYS[2], ""]
+    first, second = (call("translate", "--model", MODEL, day).out.strip() for day in DAYS[:2])
+    assert rows["translation"][:2] == [first, f"{second}\n{first}"]
+    assert rows["translation"][3] == ""
+    assert call(*given, "--out", str(text)).code == 0
+    assert text.read_text("utf-8").splitlines() == [
+        translation.replace("\n", " ") for translation in rows["translation"]
+    ]
+    found = call(*given, "--json").out.splitlines()
+    assert [json.loads(line)["row"] for line in found] == [1, 2, 3, 4]
+    remote = call("translate", "--model", MODEL, "--file", f"file://{pattern}")
+    assert remote.out == text.read_text("utf-8")
+
+
+def test_a_text_file_becomes_a_table(call: Call, tmp_path: Path) -> None:  # noqa: F811
+    source, out = tmp_path / "in.txt", tmp_path / "out.parquet"
+    source.write_text(f"{DAYS[0]}\n\n{DAYS[1]}\n", encoding="utf-8")
+    assert call("translate", "--model", MODEL, "--file", str(source), "--out", str(out)).code == 0
+    rows = pq.read_table(out).to_pydict()
+    assert rows["source"] == [DAYS[0], "", DAYS[1]]
+    assert rows["translation"][1] == ""
+    page = tmp_path / "in.html"
+    page.write_text("<p>1 May 2024</p>", encoding="utf-8")
+    wrong = call("translate", "--model", MODEL, "--file", str(page), "--out", str(out))
+    assert wrong.code == 2
+    assert "no rows" in wrong.err
+
+
+def test_mistakes_about_tables(call: Call, tmp_path: Path) -> None:  # noqa: F811
+    """What there is, and what to do."""
+    path = table(tmp_path / "two.parquet", first=["x"], second=["y"], third=[1])
+
+    def said(*more: str, file: Path = path) -> str:
+        found = call("translate", "--model", MODEL, "--file", str(file), *more)
+        assert found.code != 0
+        return found.err
+
+    assert "several columns of texts: first, second" in said()
+    assert "--column" in said()
+    assert "did you mean 'first'" in said("--column", "fist")
+    assert "holds int64, not texts" in said("--column", "third")
+    assert "There is no file" in said(file=tmp_path / "no*.parquet")
+    assert "--column is of a .parquet table" in said("--column", "x", file=tmp_path / "in.txt")
+    damaged = tmp_path / "damaged.parquet"
+    damaged.write_bytes(path.read_bytes()[:-9])
+    assert "cannot be read as parquet" in said(file=damaged)
+    assert "would be written over" in said("--column", "first", "--out", str(path))
+    nested = tmp_path / "nested.parquet"
+    pq.write_table(pa.table({"translation": [{"en": DAYS[0], "ko": "x"}]}), nested)
+    assert call("translate", "--model", MODEL, "--file", str(nested)).out.strip()
