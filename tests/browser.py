@@ -102,6 +102,20 @@ class Page:
         self.command("Page.navigate", url=f"{path.resolve().as_uri()}{fragment}")
         self.wait("document.documentElement?.dataset.ready === 'yes'")
 
+    def visit(self, address: str, until: str) -> None:
+        """Open the page of a server, and wait until a condition is true."""
+        self.problems.clear()
+        self.requests.clear()
+        self.command("Page.navigate", url="about:blank")
+        self.command("Page.navigate", url=address)
+        self.wait(until)
+
+    def type(self, text: str) -> None:
+        """Type a text where the focus is, letter by letter."""
+        for letter in text:
+            self.command("Input.dispatchKeyEvent", type="keyDown", key=letter, text=letter)
+            self.command("Input.dispatchKeyEvent", type="keyUp", key=letter)
+
     def wait(self, condition: str) -> None:
         """Wait until an expression is true."""
         end = time.monotonic() + PATIENCE
@@ -121,13 +135,23 @@ class Page:
         return answer["result"].get("value")
 
     def size(self, width: int, height: int, scale: float = 1.0) -> None:
-        """Make the window so large."""
+        """Make the window so large, and wait until the page was laid out and drawn in it.
+
+        The browser answers before the page has its new width, and what observes sizes is told
+        within the next frame.
+        """
+        mobile = width < 500
         self.command(
             "Emulation.setDeviceMetricsOverride",
             width=width,
             height=height,
             deviceScaleFactor=scale,
-            mobile=width < 500,
+            mobile=mobile,
+        )
+        # A phone zooms out of a page without a viewport: its inside is wider than its screen.
+        self.wait(f"{'screen.width' if mobile else 'innerWidth'} === {width}")
+        self.evaluate(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
 
     def prefer(self, **features: str) -> None:

@@ -44,10 +44,18 @@ preset = "tagger-gru"
 dim = 16
 hidden_size = 16
 """
+ENCODER = """
+[model]
+preset = "tagger-encoder"
+dim = 16
+heads = 2
+ffn_dim = 32
+"""
 TEXTS = {
     "generate": DATA + VOCABULARY + MODEL.replace("{preset}", "gpt-tiny") + TRAIN,
     "fill": DATA + VOCABULARY + MODEL.replace("{preset}", "bert-tiny") + TRAIN,
     "tag": DATA + TAGGER + TRAIN.replace("steps = 60", "steps = 200"),
+    "tag-encoder": DATA.replace("{task}", "tag") + ENCODER + TRAIN,
     "translate": TRANSLATE,
 }
 

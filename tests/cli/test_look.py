@@ -80,7 +80,7 @@ def image(tmp_path: Path) -> Path:
     ("kind", "sites", "note"),
     [
         ("deit", ["encoder layer 1 self"], None),
-        ("cct", ["encoder layer 1 self", "pool layer 1 sequence"], "nearest to a token's centre"),
+        ("cct", ["encoder layer 1 self", "pool layer 1 sequence"], "Boxes are approximate"),
         ("attention pool", ["encoder layer 1 self", "pool layer 1 attention"], None),
         ("linear", ["encoder layer 1 self (implied)"], None),
         (
@@ -93,7 +93,7 @@ def image(tmp_path: Path) -> Path:
             "rollout is not defined here: the tokens change on the way",
         ),
         ("cvt", ["stage 1 layer 1 self", "stage 2 layer 1 self"], "16 queries with 4 keys"),
-        ("coatnet", ["stage 2 layer 1 self"], "nearest to a token's centre"),
+        ("coatnet", ["stage 2 layer 1 self"], "Boxes are approximate"),
     ],
 )
 def test_every_family(

@@ -15,7 +15,7 @@ def test_figures_reference_and_word(call: Call, translator: Path, tmp_path: Path
         "look", translator, "three four", *asked, *quick, "--figures", "deep/figures.png"
     )
     assert code == 0, err
-    assert "What your translation costs" in out
+    assert "How surprised the model was by each word of your translation" in out
     assert "-log p" in out
     assert "wrote deep/figures.png" in err
     assert min(image_size(tmp_path / "deep" / "figures.png")) > 600

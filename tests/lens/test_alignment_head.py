@@ -145,9 +145,7 @@ def test_the_view_says_what_was_chosen_and_why() -> None:
     )
     found = alignment_view(trace([OFF, OFF], [LATE, OFF]), chosen, 3, 3)
     assert found.chosen == {"site": "decoder layer 2 cross", "layer": 2, "head": 1, "step": "read"}
-    assert found.legend.endswith(
-        "in the step that reads a token; the end token of the source is left out"
-    )
+    assert found.legend.endswith("while reading the token; the end token of the source is left out")
     assert (found.why, found.error) == ("it errs least", 0.0213)
     assert found.links == [[0, 2, 0.7], [1, 1, 0.7], [2, 0, 0.4]]
     mean = alignment_view(trace([RIGHT], [RIGHT]), Chosen(reader=AlignmentHead(), why=""), 3, 3)

@@ -109,7 +109,8 @@ def test_the_alignment_map_is_shown_as_any_other() -> None:
     assert (found.rows, found.columns) == (OUTPUT, SOURCE)
     assert found.weights == [found.mean]
     assert found.legend == (
-        "decoder layer 1, attention from each output word to the source; every row sums to 1"
+        "decoder layer 1, attention from the step that predicts each output word to the source; "
+        "every row sums to 1"
     )
     assert json.loads(json.dumps(view.to_json())) == view.to_json()
 

@@ -51,8 +51,8 @@ def test_the_first_and_the_last_layer_of_a_stack() -> None:
     ]
     first, last = plane_figures(layers, {"encoder": ["a", "b", "c"], "decoder": ["x", "y", "z"]})
     assert isinstance(first.panel, Scatter)
-    assert first.panel.title == "Tokens before the first layer (encoder)"
-    assert last.panel.title == "Tokens after encoder layer 2 (encoder)"
+    assert first.panel.title == "Token vectors before the first layer (encoder)"
+    assert last.panel.title == "Token vectors after encoder layer 2 (encoder)"
     assert first.panel.names == ["a", "b", "c"]
     many = [str(n) for n in range(3 * POINTS)]
     (long,) = plane_figures(

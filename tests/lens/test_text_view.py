@@ -8,7 +8,7 @@ from manyheads.lens.view.text_view import MapView, clearest, text_view
 from manyheads.nn.recording.trace import LayerId, Trace
 from tests.lens import examples
 
-CROSS = "attention from each output word to the source; every row sums to 1"
+CROSS = "attention from the step that predicts each output word to the source; every row sums to 1"
 
 
 def by_site(maps: list[MapView]) -> dict[str, MapView]:

@@ -31,7 +31,8 @@ def left_out(cost: float) -> str:
     """Write the cost of integrated gradients that were left out."""
     return (
         f"Integrated gradients were left out: they would take {STEPS * cost / 1e12:.1f} trillion "
-        "operations. Ask for them with `integrated=True`."
+        "operations. A smaller input takes fewer; without a server, `integrated=True` computes "
+        "them all the same."
     )
 
 
@@ -43,5 +44,5 @@ def incomplete(parts: Integrated) -> list[str]:
     return [
         f"Integrated gradients do not add up: {float(parts.missing[worst]):.2g} is missing of a "
         f"difference of {float(parts.difference[worst]):.2g}. More steps than {parts.steps} would "
-        "be needed: read them as a sketch."
+        "be needed: they are incomplete, do not rely on these."
     ]

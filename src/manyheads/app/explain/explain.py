@@ -92,7 +92,7 @@ def explain_text(
     costs = loss_table(
         view.output,
         chances,  # those of the view are rounded, and the loss of 0 is infinite
-        title="What the model's own translation costs",
+        title="How surprised the model was by each word",
         given="given the source and those before it",
     )
     aligned = (

@@ -16,16 +16,23 @@ from manyheads.decode.step import Hypothesis
 from manyheads.errors import UsageError
 from manyheads.lens.measures.token_losses import loss_table
 from manyheads.lens.thumbnail import thumbnail
-from manyheads.lens.trace.attention_reader import Attention, attentions
+from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.grids import Crop
 from manyheads.lens.trace.shapes import ShapeLine, walk
 from manyheads.lens.view.image_view import Attribution, ImageView, image_view
+from manyheads.nn.recording.token_grid import TokenGrid
 from manyheads.nn.recording.trace import Trace
 from manyheads.tasks.caption import language_prefix
 from manyheads.tasks.decode_config import special_ids
 from manyheads.tasks.token_details import describe
 
 WORDS = 40  # that are shown
+NO_GRID = (
+    "The captioner does not record where in the image its words look: an image encoder calls "
+    "start_image(images) first and track_conv or track_modules behind what changes the grid "
+    "(docs/extending.md)."
+)
+TITLE = "How surprised the model was by each word"
 
 
 def explain_caption(
@@ -46,7 +53,7 @@ def explain_caption(
         The caption, its view, and the image.
 
     Raises:
-        UsageError: the caption is empty.
+        UsageError: the caption is empty; the model does not record where its words look.
     """
     image = opened(given)
     language = captioner.known(language)
@@ -68,9 +75,12 @@ def explain_caption(
     written = Hypothesis(list(tokens), sum(log_chances), 0.0, True, log_chances)
     details = describe(captioner.tokenizer, text, written)
     crossed = [each for each in attentions(seen.trace) if each.layer_id.kind == "cross"]
+    grid = crossed[0].key_grid if crossed else None
+    if grid is None or any(each.shape[1] != grid.count for each in crossed):
+        raise UsageError(NO_GRID)
     shares = torch.stack([each.whole().mean(dim=0) for each in crossed]).mean(dim=0)
     words = list(_words(text, [(each.begin, each.end) for each in details]))[:WORDS]
-    overlays = [_overlay(crossed[0], shares[prefix:], name, places) for name, places in words]
+    overlays = [_overlay(grid, shares[prefix:], name, places) for name, places in words]
     shown = shown_pixels(captioner.preprocessing, image)
     height, width = shown.shape[:2]
     view = image_view(
@@ -89,7 +99,7 @@ def explain_caption(
     costs = loss_table(
         names,
         [exp(each) for each in log_chances],
-        title="What the caption costs" if reference is None else "What your caption costs",
+        title=TITLE if reference is None else f"{TITLE} of your caption",
         given="given the image and those before it",
     )
     figures = [costs, *figures_of_image(replace(seen, trace=_of_encoder(seen.trace)))]
@@ -121,14 +131,11 @@ def _of_encoder(trace: Trace) -> Trace:
     return Trace([each for each in trace if each.layer_id.stack != "decoder"])
 
 
-def _overlay(cross: Attention, shares: Tensor, name: str, places: list[int]) -> Attribution:
+def _overlay(grid: TokenGrid, shares: Tensor, name: str, places: list[int]) -> Attribution:
     """Show the attention of some tokens; the row of a token is the one that predicts it."""
-    assert cross.key_grid is not None
     values = shares[places].mean(dim=0)
     legend = "cross-attention while this word was written, a mean over heads and layers"
-    return Attribution(
-        f"cross-attention: {name}", legend, name, cross.key_grid, values, scaled="peak"
-    )
+    return Attribution(f"cross-attention: {name}", legend, name, grid, values, scaled="peak")
 
 
 def _words(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[str, list[int]]]:

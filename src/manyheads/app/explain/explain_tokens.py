@@ -50,7 +50,7 @@ def explain_tokens(
         costs = loss_table(
             view.output[: output.given],
             chances[: output.given],  # those of the view are rounded; the loss of 0 is infinite
-            title="What the text costs",
+            title="How surprised the model was by each word",
             given="given those before it",
         )
         figures = [costs, *figures]

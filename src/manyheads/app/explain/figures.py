@@ -5,6 +5,7 @@ Each measure lies in `lens` with its formula; what a model has nothing to show f
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
@@ -38,11 +39,29 @@ class Watched:
     states: States
 
 
+_kept: ContextVar[list[Trace] | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def kept_traces() -> Iterator[list[Trace]]:
+    """Keep the trace of each pass that is watched while this is open, with its values."""
+    traces: list[Trace] = []
+    token = _kept.set(traces)
+    try:
+        yield traces
+    finally:
+        _kept.reset(token)
+
+
 @contextmanager
 def watched(model: nn.Module) -> Iterator[Watched]:
     """Record the pass that runs while this is open, without changing its output."""
-    with record() as trace, record_states(model) as states, torch.inference_mode():
+    kept = _kept.get()
+    recorder = record(gradients=kept is not None)
+    with recorder as trace, record_states(model) as states, torch.inference_mode():
         yield Watched(model, trace, states)
+    if kept is not None:
+        kept.append(trace)
 
 
 def figures_of_image(seen: Watched) -> list[Figure]:

@@ -26,6 +26,8 @@ def refuse_for_images(predictor: Predictor, request: LookRequest, *, writes: boo
         raise UsageError(f"{name} looks at images, which have no words: leave the word out.")
     if not isinstance(given, str):
         return
+    if request.kind == "text":
+        raise UsageError(f"{name} looks at images, and was given a text: give an image.")
     if os.path.isdir(given):  # noqa: PTH112 - Path raises where a text is too long for a name
         raise UsageError(f"{given} is a folder: name an image in it.")
     if not os.path.exists(given):  # noqa: PTH110
@@ -49,7 +51,8 @@ def refuse_for_texts(
     name, given = predictor.folder.name, request.given
     if not isinstance(given, str):
         raise UsageError(f"{name} reads texts, and was given an image: give a sentence.")
-    if Path(given).suffix.lower() in SUFFIXES and os.path.isfile(given):  # noqa: PTH113
+    may_be_file = request.kind is None and Path(given).suffix.lower() in SUFFIXES
+    if may_be_file and os.path.isfile(given):  # noqa: PTH113
         raise UsageError(
             f"{given} is an image, and {name} reads texts: give a sentence, or an image model "
             "(`manyheads models` lists those that are shipped)."

@@ -130,7 +130,7 @@ def _of_pixels(parts: Integrated, baseline: str, label: str, what: str) -> Attri
     total = float(parts.difference[0])
     legend = (
         f"integrated gradients for {what} in {parts.steps} steps from {BASELINES[baseline]}; "
-        f"negative speaks against, all add up to {total:.2f}"
+        f"orange lowers the score, all add up to {total:.2f}"
     )
     return Attribution("integrated gradients", legend, label, places, values.flatten(), signed=True)
 

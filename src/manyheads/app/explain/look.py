@@ -8,6 +8,7 @@ from typing import Any
 from PIL import Image
 from torch import Tensor
 
+from manyheads.app.explain.figures import kept_traces
 from manyheads.app.load import loaded
 from manyheads.app.pipeline import pipeline_of
 from manyheads.app.predictors.predictor import Predictor
@@ -15,9 +16,11 @@ from manyheads.app.project.paths import checked_name, make_room
 from manyheads.app.requests import LookRequest
 from manyheads.errors import UsageError
 from manyheads.files import write_atomically, write_text
+from manyheads.lens.trace.head_steps import HeadSteps, head_steps
 from manyheads.lens.trace.shapes import ShapeLine
 from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.text_view import TextView
+from manyheads.nn.recording.trace import Trace
 from manyheads.strict_json import dumps
 
 FORMS = {".html": "a page to explore", ".png": "an image", ".json": "the numbers"}
@@ -55,6 +58,12 @@ class Look:
             return f"{model}: {self.told['text']}  →  {self.answer}"
         return f"{model}: {self.answer}"
 
+    @property
+    def name(self) -> str:
+        """What files that are saved from the page are called."""
+        given = self.told.get("path") or self.told["text"]
+        return f"look {Path(given).stem if 'path' in self.told else given[:40]}"
+
     def to_json(self) -> dict[str, Any]:
         """Give the view as plain data; `lens/view/view.schema.json` describes it."""
         return {**self.told, **self.view.to_json()}
@@ -63,14 +72,15 @@ class Look:
         """Write one page that holds everything and asks the network for nothing."""
         from manyheads.lens.view.report import report
 
-        given = self.told.get("path") or self.told["text"]
         return report(
-            self.view,
-            title=self.title,
-            metadata=self.told,
-            pixels=self.pixels,
-            name=f"look {Path(given).stem if 'path' in self.told else given[:40]}",
+            self.view, title=self.title, metadata=self.told, pixels=self.pixels, name=self.name
         )
+
+    def page(self) -> dict[str, Any]:
+        """Give what the modules of the page draw from, on a page that is served."""
+        from manyheads.lens.view.report import page_data
+
+        return page_data(self.view, metadata=self.told, pixels=self.pixels, name=self.name)
 
     def png(self, path: Path) -> None:
         """Draw the main map, and every layer and head small; without maps, the figures."""
@@ -144,6 +154,23 @@ def look_at(predictor: Predictor, request: LookRequest) -> Look:
     with predictor.engine.running():
         told, view, pixels = pipeline_of(predictor.folder.recipe).look(predictor, request)
     return Look({"model": predictor.folder.name} | told, view, pixels)
+
+
+def head_steps_at(
+    predictor: Predictor, request: LookRequest, site: str, head: int, row: int
+) -> HeadSteps:
+    """Compute how one row of one head of a look came about; head and row count from 1.
+
+    Raises:
+        UsageError: there is no such layer, head or row; or the map shows groups of tokens.
+    """
+    with kept_traces() as traces:
+        found = look_at(predictor, request)
+    steps = head_steps(traces[0] if traces else Trace(), site, head, row)
+    shown = next((each for each in found.view.maps if each.site == site), None)
+    if shown is None or max(steps.keys) >= len(shown.columns):
+        raise UsageError(f"The map of {site} shows groups of tokens: give a shorter input.")
+    return steps
 
 
 def shapes_of(predictor: Predictor, given: str) -> list[ShapeLine]:

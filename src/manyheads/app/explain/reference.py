@@ -58,7 +58,7 @@ def reference_figure(translator: Translator, source: str, reference: str) -> Fig
     return loss_table(
         scored.tokens,
         scored.probabilities,
-        title="What your translation costs",
+        title="How surprised the model was by each word of your translation",
         given=f"of your translation, given the source and those before it (guessing among all "
         f"tokens would be {scored.uniform:.3g})",
     )

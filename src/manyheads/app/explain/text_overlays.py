@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from manyheads.app.explain.budget import incomplete, left_out, limit, most_steps, worth
 from manyheads.app.project.cost import OperationCount
+from manyheads.cancellation import raise_if_cancelled
 from manyheads.lens.attribution.gradients import weighed
 from manyheads.lens.attribution.integrated_gradients import Integrated, until_complete
 from manyheads.lens.attribution.relevance import relevance, relevance_of_source
@@ -112,8 +113,8 @@ def explain_reading(
             parts = _integrated(reading, size, most_steps(cost, device))
         legend = (
             "integrated gradients: what each source token adds to the log-odds of each output "
-            f"token, in {parts.steps} steps from zero embeddings of the whole source; negative "
-            "speaks against"
+            f"token, in {parts.steps} steps from zero embeddings of the whole source; orange "
+            "lowers the score"
         )
         shares = parts.parts.sum(dim=-1).cpu()  # over the numbers of an embedding
         found.append(overlay("integrated gradients", legend, shares, signed=True))
@@ -136,6 +137,7 @@ def log_odds(logits: Tensor, wanted: Tensor) -> Tensor:
 
 def _relevance_of_text(trace: Trace, score: Tensor, group: slice) -> Tensor:
     """Explain a group of output tokens by the source's."""
+    raise_if_cancelled()
     found = weighed(trace, score)
     crossed = any(_crosses(each.layer_id) for each in found)
     start = torch.zeros(found[-1].attention.shape[0])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from manyheads.app.predictors.text_reader import TextReader
+from manyheads.cancellation import raise_if_cancelled
 from manyheads.errors import UsageError, nearest
 from manyheads.lens.labels import labels
 from manyheads.lens.measures.word_figures import Occurrence, tokens_of, word_figures
@@ -24,6 +25,7 @@ def compare_word(reader: TextReader, word: str, texts: Sequence[str]) -> list[Fi
 
 @torch.inference_mode()
 def _occurrence(reader: TextReader, word: str, text: str) -> Occurrence:
+    raise_if_cancelled()
     begin = _find(word, text)
     if not word.strip() or begin < 0:
         raise UsageError(

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from manyheads.cancellation import raise_if_cancelled
 from manyheads.errors import UsageError
 from manyheads.nn.recording.attention_record import ALL, AttentionRecord, Partition
 from manyheads.nn.recording.token_grid import TokenGrid
@@ -116,7 +117,8 @@ class Attention:
             yield Piece(cut.queries, cut.keys, self.part(cut))
 
     def part(self, cut: Cut) -> Float[Tensor, "head query key"]:
-        """Compute a piece of the map."""
+        """Compute a piece of the map: a step, between which work can be cancelled."""
+        raise_if_cancelled()
         row = slice(cut.row, cut.row + 1)
         if self.partition is None:
             queries = slice(int(cut.rows[0]), int(cut.rows[-1]) + 1)

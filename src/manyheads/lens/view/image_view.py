@@ -198,9 +198,7 @@ class _Layout:
                     f"{view.merged} x {view.merged} each: rows are their mean, columns their sum."
                 )
         if any(grid.rows.receptive_field > grid.rows.stride for grid in self._known):
-            notes.append(
-                "A box shows the pixels nearest to a token's centre; its receptive field is larger."
-            )
+            notes.append("Boxes are approximate: each token also sees its surroundings.")
         return notes
 
 

@@ -42,22 +42,7 @@ def report(
     Metadata are further JSON entries, such as the model, the text and its translation. Pixels are
     the image, (height, width) or (height, width, channel), 0..255.
     """
-    found = view.to_json()
-    found["maps"] = [_bare(each) for each in view.maps]
-    data: dict[str, Any] = {
-        "view": found,
-        "told": dict(metadata or {}),
-        "name": name,
-        "open": {"site": _opening(view)},
-        "image": None if pixels is None else _image(pixels),
-        "colours": {
-            "light": PAPER,
-            "dark": NIGHT,
-            "againstLight": AGAINST,
-            "againstDark": AGAINST_NIGHT,
-            "identity": IDENTITY[:6],  # black and grey are invisible on some backgrounds
-        },
-    }
+    data = _drawn(view, metadata, pixels, name)
     scripts = [_read(f"d3/{library}.min.js") for library in LIBRARIES]
     program = modules("start.js")
     style = _read("look.css")
@@ -91,6 +76,43 @@ def report(
 </body>
 </html>
 """
+
+
+def page_data(
+    view: View,
+    *,
+    metadata: Mapping[str, str] | None = None,
+    pixels: Tensor | None = None,
+    name: str = "look",
+) -> dict[str, Any]:
+    """Return what `static/look.js` draws a view from: the data of a page, with packed weights."""
+    data = _drawn(view, metadata, pixels, name)
+    packed = pack(view.maps)
+    data["weights"] = {key: value for key, value in vars(packed).items() if key != "text"}
+    data["rounding"] = packed.rounding
+    return {"data": data, "packed": packed.text}
+
+
+def _drawn(
+    view: View, metadata: Mapping[str, str] | None, pixels: Tensor | None, name: str
+) -> dict[str, Any]:
+    """Return the data of a page, but for the weights."""
+    found = view.to_json()
+    found["maps"] = [_bare(each) for each in view.maps]
+    return {
+        "view": found,
+        "told": dict(metadata or {}),
+        "name": name,
+        "open": {"site": _opening(view)},
+        "image": None if pixels is None else _image(pixels),
+        "colours": {
+            "light": PAPER,
+            "dark": NIGHT,
+            "againstLight": AGAINST,
+            "againstDark": AGAINST_NIGHT,
+            "identity": IDENTITY[:6],  # black and grey are invisible on some backgrounds
+        },
+    }
 
 
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([\w-]+\.js)";$', flags=re.MULTILINE)

@@ -176,8 +176,16 @@ def text_view(
     before = _Side(read, None if output_spans is None else [None, *output_spans[:-1]], long_output)
     sides = {
         "encoder self": (sources, sources, "from each source word to the source"),
-        "decoder self": (outputs, before, "from each output word to the words before it"),
-        "decoder cross": (outputs, sources, "from each output word to the source"),
+        "decoder self": (
+            outputs,
+            before,
+            "from the step that predicts each output word to the words before it",
+        ),
+        "decoder cross": (
+            outputs,
+            sources,
+            "from the step that predicts each output word to the source",
+        ),
     }
     maps = []
     for each in found:

@@ -21,10 +21,11 @@ export function inkOn(colour) {
     return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
   });
   const light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
-  return light > 0.18 ? "#10151c" : "#ffffff";
+  return light > 0.179 ? "#000000" : "#ffffff"; // 4.58 : 1 at least
 }
 
 export const isDark = () => {
+  if (matchMedia("print").matches) return false; // paper is white
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 };
@@ -56,18 +57,18 @@ export const short = (value) => {
 export function number(value) {
   if (value === null || value === undefined) return "–";
   if (typeof value !== "number") return String(value);
-  if (Number.isInteger(value)) return value.toLocaleString("en");
+  if (Number.isInteger(value)) return (value || 0).toLocaleString("en"); // no "-0"
   const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e7 || size < 1e-3)) return value.toExponential(2);
+  if (size >= 1e7 || size < 1e-4) return value.toExponential(2);
   return String(Number(value.toPrecision(3)));
 }
 
 export const reduced = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** One note that follows the pointer, for exact numbers. */
+/** One note that follows the pointer or the focus, for exact numbers. */
 export function makeTip() {
   const tip = select(document.body).append("div").attr("class", "tip").attr("aria-hidden", "true");
-  return {
+  const made = {
     show(event, lines) {
       tip.selectAll("span").data(lines).join("span").text((line) => line);
       const { offsetWidth: width, offsetHeight: height } = tip.node();
@@ -77,8 +78,16 @@ export function makeTip() {
       tip.style("left", `${Math.max(left, 4)}px`).style("top", `${top}px`);
       tip.classed("shown", true);
     },
+    /** Under a place: of an element, or a rectangle in the window. */
+    under(place, lines) {
+      const { left, right, bottom } = place.getBoundingClientRect?.() ?? place;
+      if (lines.length) made.show({ clientX: (left + right) / 2 - 14, clientY: bottom - 10 }, lines);
+      else made.hide();
+    },
     hide: () => tip.classed("shown", false),
+    remove: () => tip.remove(),
   };
+  return made;
 }
 
 /** Colour a canvas of one pixel a cell; the style sheet makes it large. */

@@ -1,13 +1,14 @@
-// Heads as small multiples on one scale; kinds of attention, and the scrubber of layers.
+// Heads as small multiples on one scale; attention or explanations, and the scrubber of layers.
 
 import { paint, shades } from "./draw.js";
-import { peakOf } from "./model.js";
+import { say } from "./language.js";
+import { layerName, peakFor } from "./model.js";
 
-/** Kinds as buttons, layers as a slider. */
+/** Kinds as buttons, layers as a slider: what explains the answer belongs to no layer. */
 export function makeChoices(parent, app) {
   const box = parent.append("div").attr("class", "choices");
   const kinds = box.append("div").attr("class", "kinds").attr("role", "group");
-  kinds.attr("aria-label", "Kind of attention");
+  kinds.attr("aria-label", say("Kind of reading"));
   const scrubber = box.append("label").attr("class", "scrubber");
   const site = scrubber.append("span").attr("class", "site");
   const slider = scrubber.append("input").attr("type", "range").attr("min", 1).attr("step", 1);
@@ -15,18 +16,22 @@ export function makeChoices(parent, app) {
 
   function draw() {
     const all = app.state.kinds;
+    const several = all.filter((kind) => kind.group === "attention").length > 1;
     kinds.style("display", all.length > 1 ? null : "none");
+    kinds.selectAll("span").data(several ? ["Attention"] : [])
+      .join((enter) => enter.insert("span", ":first-child")).text(say);
     kinds.selectAll("button").data(all).join("button")
       .attr("type", "button")
+      .attr("class", (kind) => kind.group)
       .attr("aria-pressed", (_, i) => String(i === app.state.kind))
-      .text((kind) => kind.name)
+      .text((kind) => say(kind.label))
       .on("click", (_, kind) => app.state.choose({ kind: all.indexOf(kind) }));
     const layers = app.state.layers();
-    const name = app.state.layer().site;
+    const name = say(layerName(app.state.layer(), layers));
     scrubber.style("display", name ? null : "none");
     site.text(name);
     slider.style("display", layers.length > 1 ? null : "none");
-    slider.attr("max", layers.length).attr("aria-label", "Layer").attr("aria-valuetext", name);
+    slider.attr("max", layers.length).attr("aria-label", say("Layer")).attr("aria-valuetext", name);
     slider.style("--steps", layers.length - 1);
     slider.node().value = app.state.number + 1;
   }
@@ -35,13 +40,13 @@ export function makeChoices(parent, app) {
   return { draw };
 }
 
-/** A button for the mean, each head and each overlay. */
+/** A button for the mean and each head, or for each explanation. */
 export function makeHeads(parent, app, cellsOf, aspect) {
   const box = parent.append("div").attr("class", "heads").attr("role", "group");
-  box.attr("aria-label", "Heads");
 
   function draw() {
     const layer = app.state.layer();
+    box.attr("aria-label", say(layer.site ? "Heads" : "Explanations"));
     box.style("display", layer.looks.length > 1 ? null : "none");
     const chosen = app.state.look();
     const button = box.selectAll("button").data(layer.looks).join((enter) => {
@@ -53,23 +58,19 @@ export function makeHeads(parent, app, cellsOf, aspect) {
     });
     button
       .attr("aria-pressed", (look) => String(look === chosen))
-      .attr("title", (look) => look.legend)
-      .style("--mark", (look) => look.colour ?? "transparent")
+      .attr("title", (look) => say(look.legend))
       .style("--aspect", (look) => aspect(layer, look))
       .on("click", (_, look) => app.state.choose({ head: look.name }));
-    button.select("span").text((look) => look.label);
+    button.select("span").text((look) => say(look.label));
     light();
   }
 
   function light() {
     const layer = app.state.layer();
     const shade = shades(app.colours);
-    const found = layer.looks.map((look) => cellsOf(layer, look));
-    const heads = found.filter((cells, i) => !layer.looks[i].signed && !layer.looks[i].cells);
-    const shared = Math.max(...heads.map((cells) => cells.peak), 1e-9);
-    box.selectAll("button").each(function each(look, i) {
-      const cells = found[i];
-      const peak = look.signed || look.cells ? cells.peak : shared;
+    box.selectAll("button").each(function each(look) {
+      const cells = cellsOf(layer, look);
+      const { peak } = cells;
       const canvas = this.querySelector("canvas");
       const key = `${app.paintKey()} ${cells.key} ${peak}`;
       if (canvas.dataset.key !== key) {
@@ -91,12 +92,11 @@ export function makeHeads(parent, app, cellsOf, aspect) {
 /** The cells of a matrix, with the lit row and column as marks. */
 export function matrixCells(layer, look) {
   const [rows, columns] = [layer.rows.length, layer.columns.length];
-  look.peak ??= peakOf(look, rows, columns);
   return {
     rows,
     columns,
     at: look.at,
-    peak: look.peak,
+    peak: peakFor(layer, look),
     key: `${layer.site} ${look.name}`,
     marks: ({ row, column }) =>
       (row === null ? "" : `M0,${row}h${columns}v1h${-columns}z`) +

@@ -1,19 +1,18 @@
 // The image under its patches, and beside it where the chosen patch, or the answer, looks.
 
 import { css, exact, label, number, scaleBar, shades } from "./draw.js";
+import { say } from "./language.js";
 const { select } = globalThis.d3;
 
 /** What a look gives on a grid of the image, from one row or from those the answer is read from. */
-export function imageCells(view, layer, look, active) {
+export function imageCells(view, layer, look, active, alone = false) {
   const grid = view.grids[look.cells ? look.grid : layer.column_grid];
   // Overlays have a number a cell; maps have one a token, and first come those that stand nowhere.
   const extra = look.cells ? 0 : grid.extra.length;
   const asked = active.row === null ? readers(view, layer) : [active.row];
-  const value = look.cells
-    ? (column) => look.cells[column]
-    : (column) => asked.reduce((sum, row) => sum + look.at(row, column), 0) / asked.length;
-  const values = Array.from({ length: extra + grid.rows * grid.columns }, (_, i) => value(i));
+  const values = look.cells ?? received(look, asked, extra + grid.rows * grid.columns);
   const laid = values.slice(extra);
+  const own = peakOf(layer, look, asked, laid, extra);
   return {
     grid,
     name: cellNames(view, grid),
@@ -22,18 +21,37 @@ export function imageCells(view, layer, look, active) {
     values: laid,
     elsewhere: look.cells ? [] : grid.extra.map((name, i) => [name, values[i]]),
     at: (row, column) => laid[row * grid.columns + column],
-    peak: Math.max(...laid.map(Math.abs), 1e-9),
+    peak: Math.max(own, alone ? 0 : (layer.other?.(look, active) ?? 0)),
     key: `${layer.site} ${look.name} ${look.cells ? "" : asked.length > 1 ? "all" : asked[0]}`,
     marks: () => mark(view, layer, grid, active),
   };
+}
+
+/** What each token gives to those that ask, on average. */
+const received = (look, asked, many) =>
+  Array.from(
+    { length: many },
+    (_, column) => asked.reduce((sum, row) => sum + look.at(row, column), 0) / asked.length,
+  );
+
+/** What the full shade stands for: of all heads of a layer the largest in the row that is shown. */
+function peakOf(layer, look, asked, laid, extra) {
+  const largest = (values) => Math.max(...values.map(Math.abs), 1e-9);
+  if (!look.shared) return largest(laid);
+  const row = asked.join();
+  if (layer.shown?.row !== row) {
+    const rows = layer.looks.map((each) => received(each, asked, laid.length + extra).slice(extra));
+    layer.shown = { row, peak: Math.max(...rows.map(largest)) };
+  }
+  return layer.shown.peak;
 }
 
 /** What the cells of a grid are called: the model's own patches by their names, others by place. */
 function cellNames(view, grid) {
   const sides = (map) => [[map.row_grid, map.rows], [map.column_grid, map.columns]];
   const own = view.maps.flatMap(sides).find(([number]) => view.grids[number] === grid);
-  if (own) return (i) => own[1][grid.extra.length + i];
-  return (i) => `row ${Math.floor(i / grid.columns) + 1}, column ${(i % grid.columns) + 1}`;
+  if (own) return (i) => say(own[1][grid.extra.length + i]);
+  return (i) => say(`row ${Math.floor(i / grid.columns) + 1}, column ${(i % grid.columns) + 1}`);
 }
 
 /** What of a map is pointed at: patches that ask, or, of a pool, which has but one, those asked. */
@@ -53,7 +71,7 @@ export function readers(view, layer) {
 export function asker(view, layer, row) {
   if (row !== null) return layer.rows[row];
   const found = readers(view, layer).map((i) => layer.rows[i]);
-  return found.length > 2 ? "all tokens on average" : found.join(" and ");
+  return found.length > 2 ? "all tokens on average" : found.join(" and "); // in English: say() it
 }
 
 /** Outline the lit patch in a thumbnail, whose cells are the keys' grid. */
@@ -82,12 +100,12 @@ const boxAt = (boxes, [y, x]) =>
 
 export function makeImage(parent, app, view, source) {
   const box = parent.append("div").attr("class", "seen");
-  const plain = panel("plain", "The image under its patches");
-  const asked = panel("asked", "Where it looks");
+  const plain = panel("plain", say("The image under its patches"));
+  const asked = panel("asked", say("Where it looks"));
   const aside = box.append("div").attr("class", "aside");
   const classes = aside.append("div").attr("class", "classes");
   const tokens = aside.append("div").attr("class", "extra").attr("role", "group");
-  tokens.attr("aria-label", "Tokens without a place");
+  tokens.attr("aria-label", say("Tokens without a place"));
   const foot = asked.figure.append("div");
 
   function panel(name, title) {
@@ -96,8 +114,10 @@ export function makeImage(parent, app, view, source) {
     stage.attr("role", "application").attr("aria-label", title);
     stage.style("aspect-ratio", `${view.width} / ${view.height}`);
     const canvas = name === "asked" ? stage.append("canvas").attr("aria-hidden", "true") : null;
-    const image = stage.append("img").attr("src", source).attr("alt", "");
-    image.classed("coarse", Math.max(view.width, view.height) <= 128);
+    if (name === "plain") {
+      const image = stage.append("img").attr("src", source).attr("alt", "");
+      image.classed("coarse", Math.max(view.width, view.height) <= 128);
+    }
     const svg = stage.append("svg").attr("viewBox", `0 0 ${view.width} ${view.height}`);
     svg.attr("preserveAspectRatio", "none").attr("aria-hidden", "true");
     stage
@@ -106,6 +126,7 @@ export function makeImage(parent, app, view, source) {
         app.tip.hide();
         app.state.hover(null);
       })
+      .on("blur", () => app.tip.hide())
       .on("click", (event) => {
         const patch = patchAt(pixelAt(event, stage.node()));
         if (patch) app.state.pin(patch);
@@ -133,9 +154,9 @@ export function makeImage(parent, app, view, source) {
     if (asks ? row === null : here < 0) return [];
     const line = (i) => `${cells.name(i)}: ${exact(cells.values[i])}`;
     const top = cells.values.map((value, i) => [Math.abs(value), i]).sort((a, b) => b[0] - a[0]);
-    const lines = asks ? [`${layer.rows[row]} looks at`] : [line(here), "the largest:"];
+    const lines = asks ? [say(`${layer.rows[row]} looks at`)] : [line(here), say("the largest:")];
     for (const [, i] of top.slice(0, 3)) lines.push(line(i));
-    for (const [extra, value] of cells.elsewhere) lines.push(`${extra}: ${exact(value)}`);
+    for (const [extra, value] of cells.elsewhere) lines.push(`${say(extra)}: ${exact(value)}`);
     return lines;
   }
 
@@ -175,7 +196,8 @@ export function makeImage(parent, app, view, source) {
       made.append("span").attr("class", "name");
       made.append("span").attr("class", "bar").append("span");
       made.append("span").attr("class", "percent");
-      made.filter((found) => found.explained).append("span").attr("class", "explained").text("explained");
+      made.filter((found) => found.explained).append("span").attr("class", "explained")
+        .text(say("The explanation maps are for this class"));
       return made;
     });
     bar.select(".name").text((found) => label(found.label));
@@ -183,7 +205,7 @@ export function makeImage(parent, app, view, source) {
     bar.select(".percent").text((found) => `${(100 * found.probability).toFixed(1)}%`);
     const extra = layer.row_grid === null ? [] : view.grids[layer.row_grid].extra;
     tokens.selectAll("button").data(extra).join("button").attr("type", "button").attr("class", "token")
-      .text((name) => name)
+      .text((name) => say(name))
       .on("pointerenter", (_, name) => app.state.hover({ row: extra.indexOf(name) }))
       .on("pointerleave", () => app.state.hover(null))
       .on("click", (_, name) => app.state.pin({ row: extra.indexOf(name) }));
@@ -217,14 +239,25 @@ export function makeImage(parent, app, view, source) {
     const reads = row === null ? readers(view, layer) : [row];
     tokens.selectAll("button").classed("lit", (_, i) => reads.length <= 2 && reads.includes(i));
     const low = look.signed ? -cells.peak : 0;
-    const rest = cells.elsewhere.map(([name, value]) => `${number(value)} to the ${name}`);
+    const rest = cells.elsewhere.map(([name, value]) => say(`${number(value)} to the ${name}`));
     scaleBar(foot, low, cells.peak, shade, rest.length && !look.cells ? `  ·  ${rest.join(", ")}` : "");
     const whose = asker(view, layer, row);
-    asked.stage.attr("aria-label", look.cells ? look.legend : `Where ${whose} looks: ${look.legend}`);
+    const named = look.cells ? look.legend : `Where ${whose} looks: ${look.legend}`;
+    asked.stage.attr("aria-label", say(named));
     if (document.activeElement?.classList.contains("stage") && box) {
       const [top, left, high, wide] = box;
-      app.say(told([top + high / 2, left + wide / 2]).join(", "));
+      const lines = told([top + high / 2, left + wide / 2]);
+      app.say(lines.join(", "));
+      if (document.activeElement.matches(":focus-visible")) noteAt(document.activeElement, box, lines);
     }
+  }
+
+  /** What the pointer would be told of a patch, for the keyboard. */
+  function noteAt(stage, [top, left, high, wide], lines) {
+    const bounds = stage.getBoundingClientRect();
+    const middle = bounds.left + ((left + wide / 2) / view.width) * bounds.width;
+    const bottom = bounds.top + ((top + high) / view.height) * bounds.height;
+    app.tip.under({ left: middle, right: middle, bottom }, lines);
   }
 
   /** Arrows walk over the grid of patches. */

@@ -1,10 +1,12 @@
 // The whole map: queries down, keys across. Labels where there is room, a hatch over what is masked.
 
 import { exact, label, paint, scaleBar, shades } from "./draw.js";
-import { peakOf } from "./model.js";
+import { say } from "./language.js";
+import { layerName, peakFor } from "./model.js";
 const { select } = globalThis.d3;
 
 const LINE = 11; // pixels of a cell below which names would overlap: the sentence has them
+const BOLD = 1.12; // how much wider the name of a lit row may become
 const LEAST = 2; // pixels of a cell: a map with more than fit scrolls in its box
 
 export function makeMatrix(parent, app) {
@@ -59,22 +61,34 @@ export function makeMatrix(parent, app) {
       view.scrollLeft = Math.min(view.scrollLeft, left + at.column * cell - 40);
       view.scrollLeft = Math.max(view.scrollLeft, left + at.column * cell + 40 - view.clientWidth);
       app.say(app.about(at.row, at.column).join(", "));
-    });
+      noteCell(at);
+    })
+    .on("blur", () => app.tip.hide());
+
+  /** What the pointer would be told of a cell, for the keyboard. */
+  function noteCell({ row, column }) {
+    const bounds = canvas.node().getBoundingClientRect();
+    const { rows, columns } = app.state.layer();
+    const middle = bounds.left + ((column + 0.5) / columns.length) * bounds.width;
+    const bottom = bounds.top + ((row + 1) / rows.length) * bounds.height;
+    app.tip.under({ left: middle, right: middle, bottom }, app.about(row, column));
+  }
 
   function draw() {
-    const { rows, columns, causal, site } = app.state.layer();
+    const layer = app.state.layer();
+    const { rows, columns, causal } = layer;
     const look = app.state.look();
     box.style("display", look && look.at ? null : "none");
     if (!look || !look.at) return;
     const shade = shades(app.colours);
-    const peak = peakOf(look, rows.length, columns.length);
+    const peak = peakFor(layer, look);
     paint(canvas.node(), rows.length, columns.length, (r, c) => shade(look.at(r, c) / peak));
 
     // Sizes: as large as the room allows, labels measured in their own type.
     const room = box.node().clientWidth || 320;
     const named = (room - 70) / columns.length >= LINE;
     const longest = (tokens) => Math.max(...tokens.map((token) => width(label(token))), 8);
-    left = named ? Math.min(longest(rows) + 10, room / 3) : 12;
+    left = named ? Math.min(BOLD * longest(rows) + 10, room / 3) : 12;
     cell = Math.max(Math.min((room - left - 4) / columns.length, 34), LEAST);
     const lying = named && longest(columns) < cell - 4;
     top = named ? (lying ? 20 : Math.min(longest(columns), 110) + 8) : 12;
@@ -84,7 +98,7 @@ export function makeMatrix(parent, app) {
     canvas
       .style("left", `${left}px`).style("top", `${top}px`)
       .style("width", `${wide}px`).style("height", `${high}px`)
-      .attr("aria-label", `${site}, ${look.label}: ${rows.length} rows, ${columns.length} columns`);
+      .attr("aria-label", called(layer, look));
 
     marks
       .style("left", `${left}px`).style("top", `${top}px`)
@@ -109,7 +123,7 @@ export function makeMatrix(parent, app) {
       names.append("g").attr("class", "rows").selectAll("text").data(rows).join("text")
         .attr("x", left - 6).attr("y", (_, i) => top + (i + 0.5) * (high / rows.length))
         .attr("text-anchor", "end").attr("dominant-baseline", "central")
-        .text((token) => fit(label(token), left - 8));
+        .text((token) => fit(label(token), (left - 8) / BOLD));
       names.append("g").attr("class", "columns").selectAll("text").data(columns).join("text")
         .attr("transform", (_, i) => {
           const x = left + (i + 0.5) * cell;
@@ -118,8 +132,14 @@ export function makeMatrix(parent, app) {
         .attr("text-anchor", lying ? "middle" : "start")
         .text((token) => fit(label(token), lying ? cell : top - 6));
     }
-    scaleBar(foot, look.signed ? -peak : 0, peak, shade, causal ? "  ·  hatched: hidden by the mask" : "");
+    const hatched = causal ? say("  ·  hatched: hidden by the mask") : "";
+    scaleBar(foot, look.signed ? -peak : 0, peak, shade, hatched);
     light();
+  }
+
+  function called(layer, look) {
+    const name = layerName(layer, app.state.layers()) || "Explanations";
+    return say(`${name}, ${look.label}: ${layer.rows.length} rows, ${layer.columns.length} columns`);
   }
 
   function light() {

@@ -1,6 +1,7 @@
 // Everything that is no attention map: heats, lines, bars, scatters and tables, as lens/panels.py.
 
 import { label, number, paint, scaleBar, shades } from "./draw.js";
+import { say } from "./language.js";
 import { makeTable } from "./table.js";
 const { line, area, ticks, extent, select } = globalThis.d3;
 
@@ -13,8 +14,8 @@ export function makePanels(parent, app, figures, open) {
   for (const [name, members] of grouped(figures)) {
     const drawer = parent.append("details").attr("class", "drawer");
     const summary = drawer.append("summary");
-    summary.append("h2").text(name || "more");
-    summary.append("span").text(members.map((found) => found.title).join("  ·  "));
+    summary.append("h2").text(say(name || "more"));
+    summary.append("span").text(members.map((found) => say(found.title)).join("  ·  "));
     const row = drawer.append("div").attr("class", "row");
     let drawn = false;
     const draw = () => {
@@ -45,13 +46,13 @@ const MAKERS = { heat, lines, bars, scatter, table: () => null };
 
 function panel(figure, app, found) {
   figure.attr("class", `panel of-${found.kind}`);
-  figure.append("h3").text(found.title);
+  figure.append("h3").text(say(found.title));
   const stage = figure.append("div").attr("class", "chart");
   const draw = MAKERS[found.kind]?.(stage, app, found);
   const twin = tableOf(found);
-  if (found.kind === "table") makeTable(stage, { ...twin, name: found.title, open: true });
-  figure.append("figcaption").text(found.legend ?? "");
-  if (found.kind !== "table") makeTable(figure, { ...twin, name: found.title });
+  if (found.kind === "table") makeTable(stage, { ...twin, name: say(found.title), open: true });
+  figure.append("figcaption").text(say(found.legend ?? ""));
+  if (found.kind !== "table") makeTable(figure, { ...twin, name: say(found.title) });
   if (!draw) return;
   draw();
   app.onTheme(draw);
@@ -64,10 +65,11 @@ function heat(stage, app, found) {
   const bound = Math.max(Math.abs(least), Math.abs(most)) || 1;
   const frame = stage.append("div").attr("class", "heat");
   const named = (names, many) => names?.length && many <= 40;
-  const [rowNames, columnNames] = [found.rows ?? [], found.columns ?? []];
+  const [rowNames, columnNames] = [found.rows ?? [], found.columns ?? []]
+    .map((all) => all.map(structural));
   const showRows = named(rowNames, rows);
   const showColumns = named(columnNames, columns);
-  const canvas = frame.append("canvas").attr("role", "img").attr("aria-label", found.title);
+  const canvas = frame.append("canvas").attr("role", "img").attr("aria-label", say(found.title));
   // Cells as large as they may be without the whole growing over its column.
   const room = roomOf(stage);
   const cell = Math.max(Math.min(room / columns, 300 / rows, 26), 1);
@@ -83,8 +85,8 @@ function heat(stage, app, found) {
     everyFew(frame.selectAll(".column-names span"), clientWidth / columns);
   };
   new ResizeObserver(thin).observe(canvas.node());
-  if (!showColumns && found.x) frame.append("div").attr("class", "axis-x").text(found.x);
-  if (!showRows && found.y) frame.append("div").attr("class", "axis-y").text(found.y);
+  if (!showColumns && found.x) frame.append("div").attr("class", "axis-x").text(say(found.x));
+  if (!showRows && found.y) frame.append("div").attr("class", "axis-y").text(say(found.y));
   if (found.tile) tiles(frame, found.tile, rows, columns);
   const foot = stage.append("div");
   canvas.on("pointermove", (event) => {
@@ -92,7 +94,7 @@ function heat(stage, app, found) {
     const row = Math.floor(((event.clientY - bounds.top) / bounds.height) * rows);
     const column = Math.floor(((event.clientX - bounds.left) / bounds.width) * columns);
     if (row < 0 || column < 0 || row >= rows || column >= columns) return;
-    const name = (all, i, axis) => (all.length ? label(all[i]) : `${axis} ${i + 1}`);
+    const name = (all, i, axis) => (all.length ? label(all[i]) : `${say(axis)} ${i + 1}`);
     app.tip.show(event, [
       `${name(rowNames, row, found.y ?? "row")} · ${name(columnNames, column, found.x ?? "column")}`,
       number(found.values[row][column]),
@@ -115,6 +117,10 @@ function heat(stage, app, found) {
     }
   };
 }
+
+/** Names of layers have a translation; tokens stay as they are. */
+const STRUCTURAL = /^(embedded|((encoder|decoder|pool) )?layer \d+( \w+)?|patch \d+,\d+)$/;
+const structural = (name) => (STRUCTURAL.test(name) ? say(name) : name);
 
 /** Thin gaps between the small maps of a mosaic. */
 function tiles(frame, [down, across], rows, columns) {
@@ -173,14 +179,14 @@ function axes(svg, x, y, found, wide) {
       .attr("text-anchor", "middle").text(number(mark));
   }
   lines.append("text").attr("class", "title").attr("x", (left + wide - EDGE.right) / 2)
-    .attr("y", HIGH - 6).attr("text-anchor", "middle").text(found.x ?? "");
+    .attr("y", HIGH - 6).attr("text-anchor", "middle").text(say(found.x ?? ""));
   lines.append("text").attr("class", "title").attr("text-anchor", "middle")
-    .attr("transform", `translate(12,${(EDGE.top + bottom) / 2})rotate(-90)`).text(found.y ?? "");
+    .attr("transform", `translate(12,${(EDGE.top + bottom) / 2})rotate(-90)`).text(say(found.y ?? ""));
 }
 
 function chart(stage, found, wide, high) {
   const svg = stage.append("svg").attr("class", "plot").attr("viewBox", `0 0 ${wide} ${high}`);
-  return svg.attr("role", "img").attr("aria-label", found.title);
+  return svg.attr("role", "img").attr("aria-label", say(found.title));
 }
 
 function key(stage, app, names) {
@@ -188,7 +194,7 @@ function key(stage, app, names) {
   const list = stage.append("div").attr("class", "key");
   const entry = list.selectAll("span").data(names).join("span");
   entry.append("i").style("background", (_, i) => identity(app, i));
-  entry.append("b").text((name) => name);
+  entry.append("b").text((name) => say(name));
 }
 
 const DASHES = [null, "6 3", "2 3"]; // when colours come round again
@@ -224,7 +230,7 @@ function lines(stage, app, found) {
       .join("circle").attr("r", 3).attr("fill", colour)
       .attr("cx", (i) => x.scale(curve.x[i])).attr("cy", (i) => y.scale(curve.y[i]))
       .on("pointerenter", (event, i) =>
-        app.tip.show(event, [curve.name, `${number(curve.x[i])}: ${number(curve.y[i])}`]))
+        app.tip.show(event, [say(curve.name), `${number(curve.x[i])}: ${number(curve.y[i])}`]))
       .on("pointerleave", () => app.tip.hide());
   });
   key(stage, app, found.curves.map((curve) => curve.name));
@@ -242,7 +248,7 @@ function bars(stage, app, found) {
     const interval = low === null || low === undefined ? "" : ` (${number(low)}–${number(high)})`;
     row.append("span").attr("class", "percent").text(`${number(mean)}${interval}`);
   });
-  stage.append("div").attr("class", "axis-x").text(found.y ?? "");
+  stage.append("div").attr("class", "axis-x").text(say(found.y ?? ""));
   return null;
 }
 
@@ -278,7 +284,9 @@ function scatter(stage, app, found) {
 /** The same numbers as a table. */
 function tableOf(found) {
   const named = (names, i) => (names?.length ? label(names[i]) : String(i + 1));
-  if (found.kind === "table") return { columns: found.columns, rows: found.rows.map(cells) };
+  if (found.kind === "table") {
+    return { columns: found.columns.map((name) => say(name)), rows: found.rows.map(cells) };
+  }
   if (found.kind === "heat") {
     const columns = found.values[0]?.map((_, i) => named(found.columns, i)) ?? [];
     return {
@@ -288,19 +296,19 @@ function tableOf(found) {
   }
   if (found.kind === "lines") {
     const rows = found.curves.flatMap((curve) =>
-      curve.x.map((x, i) => [curve.name, x, curve.y[i], curve.low?.[i], curve.high?.[i]]),
+      curve.x.map((x, i) => [say(curve.name), x, curve.y[i], curve.low?.[i], curve.high?.[i]]),
     );
-    return withIntervals(["", found.x, found.y], rows);
+    return withIntervals(["", say(found.x), say(found.y)], rows);
   }
   if (found.kind === "bars") {
     const rows = found.names.map((name, i) => {
       const { mean, low, high } = found.values[i];
       return [label(name), mean, low, high];
     });
-    return withIntervals(["", found.y], rows);
+    return withIntervals(["", say(found.y)], rows);
   }
   return {
-    columns: ["", found.x, found.y, "group"],
+    columns: ["", say(found.x), say(found.y), say("group")],
     rows: found.points.map(([x, y], i) => [label(found.names[i]), x, y, found.groups?.[i] ?? ""]),
   };
 }
@@ -308,7 +316,7 @@ function tableOf(found) {
 /** Rows that end in an interval, if any of them has one. */
 function withIntervals(columns, rows) {
   const known = rows.some((row) => (row.at(-2) ?? row.at(-1) ?? null) !== null);
-  if (known) return { columns: [...columns, "low", "high"], rows };
+  if (known) return { columns: [...columns, say("low"), say("high")], rows };
   return { columns, rows: rows.map((row) => row.slice(0, -2)) };
 }
 

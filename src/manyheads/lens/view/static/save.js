@@ -30,7 +30,7 @@ export async function toPng(element, margin = 24) {
 async function drawElement(ink, element) {
   const style = getComputedStyle(element);
   const box = element.getBoundingClientRect();
-  const skipped = element.matches("details, .unsaved") || style.visibility === "hidden";
+  const skipped = element.matches("details, .unsaved, .unseen") || style.visibility === "hidden";
   if (style.display === "none" || skipped) return;
   if (element.matches("input[type=range]")) {
     drawSlider(ink, element, box, style);

@@ -1,9 +1,12 @@
 // The report's own last step: find what lens/view/report.py wrote into the page, and draw it.
 
+import { preferred } from "./language.js";
 import { draw } from "./look.js";
 
 const text = (id) => document.getElementById(id).textContent;
 const root = document.getElementById("look");
+
+document.documentElement.lang = preferred();
 
 try {
   await draw(root, JSON.parse(text("look-data")), text("look-weights"));

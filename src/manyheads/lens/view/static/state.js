@@ -1,7 +1,10 @@
 // What is chosen and what is lit: one state for the whole page, and its twin in the address.
 
-/** Choices are kept in the address; `hover` is not. Listeners hear "choice" or "focus". */
-export function makeState(kinds, open = {}) {
+/**
+ * Choices are kept in the address, unless `address` is false; `hover` is not. Listeners hear "choice"
+ * or "focus".
+ */
+export function makeState(kinds, open = {}, signal = undefined, address = true) {
   const listeners = { choice: [], focus: [] };
   const nothing = { row: null, column: null };
   const first = { kind: 0, layer: 0, head: "mean" };
@@ -24,7 +27,9 @@ export function makeState(kinds, open = {}) {
 
   /** Write the state into the address, without a step in the history. */
   function remember() {
-    const words = new URLSearchParams();
+    if (!address) return;
+    const words = new URLSearchParams(location.hash.slice(1)); // a served page has its own words there
+    for (const name of ["map", "layer", "head", "row", "column"]) words.delete(name);
     if (kinds.length > 1) words.set("map", kinds[state.kind].name);
     if (layersOf(state.kind).length > 1) words.set("layer", state.layer + 1);
     if (look()) words.set("head", look().name);
@@ -37,12 +42,21 @@ export function makeState(kinds, open = {}) {
     }
   }
 
+  /** The kind of an address; where it names none, an explanation is known by its own name. */
+  function kindOf(name, head) {
+    const has = (kind) => kind.layers.some(({ looks }) => looks.some((look) => look.name === head));
+    const named = kinds.findIndex((each) => each.name === name);
+    const kind = named < 0 ? first.kind : named;
+    if (!head || has(kinds[kind])) return kind;
+    const other = kinds.findIndex((each) => each.group === "explanations" && has(each));
+    return other < 0 ? kind : other;
+  }
+
   /** Read the state from the address; what does not fit is left as it is at first. */
   function recall() {
-    const words = new URLSearchParams(location.hash.slice(1));
+    const words = new URLSearchParams(address ? location.hash.slice(1) : "");
     const number = (name) => (words.has(name) ? Number(words.get(name)) - 1 : null);
-    const kind = kinds.findIndex((each) => each.name === words.get("map"));
-    state.kind = kind < 0 ? first.kind : kind;
+    state.kind = kindOf(words.get("map"), words.get("head"));
     const fallback = state.kind === first.kind ? first.layer : layersOf(state.kind).length - 1;
     state.layer = inside(number("layer"), layersOf(state.kind).length) ?? fallback;
     state.head = words.get("head") ?? first.head;
@@ -70,9 +84,10 @@ export function makeState(kinds, open = {}) {
 
   recall();
   addEventListener("hashchange", () => {
+    if (!address) return;
     recall();
     tell("choice");
-  });
+  }, { signal });
   return {
     kinds,
     layer,
@@ -91,6 +106,25 @@ export function makeState(kinds, open = {}) {
     },
     on: (what, listener) => listeners[what].push(listener),
     redraw: () => tell("choice"),
+    /** What another state can adopt, as far as it fits there. */
+    choices: () => ({ ...state, kind: kinds[state.kind].name }),
+    adopt({ kind, layer: number, head, pin, hover }) {
+      const before = JSON.stringify([state.kind, state.layer, state.head]);
+      const found = kinds.findIndex((each) => each.name === kind);
+      if (found >= 0) state.kind = found;
+      state.layer = Math.min(number, layersOf(state.kind).length - 1);
+      state.head = head;
+      const { rows, columns } = layer();
+      const fit = (place) => ({
+        row: inside(place.row, rows.length),
+        column: inside(place.column, columns.length),
+      });
+      state.pin = fit(pin);
+      state.hover = hover && fit(hover);
+      remember();
+      const changed = JSON.stringify([state.kind, state.layer, state.head]) !== before;
+      tell(changed ? "choice" : "focus");
+    },
     hover(place) {
       state.hover = place && { ...nothing, ...place };
       tell("focus");

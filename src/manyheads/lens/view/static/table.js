@@ -1,33 +1,34 @@
 // The table twin of a figure: for screen readers, for copying, and as CSV.
 
 import { number } from "./draw.js";
+import { say } from "./language.js";
 import { download } from "./save.js";
 
 const SHOWN = 400; // rows of a table; a file has all
 
-/** A folded table; its rows are made when it is opened, and again when `refresh` is called. */
-export function makeTable(parent, { name, columns, rows, open = false }) {
+/** A folded table; its rows are made when it is opened, and `drawn` is told of them each time. */
+export function makeTable(parent, { name, columns, rows, open = false, drawn = () => {} }) {
   const details = parent.append("details").attr("class", "twin").property("open", open);
-  details.append("summary").text("Table");
+  details.append("summary").text(say("Table"));
   const tools = details.append("div").attr("class", "tools");
-  const say = tools.append("span").attr("class", "done").attr("role", "status");
+  const done = tools.append("span").attr("class", "done").attr("role", "status");
   button("Copy", async () => {
     await copy(text("\t"));
-    say.text("Copied.");
+    done.text(say("Copied."));
   });
   button("CSV", () => download(new Blob([`\ufeff${text(",")}`], { type: "text/csv" }), `${name}.csv`));
   const room = details.append("div").attr("class", "room").attr("tabindex", 0);
-  room.attr("role", "region").attr("aria-label", `Table: ${name}`);
+  room.attr("role", "region").attr("aria-label", say(`Table: ${name}`));
   let now = { columns, rows };
 
   function button(label, act) {
-    tools.insert("button", ".done").attr("type", "button").text(label).on("click", act);
+    tools.insert("button", ".done").attr("type", "button").text(say(label)).on("click", act);
   }
 
   function fresh() {
     const value = (found) => (typeof found === "function" ? found() : found);
     now = { columns: value(columns), rows: value(rows) };
-    say.text("");
+    done.text("");
   }
 
   function text(separator) {
@@ -55,8 +56,9 @@ export function makeTable(parent, { name, columns, rows, open = false }) {
     row.append("th").attr("scope", "row").text((cells) => cells[0]);
     row.selectAll("td").data((cells) => cells.slice(1)).join("td")
       .classed("words", (cell) => typeof cell === "string").text((cell) => number(cell));
+    drawn(table);
     if (now.rows.length > SHOWN) {
-      room.append("p").text(`${SHOWN} of ${now.rows.length} rows; the CSV has all.`);
+      room.append("p").text(say(`${SHOWN} of ${now.rows.length} rows; the CSV has all.`));
     }
   }
 

@@ -1,0 +1,76 @@
+"""The application: routes, page and guard around the served models."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.responses import FileResponse
+from starlette.staticfiles import StaticFiles
+
+from manyheads.lens.view.report import STATIC as DRAWING
+from manyheads.version import __version__
+from manyheads.web.glossaries import Glossaries
+from manyheads.web.guard import Guard
+from manyheads.web.page import STATIC
+from manyheads.web.problems import RESPONSES, add_handlers
+from manyheads.web.routes import (
+    compatible,
+    documents,
+    images,
+    learning,
+    looking,
+    status,
+    texts,
+)
+from manyheads.web.served import Served
+from manyheads.web.settings import Settings
+
+DESCRIPTION = """Translate, classify, describe, read and search with Manyheads models, and look \
+inside them. Errors are problem+json with the members title, detail, where and remedy."""
+
+
+def create_app(served: Served, settings: Settings) -> Guard:
+    """Make the application; it loads models when it starts and finishes its work when it stops."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        loading = asyncio.create_task(served.start())
+        try:
+            yield
+        finally:
+            served.ready = False
+            loading.cancel()
+            await asyncio.gather(loading, return_exceptions=True)
+            await served.close()
+
+    app = FastAPI(
+        title="Manyheads",
+        version=__version__,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        responses=RESPONSES,
+        docs_url=None,  # both would load scripts of others
+        redoc_url=None,
+    )
+    app.state.served = served
+    app.state.settings = settings
+    app.state.glossaries = Glossaries()
+    add_handlers(app)
+    for module in (texts, documents, images, looking, learning, status):
+        app.include_router(module.router)
+    app.include_router(compatible.libretranslate)
+    app.include_router(compatible.deepl)
+    app.mount("/static/draw", StaticFiles(directory=DRAWING))
+    app.mount("/static", StaticFiles(directory=STATIC))
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(STATIC / "index.html")
+
+    return Guard(app, settings, served.metrics)
+
+
+def served_by(app: Guard) -> Served:
+    """Return the models of an application."""
+    return app.app.state.served  # type: ignore[attr-defined] # FastAPI, as it was made

@@ -1,0 +1,109 @@
+"""Ask a model's queue for a client: not longer than it waits, nor longer than is allowed."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fastapi import Request as HttpRequest
+
+from manyheads.app.requests import ImageRequest, SearchOptions, TextRequest
+from manyheads.web.batching import Job
+from manyheads.web.problems import ProblemError
+from manyheads.web.served import Served, ServedModel
+
+T = TypeVar("T")
+IMAGE = 256  # tokens that an image counts as
+
+
+class ClientGoneError(ProblemError):
+    """The client has left; nobody reads this."""
+
+    def __init__(self) -> None:
+        super().__init__(499, "The client has left", "", remedy="")
+
+
+async def while_connected(http: HttpRequest, work: Coroutine[Any, Any, T], seconds: float) -> T:
+    """Await work; cancel it when the client leaves, or after some seconds.
+
+    Raises:
+        ProblemError: it took too long, or nobody waits for it any more.
+    """
+    task = asyncio.create_task(work)
+    gone = asyncio.create_task(_gone(http))
+    try:
+        await asyncio.wait((task, gone), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        if gone.done():
+            raise ClientGoneError
+        raise too_slow(seconds)
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+def too_slow(seconds: float) -> ProblemError:
+    """Say that an answer took too long."""
+    return ProblemError(
+        503,
+        "Too slow",
+        f"There was no answer within {seconds:.0f} seconds.",
+        remedy="Send less at a time, or try again later.",
+        retry_after=seconds / 4,
+    )
+
+
+async def _gone(http: HttpRequest) -> None:
+    while (await http.receive())["type"] != "http.disconnect":
+        pass
+
+
+def served(http: HttpRequest) -> Served:
+    """Return what the server answers with."""
+    found: Served = http.app.state.served
+    return found
+
+
+async def ask(
+    http: HttpRequest, model: ServedModel, request: TextRequest | ImageRequest, cost: int
+) -> list[Any]:
+    """Ask a model for its answers to a request, together with equal requests of others."""
+    seconds = served(http).limits.answer
+    return await while_connected(http, model.queue.ask(job_of(request, cost)), seconds)
+
+
+@dataclass(frozen=True)
+class AskTexts:
+    """Ask a predictor for its answers to texts."""
+
+    request: TextRequest  # without its texts
+
+    def __call__(self, own: Any, given: Sequence[str]) -> list[Any]:
+        """Ask."""
+        found: list[Any] = own.answer(self.request.with_texts(given))
+        return found
+
+
+@dataclass(frozen=True)
+class AskImages:
+    """Ask a predictor for its answers to images."""
+
+    request: ImageRequest  # without its images
+
+    def __call__(self, own: Any, given: Sequence[Any]) -> list[Any]:
+        """Ask."""
+        found: list[Any] = own.answer(self.request.with_images(given))
+        return found
+
+
+def job_of(request: TextRequest | ImageRequest, cost: int) -> Job:
+    """Make a job of a request; requests are merged if only their inputs differ."""
+    sampled = isinstance(request, SearchOptions) and request.samples  # depends on the others
+    if isinstance(request, TextRequest):
+        texts = request.with_texts(())
+        key = None if sampled else texts
+        return Job(AskTexts(texts), request.texts, cost, key)
+    images = request.with_images(())
+    return Job(AskImages(images), request.images, cost, None if sampled else images)

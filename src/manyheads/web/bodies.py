@@ -1,0 +1,201 @@
+"""Bodies of requests: the parameters of `app/requests.py` with the name of a model.
+
+An image is never a path here: it is sent as base64 in JSON, or as the whole body with parameters in
+the query.
+"""
+
+import asyncio
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import Request as HttpRequest
+from PIL import Image
+from pydantic import create_model
+
+from manyheads.app.requests import Request, Several
+from manyheads.data.images.image_file import PILLOW
+from manyheads.data.images.image_file import load as load_image
+from manyheads.errors import ManyheadsError, UnreadableError, UsageError
+from manyheads.web.fields import JSON, read_fields
+from manyheads.web.problems import ProblemError
+from manyheads.web.settings import Limits
+
+IMAGES = ("application/octet-stream", "image/")  # content types of a body that is one image
+ENCODED = Annotated[Several[str], "images in base64"]
+# Parameters of requests that a client cannot give: paths, and what follows from the body.
+PRIVATE = ("images", "given", "kind")
+
+
+class Body(NamedTuple):
+    """What the body of a request may hold, and how it is described."""
+
+    request: type[Request]  # of app/requests.py
+    model: type[Request]  # that of HTTP
+    example: Mapping[str, Any]
+    uploads: bool  # may also be one image
+
+    def openapi(self) -> dict[str, Any]:
+        """Describe it."""
+        schema = self.model.model_json_schema()
+        content: dict[str, Any] = {JSON: {"schema": schema, "example": dict(self.example)}}
+        found: dict[str, Any] = {"requestBody": {"required": True, "content": content}}
+        if self.uploads:
+            content["image/*"] = {"schema": {"type": "string", "format": "binary"}}
+            found["parameters"] = [
+                {"name": name, "in": "query", "required": False, "schema": each}
+                for name, each in schema["properties"].items()
+                if name not in ("image", "images")
+            ]
+        return found
+
+    async def read(self, http: HttpRequest) -> Any:
+        """Read and validate the body of a request.
+
+        Raises:
+            ProblemError: it is not JSON, nor an image where one may be sent.
+            UsageError: a parameter is unknown, missing or wrong.
+        """
+        kind = http.headers.get("content-type", "").lower()
+        content = await http.body()
+        if self.uploads and kind.startswith(IMAGES):
+            given = {name: _value(text) for name, text in http.query_params.items()}
+            several = "images" in self.model.model_fields
+            encoded = base64.b64encode(content).decode()
+            name = "images" if several else "image"
+            return self.model(**given | {name: [encoded] if several else encoded})
+        return self.model(**await read_fields(content, kind))
+
+    def make(self, body: Any, **parameters: Any) -> Any:
+        """Make the request that a body stands for."""
+        own = {
+            name: getattr(body, name)
+            for name in self.request.model_fields
+            if name in type(body).model_fields and name not in PRIVATE
+        }
+        return self.request(**own | parameters)
+
+
+def body(
+    name: str,
+    request: type[Request],
+    *,
+    example: Mapping[str, Any],
+    without: Sequence[str] = (),
+    **added: Any,
+) -> Body:
+    """Make the body of a request; `added` are further parameters: (type, default)."""
+    left = (*PRIVATE, *without)
+    own: dict[str, Any] = {
+        key: (field.annotation, field) if not field.metadata else (_annotated(field), field)
+        for key, field in request.model_fields.items()
+        if key not in left
+    }
+    added = {"model": (str | None, None), **added}
+    model = create_model(name, __base__=Request, **added, **own)
+    return Body(request, model, example, "images" in added or "image" in added)
+
+
+def _annotated(field: Any) -> Any:
+    return Annotated[(field.annotation, *field.metadata)]
+
+
+def _value(text: str) -> Any:
+    """Read a value of a query: a number, true, false, null, a list; or a text."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return text if isinstance(found, dict) else found
+
+
+def check_texts(texts: Sequence[str], limits: Limits) -> None:
+    """Refuse too many texts, or too long ones.
+
+    Raises:
+        ProblemError: too many, or too long.
+    """
+    if len(texts) > limits.inputs:
+        raise _too_large(f"A request may have {limits.inputs} inputs; it has {len(texts):,}.")
+    if (length := sum(map(len, texts))) > limits.characters:
+        raise _too_large(
+            f"The texts of a request may have {limits.characters:,} characters; they have "
+            f"{length:,}. /api/v1/translate/document takes longer ones."
+        )
+
+
+def check_search(request: Any, limits: Limits) -> None:
+    """Refuse a search that costs too much.
+
+    Raises:
+        UsageError: too many beams, outputs or tokens.
+    """
+    allowed = {"beams": limits.beams, "n_best": limits.beams, "tokens": limits.tokens}
+    for name, most in (allowed | {"top": limits.top}).items():
+        value = getattr(request, name, None)
+        if isinstance(value, int) and value > most:
+            raise UsageError(f"`{name}` is {value:,}: this server allows {most}.")
+
+
+def cost_of(texts: Sequence[str], width: int = 1) -> int:
+    """Estimate the tokens of texts: of Latin letters about three to a token."""
+    return sum(len(text.encode("utf-8", "replace")) // 3 + 2 for text in texts) * width
+
+
+async def decode(encoded: Sequence[str], limits: Limits) -> list[Image.Image]:
+    """Decode images, off the event loop.
+
+    Raises:
+        ProblemError: too many.
+        UnreadableError: one is not an image of an allowed format, damaged, or too large.
+    """
+    if len(encoded) > limits.inputs:
+        raise _too_large(f"A request may have {limits.inputs} inputs; it has {len(encoded):,}.")
+    return await asyncio.to_thread(_decode_all, encoded, limits.pixels)
+
+
+def _decode_all(encoded: Sequence[str], pixels: int) -> list[Image.Image]:
+    found: list[Image.Image] = []
+    for number, text in enumerate(encoded, 1):
+        name = f"image {number}"
+        image = _decode(text, name, pixels)
+        pixels -= image.width * image.height
+        found.append(image)
+    return found
+
+
+def _decode(text: str, name: str, pixels: int) -> Image.Image:
+    if text.startswith("data:"):
+        text = text.partition(",")[2]
+    try:
+        content = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise UnreadableError(name, "it is not base64; paths are not read here") from None
+
+    def opened() -> Image.Image:
+        too_many = ValueError(f"the images of a request may have {pixels:,} pixels together")
+        try:
+            image = Image.open(BytesIO(content), formats=PILLOW)
+        except Image.DecompressionBombError:
+            raise too_many from None
+        if image.width * image.height > pixels:
+            raise too_many
+        return image
+
+    try:
+        image = load_image(opened)
+    except ManyheadsError:
+        raise
+    except Exception as error:  # decoders raise anything for damaged files
+        told = str(error) if type(error) is ValueError else "it is not an image, or damaged"
+        raise UnreadableError(name, told) from None
+    assert isinstance(image, Image.Image)
+    image.filename = name  # type: ignore[attr-defined] # what answers call it
+    return image
+
+
+def _too_large(detail: str) -> ProblemError:
+    return ProblemError(413, "Too large", detail, remedy="Send less at a time.")

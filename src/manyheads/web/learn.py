@@ -1,0 +1,46 @@
+"""The ideas of the *Learn* view, from `learn.json`; where their code is, is computed.
+
+An idea has an `id` of docs/atlas.md, a title and a sentence in English and Korean, an equation in
+TeX (what `static/tex.js` knows of it), code as "module:name", and a figure: a model with a text or
+an example image, and either the map that is opened or the group of figures that is shown (`panel`).
+"""
+
+import ast
+import json
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).parent / "learn.json"
+PACKAGE = Path(__file__).parents[1]
+
+
+@cache
+def lessons() -> dict[str, Any]:
+    """Return the ideas and the errata; the code of each idea with its file and line."""
+    found: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))
+    for idea in found["ideas"]:
+        idea["code"] = [_located(each) for each in idea["code"]]
+    return found
+
+
+def _located(code: str) -> dict[str, Any]:
+    """Find the file of the repository and the line at which a function or a class begins."""
+    module, _, name = code.partition(":")
+    spec = find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    path = Path(spec.origin)
+    line = _line(path, name)
+    return {"name": name, "file": f"src/manyheads/{path.relative_to(PACKAGE).as_posix()}"} | line
+
+
+def _line(path: Path, name: str) -> dict[str, int]:
+    """Return the line of a definition, "Class.method" too; the first one of the file without it."""
+    body: list[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body
+    found = None
+    for part in name.split("."):
+        found = next((each for each in body if getattr(each, "name", None) == part), None)
+        body = getattr(found, "body", [])
+    return {"line": 1 if found is None else found.lineno}

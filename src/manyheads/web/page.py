@@ -1,0 +1,5 @@
+"""The page: static files beside this module."""
+
+from pathlib import Path
+
+STATIC = Path(__file__).parent / "static"

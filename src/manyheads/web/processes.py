@@ -1,0 +1,222 @@
+"""Several processes that answer at one port, each with its own models.
+
+They accept connections from one socket, which outlives each of them: a process that ends loses the
+requests that it was answering, and none that it had not accepted. Another takes its place.
+"""
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from types import FrameType
+
+from prometheus_client.multiprocess import mark_process_dead
+
+from manyheads.child_process import begin_child
+from manyheads.errors import WorkerError
+from manyheads.web.metrics import FOLDER
+from manyheads.web.served import ServedOptions
+from manyheads.web.server import STOPPED, address_of, run
+from manyheads.web.settings import Settings
+from manyheads.web.worker_process import ProcessWorker
+
+LOG = logging.getLogger("manyheads.web")
+TRIES = 3  # in a row that a process ends before it accepts requests
+PATIENCE = 30.0  # seconds to end, more than the longest answer may take
+
+
+@dataclass
+class _Child:
+    """A process that answers, and the connection through which it tells that it does."""
+
+    process: BaseProcess
+    started: Connection
+
+
+@dataclass
+class ServerProcesses:
+    """Starts processes, starts each again when it ends, and ends them all."""
+
+    options: ServedOptions
+    settings: Settings
+    listening: socket.socket
+    count: int
+    own_worker: bool  # models in a process of their own, beside each of these
+    opens: str | None = None  # address to open in the browser
+    _children: list[_Child] = field(default_factory=list)
+    _failures: int = 0
+    _due: float = 0.0  # when the next one may be started
+
+    def run(self) -> None:
+        """Answer until SIGINT or SIGTERM; what was accepted is finished.
+
+        Raises:
+            WorkerError: processes end again and again before they accept requests.
+        """
+        with _signals() as stopped, _counting() as folder:
+            try:
+                while not stopped.poll():
+                    while len(self._children) < self.count and time.monotonic() >= self._due:
+                        self._children.append(self._start())
+                    self._attend(stopped, folder)
+                stopped.recv_bytes()
+                # Nobody new: what waits to be accepted is refused now, and not at the very end.
+                self.listening.close()
+                for each in self._children:
+                    each.process.terminate()  # finishes what it accepted
+                end = time.monotonic() + self.settings.limits.answer + PATIENCE
+                while (
+                    any(each.process.is_alive() for each in self._children)
+                    and time.monotonic() < end
+                    and not stopped.poll()  # a second signal
+                ):
+                    wait([stopped, *(each.process.sentinel for each in self._children)], 0.5)
+            finally:
+                for each in self._children:
+                    each.process.kill()
+                    each.process.join()
+
+    def _start(self) -> _Child:
+        started, theirs = get_context("spawn").Pipe(duplex=False)
+        process = get_context("spawn").Process(
+            target=_answer,
+            args=(self.options, self.settings, self.listening, self.own_worker, theirs),
+            name="manyheads-server",
+        )
+        process.start()
+        theirs.close()
+        return _Child(process, started)
+
+    def _attend(self, stopped: Connection, folder: str) -> None:
+        """Wait until something happens, and act on it."""
+        missing = len(self._children) < self.count
+        patience = max(self._due - time.monotonic(), 0.0) if missing else None
+        sentinels = {each.process.sentinel: each for each in self._children}
+        connections = {each.started: each for each in self._children if not each.started.closed}
+        for event in wait([stopped, *sentinels, *connections], patience):
+            if event in connections:
+                self._hear(connections[event].started)
+        for child in list(self._children):
+            if not child.process.is_alive():
+                self._end(child, folder)
+
+    def _hear(self, started: Connection) -> None:
+        try:
+            started.recv_bytes()
+        except (EOFError, OSError):
+            pass  # it has ended
+        else:
+            self._failures = 0
+            if self.opens is not None:
+                webbrowser.open(self.opens)
+                self.opens = None
+        started.close()
+
+    def _end(self, child: _Child, folder: str) -> None:
+        """Note that a process has ended, and when another one is started."""
+        if not child.started.closed and child.started.poll():
+            self._hear(child.started)
+        elif not child.started.closed:
+            self._failures += 1
+        child.process.join()
+        child.started.close()
+        self._children.remove(child)
+        mark_process_dead(child.process.pid, folder)  # type: ignore[no-untyped-call]
+        LOG.error("process %d has ended, and another one is started", child.process.pid)
+        if self._failures >= TRIES:
+            raise WorkerError(
+                f"{TRIES} times in a row a process of the server ended before it accepted "
+                "requests. Serve with `processes=1` to see why."
+            )
+        self._due = time.monotonic() + self._failures**2
+
+
+def serve_in_processes(
+    options: ServedOptions,
+    settings: Settings,
+    listening: socket.socket,
+    count: int,
+    *,
+    own_worker: bool,
+    say: Callable[[str], None],
+    opens: bool = False,
+) -> None:
+    """Answer with several processes until SIGINT or SIGTERM; what was accepted is finished.
+
+    Args:
+        options: what to serve.
+        settings: where and for whom; limits are those of each process.
+        listening: of `bind`.
+        count: number of processes.
+        own_worker: models are in a process of their own, beside each of these.
+        say: tells the user what happens.
+        opens: open the page in the browser.
+
+    Raises:
+        NotFoundError, FolderError, UsageError: what is to be served cannot be.
+        WorkerError: processes end again and again before they accept requests.
+    """
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    names = ", ".join(options.make(settings.limits).models)
+    address = address_of(listening)
+    say(f"serving {names} at {address} by {count} processes (Ctrl-C stops)")
+    opened = address if opens else None
+    ServerProcesses(options, settings, listening, count, own_worker, opened).run()
+    say(STOPPED)
+
+
+@contextmanager
+def _signals() -> Iterator[Connection]:
+    """Give a connection that can be read once for each SIGINT or SIGTERM."""
+    told, tell = get_context("spawn").Pipe(duplex=False)
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        tell.send_bytes(b"stop")
+
+    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield told
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@contextmanager
+def _counting() -> Iterator[str]:
+    """Give processes that are started a folder to count in; see `metrics.py`."""
+    folder = tempfile.mkdtemp(prefix="manyheads-metrics-")
+    os.environ[FOLDER] = folder
+    try:
+        yield folder
+    finally:
+        del os.environ[FOLDER]
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _answer(
+    options: ServedOptions,
+    settings: Settings,
+    listening: socket.socket,
+    own_worker: bool,
+    started: Connection,
+) -> None:
+    """Answer, in a process of its own."""
+    begin_child()
+    worker = ProcessWorker() if own_worker else None
+    try:
+        served = options.make(settings.limits, worker)
+        run(served, settings, listening, lambda: started.send_bytes(b"started"))
+    finally:
+        if worker is not None:
+            worker.kill()

@@ -1,0 +1,323 @@
+"""What clients of LibreTranslate and of DeepL's API version 2 speak.
+
+https://github.com/LibreTranslate/LibreTranslate and https://developers.deepl.com/docs
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi import Request as HttpRequest
+from starlette.responses import Response
+
+from manyheads.app.requests import TranslateRequest
+from manyheads.data.documents.formats import TEXT_FORMATS
+from manyheads.data.text.languages import base
+from manyheads.errors import UsageError
+from manyheads.web.asking import ask, served, while_connected
+from manyheads.web.bodies import check_texts, cost_of
+from manyheads.web.documents import translate_texts
+from manyheads.web.fields import JSON, read_fields
+from manyheads.web.glossaries import Glossaries
+from manyheads.web.languages import NAMES, guess
+from manyheads.web.problems import JsonResponse
+from manyheads.web.served import Served, ServedModel
+
+libretranslate = APIRouter(tags=["LibreTranslate"])
+deepl = APIRouter(prefix="/v2", tags=["DeepL"])
+ALTERNATIVES = 10
+TAGS = 100  # to ignore
+
+
+def _documented(**example: Any) -> dict[str, Any]:
+    content = {JSON: {"schema": {"type": "object"}, "example": example}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _text(given: dict[str, Any], name: str, default: str | None = None) -> str:
+    """Return a field that is a text.
+
+    Raises:
+        UsageError: it is missing, or something else.
+    """
+    value = given.get(name, default)
+    if not isinstance(value, str):
+        raise UsageError(f"{name} is {'missing' if value is None else 'not a text'}.")
+    value.encode("utf-8", "surrogatepass")
+    return value
+
+
+def _texts(given: dict[str, Any], name: str) -> list[str]:
+    value = given.get(name)
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise UsageError(f"{name} is missing, or neither a text nor a list of texts.")
+    return found
+
+
+def _sources(models: Served) -> list[str]:
+    return [str(each.languages[0]) for each in models.translators(TranslateRequest)]
+
+
+# --- LibreTranslate -------------------------------------------------------------------------------
+
+
+@libretranslate.get("/languages")
+async def languages(http: HttpRequest) -> list[dict[str, Any]]:
+    """List the languages that are translated from, and those each is translated into."""
+    targets: dict[str, list[str]] = {}
+    for each in served(http).translators(TranslateRequest):
+        source, target = (base(str(code)) for code in each.languages)
+        targets.setdefault(source, []).append(target)
+    return [
+        {"code": code, "name": NAMES.get(code, code), "targets": list(dict.fromkeys(found))}
+        for code, found in targets.items()
+    ]
+
+
+@libretranslate.post("/detect", openapi_extra=_documented(q="안녕하세요"))
+async def detect(http: HttpRequest) -> list[dict[str, Any]]:
+    """Guess the language of a text, among those that are translated from."""
+    given = await read_fields(await http.body(), http.headers.get("content-type", ""))
+    text = _text(given, "q")
+    check_texts([text], served(http).limits)
+    found = guess(text, _sources(served(http)))
+    return [
+        {"language": language, "confidence": round(100 * confidence, 1)}
+        for language, confidence in found
+        if confidence > 0
+    ]
+
+
+@libretranslate.get("/frontend/settings")
+async def frontend(http: HttpRequest) -> dict[str, Any]:
+    """Tell what the server allows."""
+    settings = http.app.state.settings
+    return {
+        "apiKeys": settings.token is not None,
+        "charLimit": settings.limits.characters,
+        "batchLimit": settings.limits.inputs,
+        "frontendTimeout": 500,
+        "keyRequired": settings.token is not None,
+        "language": {"source": {"code": "auto"}, "target": {"code": "en"}},
+        "suggestions": False,
+        "supportedFilesFormat": [],
+    }
+
+
+@libretranslate.post(
+    "/translate",
+    openapi_extra=_documented(q="A man is cleaning a window.", source="en", target="de"),
+)
+async def translate(http: HttpRequest) -> Response:
+    """Translate a text, or each of an array; `format` is text or html."""
+    given = await read_fields(await http.body(), http.headers.get("content-type", ""))
+    models = served(http)
+    texts = _texts(given, "q")
+    check_texts(texts, models.limits)
+    kind = _text(given, "format", "text")
+    if kind not in TEXT_FORMATS:
+        raise UsageError(f"format is {kind[:80]!r}. Allowed: {', '.join(TEXT_FORMATS)}.")
+    target = _text(given, "target")
+    source, detected = _text(given, "source", "auto"), None
+    if source == "auto":
+        found = guess(" ".join(texts), _for_target(models, target))
+        source = found[0][0] if found else source
+        detected = {"language": source, "confidence": round(100 * found[0][1], 1) if found else 0}
+    model = models.translator(TranslateRequest, source, target)
+    work = translate_texts(models, model, texts, format=kind)
+    documents = await while_connected(http, work, models.limits.answer)
+    several = not isinstance(given["q"], str)
+    translated = [document.text for document in documents]
+    answer: dict[str, Any] = {"translatedText": translated if several else translated[0]}
+    if detected is not None:
+        answer["detectedLanguage"] = [detected] * len(texts) if several else detected
+    if count := _number(given.get("alternatives", 0)):
+        others = await _alternatives(http, model, texts, count)
+        answer["alternatives"] = others if several else others[0]
+    return JsonResponse(answer)
+
+
+def _for_target(models: Served, target: str) -> list[str]:
+    """List the languages that are translated into one; all if none is."""
+    pairs = [each.languages for each in models.translators(TranslateRequest)]
+    found = [str(one) for one, other in pairs if base(str(other)) == base(target)]
+    return found or _sources(models)
+
+
+def _number(value: Any) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = -1
+    if not 0 <= number <= ALTERNATIVES:
+        raise UsageError(f"alternatives is not a number from 0 to {ALTERNATIVES}.")
+    return number
+
+
+async def _alternatives(
+    http: HttpRequest, model: ServedModel, texts: Sequence[str], count: int
+) -> list[list[str]]:
+    request = TranslateRequest(texts=tuple(texts), n_best=count + 1)
+    answers = await ask(http, model, request, cost_of(texts, count + 1))
+    return [[each.text for each in answer.n_best[1:]] for answer in answers]
+
+
+# --- DeepL ----------------------------------------------------------------------------------------
+
+_TAG = re.compile(r"[A-Za-z_][\w.:-]{0,63}")
+
+
+def _glossaries(http: HttpRequest) -> Glossaries:
+    """Return the glossaries that clients keep; they are gone when the server stops."""
+    found: Glossaries = http.app.state.glossaries
+    return found
+
+
+@deepl.post(
+    "/translate",
+    openapi_extra=_documented(text=["A man is cleaning a window."], target_lang="DE"),
+)
+async def translate_texts_of_deepl(http: HttpRequest) -> Response:
+    """Translate texts, with tags of HTML or XML in them if `tag_handling` says so."""
+    given = await read_fields(await http.body(), http.headers.get("content-type", ""))
+    models = served(http)
+    texts = _texts(given, "text")
+    check_texts(texts, models.limits)
+    handling = given.get("tag_handling")
+    if handling not in (None, "", "xml", "html"):
+        raise UsageError("tag_handling is neither xml nor html.")
+    ignored = _tags(given.get("ignore_tags"))
+    target = _text(given, "target_lang")
+    source = given.get("source_lang")
+    source = source if isinstance(source, str) and source else None
+    able = _for_target(models, target)
+    answers: list[dict[str, Any]] = []
+    kept = given.get("glossary_id")
+    terms = None if kept in (None, "") else _glossaries(http).find(str(kept)).terms
+    for text in texts:
+        found = guess(text, able)
+        own = source or (found[0][0] if found else None)
+        model = models.translator(TranslateRequest, own, target)
+        protected = _protect(text, ignored) if handling else text
+        form = "html" if handling else "text"
+        work = translate_texts(models, model, [protected], format=form, terms=terms)
+        (document,) = await while_connected(http, work, models.limits.answer)
+        answers.append(
+            {
+                "detected_source_language": base(str(model.languages[0])).upper(),
+                "text": _unprotect(document.text) if handling else document.text,
+                "billed_characters": len(text),  # nobody is billed; clients read it
+            }
+        )
+    return JsonResponse({"translations": answers})
+
+
+def _tags(given: Any) -> list[str]:
+    found = given.split(",") if isinstance(given, str) else given or []
+    if isinstance(found, list) and len(found) > TAGS:
+        raise UsageError(f"ignore_tags has {len(found):,} names of tags: {TAGS} are allowed.")
+    if not isinstance(found, list) or not all(
+        isinstance(each, str) and _TAG.fullmatch(each.strip()) for each in found
+    ):
+        raise UsageError("ignore_tags is not a list of names of tags.")
+    return [each.strip() for each in found]
+
+
+_MARK = ' translate="no" data-manyheads=""'
+
+
+def _protect(text: str, tags: Sequence[str]) -> str:
+    """Mark elements that are not translated, as HTML says it."""
+    if not tags:
+        return text
+    names = "|".join(map(re.escape, tags))
+    return re.sub(rf"<({names})(?=[\s>])", lambda tag: tag[0] + _MARK, text)
+
+
+def _unprotect(text: str) -> str:
+    return text.replace(_MARK, "")
+
+
+@deepl.get("/languages")
+async def languages_of_deepl(http: HttpRequest, type: str = "source") -> list[dict[str, Any]]:
+    """List the languages that texts are translated from, or into; some clients send a body."""
+    sent = await read_fields(await http.body(), http.headers.get("content-type", ""))
+    side = 1 if "target" in (type, sent.get("type")) else 0
+    pairs = [each.languages for each in served(http).translators(TranslateRequest)]
+    codes = dict.fromkeys(base(str(pair[side])) for pair in pairs)
+    return [
+        {"language": code.upper(), "name": NAMES.get(code, code)}
+        | ({"supports_formality": False} if side else {})
+        for code in codes
+    ]
+
+
+@deepl.get("/usage")
+async def usage() -> dict[str, int]:
+    """Tell that characters are not counted."""
+    return {"character_count": 0, "character_limit": 1_000_000_000_000}
+
+
+@deepl.post(
+    "/glossaries",
+    status_code=201,
+    openapi_extra=_documented(
+        name="pets",
+        source_lang="en",
+        target_lang="de",
+        entries="dogs\tVierbeiner",
+        entries_format="tsv",
+    ),
+)
+async def create_glossary(http: HttpRequest) -> dict[str, Any]:
+    """Keep terms and their required translations until the server stops."""
+    given = await read_fields(await http.body(), http.headers.get("content-type", ""))
+    check_texts([_text(given, "entries"), _text(given, "name")], served(http).limits)
+    return (
+        _glossaries(http)
+        .add(
+            _text(given, "name"),
+            _text(given, "source_lang"),
+            _text(given, "target_lang"),
+            _text(given, "entries"),
+            _text(given, "entries_format", "tsv"),
+        )
+        .facts()
+    )
+
+
+@deepl.get("/glossaries")
+async def glossaries(http: HttpRequest) -> dict[str, Any]:
+    """List the glossaries."""
+    return {"glossaries": [each.facts() for each in _glossaries(http)]}
+
+
+@deepl.get("/glossaries/{number}")
+async def one_glossary(http: HttpRequest, number: str) -> dict[str, Any]:
+    """Describe a glossary."""
+    return _glossaries(http).find(number).facts()
+
+
+@deepl.get("/glossaries/{number}/entries", response_class=Response)
+async def entries_of_glossary(http: HttpRequest, number: str) -> Response:
+    """Give the terms of a glossary, a line each: term, tab, translation."""
+    lines = _glossaries(http).find(number).lines()
+    return Response(lines.encode("utf-8"), media_type="text/tab-separated-values; charset=utf-8")
+
+
+@deepl.delete("/glossaries/{number}", status_code=204)
+async def delete_glossary(http: HttpRequest, number: str) -> None:
+    """Forget a glossary."""
+    _glossaries(http).remove(number)
+
+
+@deepl.get("/glossary-language-pairs")
+async def pairs_of_glossaries(http: HttpRequest) -> dict[str, Any]:
+    """List the pairs of languages that glossaries may have."""
+    pairs = [each.languages for each in served(http).translators(TranslateRequest)]
+    listed = dict.fromkeys((base(str(one)), base(str(other))) for one, other in pairs)
+    return {
+        "supported_languages": [{"source_lang": one, "target_lang": other} for one, other in listed]
+    }

@@ -1,0 +1,220 @@
+"""Translate documents, with their structure and placeholders kept."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi import Request as HttpRequest
+from starlette.responses import Response, StreamingResponse
+
+from manyheads.app.documents.documents import Document
+from manyheads.app.requests import Answer, Request, TranslateRequest
+from manyheads.data.documents.formats import format_of
+from manyheads.errors import UsageError
+from manyheads.strict_json import dumps
+from manyheads.web.asking import served, too_slow, while_connected
+from manyheads.web.bodies import Body
+from manyheads.web.documents import Progress, glossary, translate, translate_content
+from manyheads.web.problems import JsonResponse, ProblemError, described, problem
+from manyheads.web.served import Served, ServedModel
+
+router = APIRouter(prefix="/api/v1/translate", tags=["texts"])
+
+
+class DocumentBody(Request):
+    """A document to translate."""
+
+    text: str
+    format: str = "text"  # text, markdown or html
+    model: str | None = None
+    source: str | None = None
+    target: str | None = None
+    glossary: dict[str, str] | None = None  # terms and their required translations
+    stream: bool = False  # lines of JSON: how far it is, and at last the document
+
+
+class DocumentAnswer(Answer):
+    """A translated document."""
+
+    model: str
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+class FileQuery(Request):
+    """How a file is translated."""
+
+    format: str | None = None  # text, markdown, html, docx or xlsx; or by the two below
+    name: str | None = None  # of the file: its ending tells the format; nothing is opened
+    model: str | None = None
+    source: str | None = None
+    target: str | None = None
+    stream: bool = False  # lines of JSON: how far it is, and at last the file in base64
+
+
+class FileAnswer(Answer):
+    """A translated file."""
+
+    model: str
+    content: str  # in base64
+    notes: tuple[str, ...] = ()
+
+
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}  # in a query
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+_MEDIA = {  # content type and ending, by format
+    "text": ("text/plain", "txt"),
+    "markdown": ("text/markdown", "md"),
+    "html": ("text/html", "html"),
+    "docx": (f"{_OFFICE}.wordprocessingml.document", "docx"),
+    "xlsx": (f"{_OFFICE}.spreadsheetml.sheet", "xlsx"),
+}
+_BY_MEDIA = {media: kind for kind, (media, _) in _MEDIA.items() if kind != "text"}
+
+# With `stream`.
+_LINES: dict[str, Any] = {"application/x-ndjson": {"schema": {"type": "string"}}}
+
+
+def _file_openapi() -> dict[str, Any]:
+    schema = {"schema": {"type": "string", "format": "binary"}}
+    content = {media: schema for media, _ in _MEDIA.values()}
+    example = {"example": "# Title\n\nA man is cleaning a window.\n"}
+    sent = content | {"text/markdown": schema | example}
+    return {
+        "requestBody": {"required": True, "content": sent},
+        "responses": {"200": {"description": "The translated file.", "content": content | _LINES}},
+        "parameters": [
+            {"name": name, "in": "query", "required": False, "schema": each}
+            for name, each in FileQuery.model_json_schema()["properties"].items()
+        ],
+    }
+
+
+DOCUMENT = Body(
+    TranslateRequest,
+    DocumentBody,
+    {"text": "# Title\n\nA man is cleaning a window.\n", "format": "markdown", "target": "de"},
+    False,
+)
+
+
+@router.post(
+    "/document",
+    response_model=DocumentAnswer,
+    openapi_extra=DOCUMENT.openapi(),
+    responses={200: {"content": _LINES}},
+)
+async def document(http: HttpRequest) -> Response:
+    """Translate a text, Markdown or HTML of any length; `stream` tells how far it is."""
+    given: DocumentBody = await DOCUMENT.read(http)
+    models = served(http)
+    if len(given.text) > models.limits.document:
+        raise ProblemError(
+            413,
+            "Too large",
+            f"A document may have {models.limits.document:,} characters.",
+            remedy="Divide the document.",
+        )
+    model = _model(models, given)
+    terms = glossary(given.glossary) if given.glossary else None
+
+    def work(progress: Progress | None) -> Coroutine[Any, Any, Document]:
+        kind = given.format
+        return translate(models, model, given.text, format=kind, terms=terms, progress=progress)
+
+    def answer(found: Document) -> dict[str, Any]:
+        return DocumentAnswer(model=model.name, text=found.text, notes=found.notes).to_json()
+
+    if given.stream:
+        return _streamed(work, answer, models, http.url.path)
+    found = await while_connected(http, work(None), models.limits.document_answer)
+    return JsonResponse(answer(found))
+
+
+@router.post("/file", response_class=Response, openapi_extra=_file_openapi())
+async def file(http: HttpRequest) -> Response:
+    """Translate a file: DOCX, XLSX, HTML, Markdown or text, which is the body.
+
+    The answer is a file of the same format; `stream` gives lines of JSON instead: how far it is,
+    and at last the file in base64, with notes.
+    """
+    sent: dict[str, Any] = dict(http.query_params)
+    stream = sent.get("stream", "false")
+    given = FileQuery(**sent | {"stream": _BOOLEANS.get(stream, stream)})
+    models = served(http)
+    model = _model(models, given)
+    content = await http.body()
+    if not content:
+        raise UsageError("The body is empty: send the file as the body.")
+    media = http.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = given.format or _BY_MEDIA.get(media)
+    kind = format_of(given.name or "", kind)
+
+    def work(progress: Progress | None) -> Coroutine[Any, Any, Document]:
+        return translate_content(models, model, content, format=kind, progress=progress)
+
+    def answer(found: Document) -> dict[str, Any]:
+        packed = base64.b64encode(found.content).decode()
+        return FileAnswer(model=model.name, content=packed, notes=found.notes).to_json()
+
+    if given.stream:
+        return _streamed(work, answer, models, http.url.path)
+    found = await while_connected(http, work(None), models.limits.document_answer)
+    media, ending = _MEDIA[kind]
+    headers = {"Content-Disposition": f"attachment; filename=translated.{ending}"}
+    return Response(found.content, media_type=media, headers=headers)
+
+
+def _model(models: Served, given: "DocumentBody | FileQuery") -> ServedModel:
+    if given.model is not None:
+        return models.find(given.model, TranslateRequest, verb="translate")
+    return models.translator(TranslateRequest, given.source, given.target)
+
+
+def _streamed(
+    work: Callable[[Progress], Coroutine[Any, Any, Document]],
+    answer: Callable[[Document], dict[str, Any]],
+    models: Served,
+    where: str,
+) -> Response:
+    told: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def progress(done: int, of: int) -> None:
+        loop.call_soon_threadsafe(told.put_nowait, (done, of))
+
+    async def bounded() -> Document:
+        seconds = models.limits.document_answer
+        try:
+            async with asyncio.timeout(seconds):
+                return await work(progress)
+        except TimeoutError:
+            raise too_slow(seconds) from None
+
+    lines = _lines(asyncio.create_task(bounded()), told, answer, where)
+    return StreamingResponse(lines, media_type="application/x-ndjson")
+
+
+async def _lines(
+    work: "asyncio.Task[Document]",
+    told: "asyncio.Queue[Any]",
+    answer: Callable[[Document], dict[str, Any]],
+    where: str,
+) -> AsyncIterator[bytes]:
+    """Write a line for each step, and one for the document; a client that leaves ends the work."""
+    work.add_done_callback(lambda _: told.put_nowait(None))
+    try:
+        while (step := await told.get()) is not None:
+            yield _line({"translated": step[0], "of": step[1]})
+        try:
+            yield _line(answer(work.result()))
+        except Exception as error:
+            yield bytes(problem(described(error), where).body) + b"\n"
+    finally:
+        work.cancel()
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return f"{dumps(content)}\n".encode("utf-8", "backslashreplace")

@@ -1,0 +1,146 @@
+"""Look inside a model: what it attends to, as data for drawing or as a page to keep."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi import Request as HttpRequest
+from starlette.responses import Response
+
+from manyheads.app.explain.look import head_steps_at, look_at
+from manyheads.app.requests import LookRequest
+from manyheads.errors import UsageError
+from manyheads.web.asking import IMAGE, served, while_connected
+from manyheads.web.bodies import Body, body, check_texts, cost_of, decode
+from manyheads.web.problems import JsonResponse, ProblemError
+from manyheads.web.served import Served
+
+router = APIRouter(prefix="/api/v1", tags=["looking inside"])
+
+LOOK = body(
+    "LookBody",
+    LookRequest,
+    example={"model": "multi30k-en-de", "text": "A man is cleaning a window."},
+    without=("integrated",),
+    text=(str | None, None),
+    image=(str | None, None),  # in base64
+    form=(str, "view"),  # view: lens/view/view.schema.json; page: what the page draws; html: a file
+    integrated=(bool, False),  # integrate gradients, if that is not too much: seconds
+)
+HEAD = body(
+    "HeadBody",
+    LookRequest,
+    example={
+        "model": "multi30k-en-de",
+        "text": "A man is cleaning a window.",
+        "site": "decoder layer 2 cross",
+        "head": 1,
+        "row": 3,
+    },
+    without=("integrated",),
+    text=(str | None, None),
+    image=(str | None, None),  # in base64
+    site=(str, ...),  # of the layer, as a map of the view has it
+    head=(int, ...),  # from 1
+    row=(int, ...),  # from 1
+)
+FORMS = ("view", "page", "html")
+
+
+@dataclass(frozen=True)
+class _LookAt:
+    """Look at a request, and write what was found."""
+
+    request: LookRequest
+    form: str
+
+    def __call__(self, own: Any) -> Any:
+        """Look."""
+        found = look_at(own, self.request)
+        if self.form == "html":
+            return found.html()
+        return found.page() if self.form == "page" else found.to_json()
+
+
+@dataclass(frozen=True)
+class _StepsOfHead:
+    """Look at a request, and compute one row of one head."""
+
+    request: LookRequest
+    site: str
+    head: int
+    row: int
+
+    def __call__(self, own: Any) -> Any:
+        """Compute."""
+        return head_steps_at(own, self.request, self.site, self.head, self.row).to_json()
+
+
+@router.post("/look", openapi_extra=LOOK.openapi())
+async def look(http: HttpRequest) -> Response:
+    """Run a model on a text or an image with a recorder open."""
+    given = await LOOK.read(http)
+    if given.form not in FORMS:
+        raise UsageError(f"The form is {given.form[:80]!r}. Allowed: {', '.join(FORMS)}.")
+    integrated = None if given.integrated else False  # None: as long as it costs little
+    request, cost = await _request(http, LOOK, given, integrated=integrated)
+    found = await _ask(http, given.model, _LookAt(request, given.form), cost)
+    if given.form == "html":
+        headers = {"Content-Disposition": "attachment; filename=look.html"}
+        page = found.encode("utf-8", "replace")
+        return Response(page, media_type="text/html; charset=utf-8", headers=headers)
+    return JsonResponse(found)
+
+
+@router.post("/look/head", openapi_extra=HEAD.openapi())
+async def head(http: HttpRequest) -> Response:
+    """Compute one row of one head step by step: q.k, scale, bias, mask, softmax, values."""
+    given = await HEAD.read(http)
+    request, cost = await _request(http, HEAD, given, integrated=False)
+    work = _StepsOfHead(request, given.site, given.head, given.row)
+    return JsonResponse(await _ask(http, given.model, work, cost))
+
+
+async def _request(
+    http: HttpRequest, kind: Body, given: Any, *, integrated: bool | None
+) -> tuple[LookRequest, int]:
+    """Make the request of a body, and estimate its cost."""
+    models = served(http)
+    limits = models.limits
+    if (given.text is None) is (given.image is None):
+        raise UsageError("A look needs a text or an image: give one of them.")
+    if given.model is None:
+        raise UsageError("`model` is missing.")
+    texts = tuple(filter(None, (given.text, given.reference, *given.also)))
+    check_texts(texts, limits)
+    _check_length(models, given.model, texts)
+    cost = 8 * cost_of(texts)
+    if given.text is not None:
+        return kind.make(given, given=given.text, kind="text", integrated=integrated), cost
+    (image,) = await decode((given.image,), limits)
+    request = kind.make(given, given=image, kind="image", integrated=integrated)
+    return request, 8 * IMAGE + cost
+
+
+def _check_length(models: Served, model: str, texts: tuple[str, ...]) -> None:
+    """Refuse texts with too many tokens: what is computed grows with their square.
+
+    Raises:
+        ProblemError: too many.
+    """
+    length = models.count_tokens(models.by_name(model), texts)
+    if length > models.limits.look:
+        raise ProblemError(
+            413,
+            "Too large",
+            f"A look takes texts of {models.limits.look:,} tokens in all; these have {length:,}.",
+            remedy="Give fewer or shorter sentences; without a server, `manyheads look` takes "
+            "longer ones.",
+        )
+
+
+async def _ask(http: HttpRequest, name: str, act: Any, cost: int) -> Any:
+    """Let a model do work, which its process gets as an object."""
+    models = served(http)
+    work = models.by_name(name).queue.call(act, cost=cost)
+    return await while_connected(http, work, models.limits.answer)

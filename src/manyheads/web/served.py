@@ -1,0 +1,304 @@
+"""The models and the index that a server answers with."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from manyheads.app.image_search.index_folder import read_header
+from manyheads.app.load import load
+from manyheads.app.pipeline import Pipeline, pipeline_of
+from manyheads.app.project.folder import ModelFolder
+from manyheads.app.project.paths import find_model, shipped
+from manyheads.app.requests import Request
+from manyheads.data.text.languages import base
+from manyheads.data.tokenizers.tokenizer import Tokenizers
+from manyheads.errors import FolderError, ManyheadsError, NotFoundError, UsageError, nearest
+from manyheads.web.batching import ModelQueue
+from manyheads.web.metrics import Metrics
+from manyheads.web.problems import ProblemError
+from manyheads.web.settings import Limits
+from manyheads.web.workers import ThreadWorker, Worker
+
+# Shipped models that are the defaults of their kinds, before the others.
+FIRST = ("multi30k-en-de", "enko-en-ko", "enko-ko-en", "cifar10-cct-2-3x2")
+LOG = logging.getLogger("manyheads.web")
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A model, known by its folder's name; loaded when it is first asked."""
+
+    folder: ModelFolder
+    queue: ModelQueue
+
+    @property
+    def name(self) -> str:
+        """The name that clients give."""
+        return self.folder.name
+
+    @property
+    def languages(self) -> tuple[str | None, str | None]:
+        """The languages of a translator; of a reader its own; None where there is none."""
+        data = self.folder.recipe.data
+        own = getattr(data, "language", None)
+        return getattr(data, "source", None) or own, getattr(data, "target", None)
+
+    def answers(self, request: type[Request]) -> bool:
+        """Tell whether it answers requests of this type."""
+        own = pipeline_of(self.folder.recipe).predictor.request
+        return own is not None and issubclass(request, own)
+
+    def can(self, method: str) -> bool:
+        """Tell whether its predictor has a method."""
+        return hasattr(pipeline_of(self.folder.recipe).predictor, method)
+
+    def facts(self) -> dict[str, Any]:
+        """Describe it to clients."""
+        recipe, pipeline = self.folder.recipe, pipeline_of(self.folder.recipe)
+        own = pipeline.predictor.request
+        scores = {
+            f"{line['data']} {metric}": round(score["value"], 2)
+            for line in self.folder.evaluations()
+            for metric, score in line["all"].items()
+            if score["value"] is not None
+        }
+        source, target = self.languages
+        return {
+            "name": self.name,
+            "task": recipe.task,
+            "request": None if own is None else own.__name__.removesuffix("Request").lower(),
+            "words": self.can("embed_texts"),  # classifies by words
+            "parameters": self.folder.weight_count,
+            "looks": type(pipeline).look is not Pipeline.look,
+            "images": recipe.data.has_images,
+            "source": source,
+            "target": target,
+            "trained_on": getattr(recipe.data, "train", None) and str(recipe.data.train),
+            "measured": scores,
+            # Of a captioner; None until it is loaded.
+            "languages": self.queue.facts.get("languages"),
+            "loaded": bool(self.queue.facts),
+        }
+
+
+@dataclass(frozen=True)
+class ServedOptions:
+    """What to serve: models by name or folder, those shipped if empty, and an index of images."""
+
+    models: tuple[str, ...] = ()
+    index: Path | None = None
+    engine: str = "torch"
+    device: str | None = None
+    threads: int | None = None
+
+    def make(self, limits: Limits, worker: Worker | None = None) -> "Served":
+        """Open the folders of the models; raise as `Served` does."""
+        return Served(
+            self.models,
+            index=self.index,
+            engine=self.engine,
+            device=self.device,
+            threads=self.threads,
+            limits=limits,
+            metrics=Metrics(),
+            worker=worker,
+        )
+
+
+class Served:
+    """All models by name, the first of each kind being its default, and an index of images."""
+
+    def __init__(
+        self,
+        models: Sequence[str] = (),
+        *,
+        index: Path | None = None,
+        engine: str = "torch",
+        device: str | None = None,
+        threads: int | None = None,
+        limits: Limits,
+        metrics: Metrics,
+        worker: Worker | None = None,
+    ) -> None:
+        """Open the folders of models; their weights are loaded later.
+
+        Args:
+            models: names or folders; those that are shipped if empty.
+            index: the folder of an index of images.
+            engine: what runs the models.
+            device: such as "cpu"; the best there is if None.
+            threads: of a CPU, for each model.
+            limits: on requests.
+            metrics: what is counted.
+            worker: what owns the models; threads of this process if None.
+
+        Raises:
+            NotFoundError: there is no such model, or no such index.
+            FolderError: a folder is damaged.
+            UsageError: two models have the same name.
+        """
+        self.options: dict[str, Any] = {"engine": engine, "device": device, "threads": threads}
+        self.named = bool(models)
+        self.limits, self.metrics = limits, metrics
+        self.worker = worker or ThreadWorker()
+        self._loading: asyncio.Task[bool] | None = None  # again, after the worker has died
+        self.models: dict[str, ServedModel] = {}
+        self._tokenizers: dict[str, Tokenizers] = {}
+        self.ready = False
+        self.documents = 0  # that are being translated
+        self.files = 0  # of them, those that were sent as files
+        self.threads: ThreadPoolExecutor | None = None  # of documents
+        for name in models or dict.fromkeys((*FIRST, *shipped("pretrained"))):
+            self._add(name)
+        self.index: ModelQueue | None = None
+        if index is not None:
+            read_header(index)  # refused before anything is served
+            opened = partial(_open_index, index, **self.options)
+            self.index = ModelQueue("index", opened, self.worker, limits, metrics)
+        self.worker.when_restarted(self._load_again)
+
+    def _add(self, name: str) -> None:
+        path = find_model(name)
+        folder = ModelFolder(path)
+        if folder.name in self.models:
+            raise UsageError(
+                f"Two models are called {folder.name!r}: rename the folder of one, for clients "
+                "choose models by their names."
+            )
+        loads = partial(load, path, **self.options)
+        queue = ModelQueue(folder.name, loads, self.worker, self.limits, self.metrics)
+        self.models[folder.name] = ServedModel(folder, queue)
+
+    async def start(self) -> None:
+        """Load models one after the other; ready when those that were named are loaded.
+
+        The shipped ones are ready at once: each is loaded when it is asked, or else now.
+        """
+        await self.worker.start()
+        self.ready = not self.named and self.index is None
+        if await self._load(self.queues()):
+            self.ready = True
+
+    async def _load(self, queues: Iterable[ModelQueue]) -> bool:
+        """Load models one after the other; tell whether all that must be there are."""
+        for queue in queues:
+            try:
+                await queue.load()
+            except (ManyheadsError, ProblemError) as error:
+                LOG.error("%s cannot be loaded: %s", queue.name, error)
+                if self.named or queue is self.index:
+                    return False
+        return True
+
+    def _load_again(self) -> None:
+        """Load what the worker has lost."""
+        lost = [queue for queue in self.queues() if queue.facts]
+        for queue in lost:
+            queue.forget()
+        self.metrics.restarts.inc()
+        self._loading = asyncio.create_task(self._load(lost), name="load models again")
+
+    def status(self) -> str:
+        """Tell how the server is: "ready", "starting", or "failed" where it cannot start."""
+        worker = self.worker.status()
+        return worker if worker != "running" else "ready" if self.ready else "starting"
+
+    def tokenizers(self, model: ServedModel) -> Tokenizers:
+        """Return the tokenizers of a translator, for what needs no model."""
+        if model.name not in self._tokenizers:
+            self._tokenizers[model.name] = model.folder.tokenizers()
+        return self._tokenizers[model.name]
+
+    def count_tokens(self, model: ServedModel, texts: Sequence[str]) -> int:
+        """Count tokens of texts, without the model; four characters of a tagger count as one."""
+        try:
+            tokenizer = self.tokenizers(model).source
+        except FolderError:  # it has none
+            return -(-sum(map(len, texts)) // 4)
+        return sum(map(len, tokenizer.encode(texts)))
+
+    def queues(self) -> Iterator[ModelQueue]:
+        """All queues."""
+        yield from (model.queue for model in self.models.values())
+        if self.index is not None:
+            yield self.index
+
+    async def close(self) -> None:
+        """Finish what was accepted."""
+        await asyncio.gather(*(queue.close() for queue in self.queues()))
+        await self.worker.close()
+        if self.threads is not None:
+            self.threads.shutdown(wait=False, cancel_futures=True)
+
+    def find(self, name: str | None, request: type[Request], *, verb: str) -> ServedModel:
+        """Find a model that answers requests of a type: by its name, or the first one.
+
+        Raises:
+            NotFoundError: none is served, or none of this name.
+            UsageError: this one answers others.
+        """
+        able = [each for each in self.models.values() if each.answers(request)]
+        if name is None:
+            if not able:
+                raise NotFoundError(f"No model is served that can {verb}.")
+            return able[0]
+        found = self.by_name(name)
+        if found not in able:
+            names = ", ".join(each.name for each in able) or "none"
+            raise UsageError(f"{found.name} does not {verb}. Models that do: {names}.")
+        return found
+
+    def by_name(self, name: str) -> ServedModel:
+        """Find a model by its name.
+
+        Raises:
+            NotFoundError: none of this name is served.
+        """
+        if name not in self.models:
+            raise NotFoundError(
+                f"No model {name[:100]!r} is served{nearest(name[:100], self.models)}Served: "
+                f"{', '.join(self.models)}."
+            )
+        return self.models[name]
+
+    def translator(
+        self, request: type[Request], source: str | None, target: str | None
+    ) -> ServedModel:
+        """Find a translator between two languages; None is any.
+
+        Raises:
+            NotFoundError: none is served.
+        """
+        able = list(self.translators(request))
+        for each in able:
+            if _fits(source, each.languages[0]) and _fits(target, each.languages[1]):
+                return each
+        pairs = ", ".join("{} to {}".format(*each.languages) for each in able) or "none"
+        raise NotFoundError(
+            f"No served model translates from {_named(source)} to {_named(target)}. "
+            f"Languages: {pairs}."
+        )
+
+    def translators(self, request: type[Request]) -> Iterator[ServedModel]:
+        """List translators that know their languages, general ones before those of one domain."""
+        able = [each for each in self.models.values() if each.answers(request)]
+        return (each for each in able if None not in each.languages)
+
+
+def _open_index(path: Path, **options: Any) -> Any:
+    from manyheads.app.image_search.image_index import ImageIndex
+
+    return ImageIndex(path, **options)
+
+
+def _named(language: str | None) -> str:
+    return "any language" if language is None else repr(language[:20])
+
+
+def _fits(wanted: str | None, own: str | None) -> bool:
+    return wanted is None or (own is not None and base(wanted.lower()) == base(own.lower()))

@@ -1,0 +1,71 @@
+"""What a server is told when it starts: where it listens, who may ask, and its limits."""
+
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+
+from manyheads.errors import UsageError
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host can only be this machine; of names, that is `localhost` alone."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on requests; what exceeds them is refused before it costs much."""
+
+    body: int = 12 << 20  # bytes of a request
+    bodies: int = 256 << 20  # bytes of all requests that are being read or answered
+    pixels: int = 24_000_000  # of an image
+    inputs: int = 128  # texts or images of a request
+    characters: int = 20_000  # of all texts of a request
+    document: int = 500_000  # characters of a document
+    beams: int = 16  # of a search; also answers per input
+    tokens: int = 512  # to generate
+    look: int = 128  # tokens of a text that is looked at: 1 to 5 s of a core for shipped models
+    top: int = 1000  # classes, proposals or images found per input
+    receive: float = 20.0  # seconds for a client to send its headers, and again for its body
+    answer: float = 60.0  # seconds for an answer
+    document_answer: float = 1800.0  # seconds for a document
+    connections: int = 1024
+    documents: int = 64  # that are translated at the same time
+    files: int = 4  # of them, those sent as files: a DOCX may take 300 MB
+    waiting: int = 32_768  # tokens in the queue of a model, by estimate
+    batch: int = 4096  # tokens that are answered together, by estimate
+    enough: int = 384  # tokens for which a model does not wait for more
+    company: float = 0.005  # seconds that it waits otherwise
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where a server listens, who may ask, and its limits."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None  # that clients must send; None: everybody may ask
+    public: bool = False  # allow another address than loopback without a token
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Refuse to listen to a network by accident.
+
+        Raises:
+            UsageError: an address that others can reach, without a token and without consent.
+        """
+        if self.token is not None and (not self.token.strip() or not self.token.isascii()):
+            raise UsageError("The token is empty, or not ASCII: give one of printable ASCII.")
+        if not self.loopback and self.token is None and not self.public:
+            raise UsageError(
+                f"`host` is {self.host!r}, which others can reach, and there is no token: set "
+                "MANYHEADS_TOKEN in the environment or name a `token_file`; or, where everybody "
+                "may ask, say so with `public=True`."
+            )
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return is_loopback(self.host)

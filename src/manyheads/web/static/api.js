@@ -1,0 +1,81 @@
+// Ask the server; an older question of the same asker is given up.
+
+let token = "";
+let askToken = null;
+
+/** What is called when the server wants a token: it gives a promise of one. */
+export function onToken(ask) {
+  askToken = ask;
+}
+
+export class Problem extends Error {
+  constructor({ detail, title, remedy, status }) {
+    super(detail || title);
+    this.remedy = remedy;
+    this.status = status;
+  }
+}
+
+/** Post JSON and read JSON; a busy server is asked again after a while. */
+export async function post(path, content, { signal, raw = false } = {}) {
+  for (let tries = 0; ; tries++) {
+    const headers = { "Content-Type": "application/json" };
+    if (token) headers.Authorization = `Bearer ${token}`;
+    const body = JSON.stringify(content);
+    const response = await fetch(path, { method: "POST", headers, body, signal });
+    if (response.ok) return raw ? response.blob() : response.json();
+    await refused(response, tries, signal);
+  }
+}
+
+export async function get(path) {
+  for (let tries = 0; ; tries++) {
+    const headers = token ? { Authorization: `Bearer ${token}` } : {};
+    const response = await fetch(path, { headers });
+    if (response.ok) return response.json();
+    await refused(response, tries);
+  }
+}
+
+/** Wait for what helps, a moment or a token; or raise what the server says. */
+async function refused(response, tries, signal) {
+  if (response.status === 401 && askToken) {
+    token = await askToken();
+    return;
+  }
+  const after = Number(response.headers.get("Retry-After"));
+  if (response.status === 429 && tries < 3) {
+    await new Promise((done) => setTimeout(done, 1000 * Math.min(after || 1, 5)));
+    signal?.throwIfAborted();
+    return;
+  }
+  const told = await response.json().catch(() => ({ title: response.statusText }));
+  throw new Problem({ status: response.status, ...told });
+}
+
+/**
+ * One asker: a new question gives up the one before. `work` gets a signal; what it returns is passed to
+ * `done`, and errors to `failed`, unless a newer question was asked meanwhile.
+ */
+export function makeAsker({ begin, done, failed }) {
+  let last = null;
+  const asker = {
+    async ask(work) {
+      last?.abort();
+      const mine = new AbortController();
+      last = mine;
+      begin();
+      try {
+        const found = await work(mine.signal);
+        if (last === mine) await done(found);
+      } catch (error) {
+        if (last === mine && error.name !== "AbortError") failed(error);
+      }
+    },
+    stop() {
+      last?.abort();
+      last = null;
+    },
+  };
+  return asker;
+}

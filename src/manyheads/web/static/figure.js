@@ -1,0 +1,121 @@
+// What a model attended to, drawn by the modules of `manyheads look`.
+
+import { draw } from "/static/draw/look.js";
+import { makeAsker, post } from "./api.js";
+import { h } from "./parts.js";
+import { remember } from "./place.js";
+import { t } from "./words.js";
+
+/** Whether a view has explanations by gradients, and integrated ones could join them. */
+const explains = (view) => (view.overlays ?? []).some((each) => /^(relevance|grad-cam)/.test(each.name));
+
+/** Save a figure as one file that needs no server. */
+export async function saveLook(request) {
+  const blob = await post("/api/v1/look", { ...request, form: "html" }, { raw: true });
+  const link = h("a", { href: URL.createObjectURL(blob), download: "look.html" });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** A figure below an answer; `show(request)` asks for it, and dims the last one meanwhile. */
+export function makeFigure(parent, found = () => {}) {
+  const root = h("div", { class: "look" });
+  const about = h("p", { class: "about", hidden: true });
+  const save = h("button", { type: "button", class: "link", hidden: true, onclick: () => saveLook(asked) }, t().save);
+  const more = h("button", { type: "button", class: "link more", hidden: true, onclick: integrate }, t().integrate);
+  const box = h("section", { class: "under", "aria-label": t().attention }, about, root, more, save);
+  parent.append(box);
+  let drawing = null;
+  let asked = null;
+  let last = null;
+  let integrating = false;
+  const options = {
+    compute(wanted, signal) {
+      const { integrated, ...request } = asked;
+      return post("/api/v1/look/head", { ...request, ...wanted }, { signal });
+    },
+  };
+
+  /** Compute the gradients, which take seconds; the same button cancels that. */
+  function integrate() {
+    if (integrating) {
+      asker.stop();
+      asked.integrated = false;
+      finished();
+      return;
+    }
+    asked = { ...asked, integrated: true };
+    integrating = true;
+    more.textContent = `${t().waiting} ${t().cancel}`;
+    asker.ask((signal) => post("/api/v1/look", { ...asked, form: "page" }, { signal }));
+  }
+
+  function finished() {
+    integrating = false;
+    more.textContent = t().integrate;
+    more.hidden = !last || Boolean(asked.integrated) || !explains(last.data.view);
+    box.classList.remove("old");
+  }
+
+  const asker = makeAsker({
+    begin: () => box.classList.add("old"),
+    async done(answer) {
+      if (!answer) return;
+      last = answer;
+      if (integrating) remember({ map: "explanations", layer: null, head: "integrated gradients" });
+      drawing = drawing
+        ? await drawing.update(answer.data, answer.packed)
+        : await draw(root, answer.data, answer.packed, options);
+      finished();
+      save.hidden = false;
+      found(answer.data.view);
+    },
+    failed(error) {
+      const kept = integrating && drawing;
+      if (kept) {
+        asked.integrated = false;
+        finished();
+      } else clear();
+      about.textContent = [error.message, error.remedy].filter(Boolean).join(" ");
+      about.hidden = false;
+    },
+  });
+
+  function clear() {
+    asker.stop();
+    drawing?.destroy();
+    drawing = last = null;
+    save.hidden = about.hidden = more.hidden = true;
+    box.classList.remove("old");
+  }
+
+  /** What was not to be seen has no size to be drawn in. */
+  async function again() {
+    if (drawing && last) drawing = await drawing.update(last.data, last.packed);
+  }
+  document.addEventListener("depthchange", again);
+
+
+  return {
+    /**
+     * Ask for a figure; `note` is said above it, `languages` are those of its texts. Of a `panel` only
+     * this group of figures is drawn.
+     */
+    show(request, { note = "", languages = {}, panel = null } = {}) {
+      asked = request;
+      integrating = false;
+      more.textContent = t().integrate;
+      Object.assign(options, { languages, panel });
+      box.classList.toggle("of-panel", Boolean(panel));
+      about.textContent = note;
+      about.hidden = !note;
+      return asker.ask((signal) => post("/api/v1/look", { ...request, form: "page" }, { signal }));
+    },
+    dim: () => drawing && box.classList.add("old"),
+    clear,
+    destroy() {
+      document.removeEventListener("depthchange", again);
+      clear();
+    },
+  };
+}

@@ -1,0 +1,194 @@
+"""Workers: they own models and run functions with them.
+
+A model belongs to one thread, as the recorder of attention does. The threads are in this process,
+or in one of their own (`worker_process.py`): a queue does not know which.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from manyheads.cancellation import WorkCancelledError, cancellable
+from manyheads.errors import ManyheadsError
+
+Answers = Callable[[Any, Sequence[Any]], list[Any]]  # of a model to inputs, one for each
+Load = Callable[[], Any]  # loads a model
+# For each group of inputs its answers, or why there are none.
+Outcomes = list[list[Any] | Exception]
+
+
+class WorkerDiedError(Exception):
+    """The worker's process ended while it worked, or cannot be started."""
+
+
+class WorkError(Exception):
+    """An unforeseen error in another process: it may hold a client's text, and stays there."""
+
+    def __init__(self, trail: str, out_of_memory: bool) -> None:
+        self.trail, self.out_of_memory = trail, out_of_memory
+        super().__init__(trail, out_of_memory)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Groups of inputs to answer, each of another client; the same function answers all.
+
+    For a process, all of it must be picklable.
+    """
+
+    number: int
+    model: str
+    load: Load  # called when the model is not in memory
+    answers: Answers
+    groups: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Done:
+    """Work that is done."""
+
+    outcomes: Outcomes
+    facts: Mapping[str, Any] = field(default_factory=dict)  # of the model, if it is in memory
+    seconds: float = 0.0  # that it took, without loading
+
+
+class Worker(Protocol):
+    """Does work for queues, one piece at a time for each model."""
+
+    async def start(self) -> None:
+        """Get ready for work."""
+
+    async def work(self, work: Work) -> Done:
+        """Do a piece of work.
+
+        Raises:
+            WorkerDiedError: the worker ended meanwhile.
+        """
+
+    def cancel(self, number: int) -> None:
+        """Stop a piece of work, if it still runs, between two of its steps."""
+
+    def status(self) -> str:
+        """Tell how it is: "running", "starting" or "failed"."""
+
+    def when_restarted(self, act: Callable[[], None]) -> None:
+        """Call a function whenever the worker has lost its models."""
+
+    async def close(self) -> None:
+        """End; all work is done."""
+
+
+@dataclass
+class _Owned:
+    """A model in memory."""
+
+    model: Any
+    facts: Mapping[str, Any]
+
+
+class ModelThreads:
+    """Models in memory, each with the thread that owns it."""
+
+    def __init__(self) -> None:
+        self._owned: dict[str, _Owned] = {}
+        self._threads: dict[str, ThreadPoolExecutor] = {}
+        self._cancelled: dict[int, threading.Event] = {}
+
+    def submit(self, number: int, model: str, work: Callable[[], Work]) -> "Future[Done]":
+        """Do work in the thread of its model, which first makes it."""
+        cancelled = self._cancelled[number] = threading.Event()
+        if model not in self._threads:
+            self._threads[model] = ThreadPoolExecutor(1, f"model-{model}")
+        return self._threads[model].submit(self._run, number, model, work, cancelled.is_set)
+
+    def cancel(self, number: int) -> None:
+        """Stop a piece of work between two of its steps."""
+        if (found := self._cancelled.get(number)) is not None:
+            found.set()
+
+    def close(self) -> None:
+        """Finish all work."""
+        for each in self._threads.values():
+            each.shutdown(wait=True)
+
+    def _run(
+        self, number: int, model: str, make: Callable[[], Work], cancelled: Callable[[], bool]
+    ) -> Done:
+        try:
+            work = make()
+            if model not in self._owned:
+                begun = time.monotonic()
+                owned = work.load()
+                facts = {
+                    "seconds": time.monotonic() - begun,
+                    "languages": getattr(owned, "languages", None),
+                }
+                self._owned[model] = _Owned(owned, facts)
+            own = self._owned[model]
+            begun = time.monotonic()
+            with cancellable(cancelled):
+                outcomes = answer(own.model, work.answers, work.groups)
+            return Done(outcomes, own.facts, time.monotonic() - begun)
+        finally:
+            del self._cancelled[number]
+
+
+def answer(own: Any, answers: Answers, groups: Sequence[Sequence[Any]]) -> Outcomes:
+    """Answer groups of inputs together; if that fails, find out which of them are wrong."""
+    try:
+        found = iter(answers(own, [each for group in groups for each in group]))
+        return [[next(found) for _ in group] for group in groups]
+    except WorkCancelledError as error:
+        return [error] * len(groups)
+    except Exception as error:
+        if len(groups) == 1:
+            return [error]
+        if not isinstance(error, ManyheadsError):
+            half = len(groups) // 2  # such as too little memory for all of them
+            return [*answer(own, answers, groups[:half]), *answer(own, answers, groups[half:])]
+        # One of them is wrong, and the others should not suffer for it.
+        return [outcome for group in groups for outcome in answer(own, answers, [group])]
+
+
+class ThreadWorker:
+    """Works in threads of this process: for engines that leave Python's lock while they compute."""
+
+    def __init__(self) -> None:
+        self._threads = ModelThreads()
+
+    async def start(self) -> None:
+        """Get ready: threads begin when they are needed."""
+
+    async def work(self, work: Work) -> Done:
+        """Do a piece of work in the thread of its model."""
+        return await asyncio.wrap_future(
+            self._threads.submit(work.number, work.model, lambda: work)
+        )
+
+    def cancel(self, number: int) -> None:
+        """Stop a piece of work between two of its steps."""
+        self._threads.cancel(number)
+
+    def status(self) -> str:
+        """Tell that it runs, as this process does."""
+        return "running"
+
+    def when_restarted(self, act: Callable[[], None]) -> None:
+        """Do nothing: it lives as long as this process."""
+
+    async def close(self) -> None:
+        """End the threads."""
+        await asyncio.to_thread(self._threads.close)
+
+
+def trail_of(error: BaseException) -> str:
+    """The type of an error and where it was raised; its message may hold a client's text."""
+    places, trace = [], error.__traceback__
+    while trace is not None:
+        places.append(f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    return f"{type(error).__name__} at {' '.join(places[-6:])}"

@@ -1,0 +1,40 @@
+"""One server of the shipped models for the tests that leave it as it is."""
+
+import base64
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from PIL import Image
+
+from manyheads.web.worker_process import ProcessWorker
+from tests.web.running import Running, running
+
+EMOJI = Path(__file__).parents[2] / "docs" / "images"
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Iterator[Running]:
+    """A server of the shipped models, which are in a process of their own."""
+    with running(worker=ProcessWorker()) as found:
+        yield found
+
+
+@pytest.fixture
+def client(shipped: Running) -> httpx.Client:
+    """A client for it."""
+    return shipped.client
+
+
+def png(size: tuple[int, int] = (32, 32), colour: str = "orange") -> bytes:
+    """An image of one colour."""
+    content = io.BytesIO()
+    Image.new("RGB", size, colour).save(content, "png")
+    return content.getvalue()
+
+
+def encoded(content: bytes) -> str:
+    """An image as JSON has it."""
+    return base64.b64encode(content).decode()

@@ -1,0 +1,126 @@
+"""Several processes behind one port: one that dies is replaced, and nothing accepted is lost."""
+
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from tests.web.test_process import PATIENCE, alive, children, failing, process
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+WORDS = {"texts": ["A man is cleaning a window."]}
+
+
+def counted(address: str, name: str) -> float:
+    """The sum of a metric over its labels."""
+    text = httpx.get(f"{address}/metrics", timeout=PATIENCE).text
+    found = re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", text, re.MULTILINE)
+    return sum(map(float, found))
+
+
+def until(met: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not met():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def servers(pid: int) -> list[int]:
+    """The processes that answer: they have a process for models each, other children have none."""
+    return [child for child in children(pid) if children(child)]
+
+
+@contextmanager
+def load(
+    address: str, clients: int, token: str = ""
+) -> Iterator[list[tuple[float, float, int | str]]]:
+    """Ask all the time; a list grows of when a request was sent and answered, and with what."""
+    seen: list[tuple[float, float, int | str]] = []
+    over = threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            sent = time.monotonic()
+            try:  # a connection for each request, as of another client
+                found: int | str = httpx.post(
+                    f"{address}/api/v1/translate",
+                    json=WORDS,
+                    timeout=PATIENCE,
+                    headers={"Authorization": f"Bearer {token}"} if token else {},
+                ).status_code
+            except httpx.TransportError as error:
+                found = type(error).__name__
+            seen.append((sent, time.monotonic(), found))
+
+    with ThreadPoolExecutor(clients) as pool:
+        asked = [pool.submit(ask) for _ in range(clients)]
+        try:
+            yield seen
+        finally:
+            over.set()
+        for each in asked:
+            each.result()
+
+
+def test_one_dies_under_load_and_all_end_well() -> None:
+    """Lost is at most what was in flight; the sums of the metrics keep what it had counted."""
+    clients = 3
+    with process("multi30k-en-de", "--processes", "2") as (running, address):
+        until(lambda: len(servers(running.pid)) == 2)
+        until(lambda: counted(address, "manyheads_processes") == 2)
+        with load(address, clients) as seen:
+            until(lambda: len(seen) >= 12)
+            before = counted(address, "manyheads_requests_total")
+            assert before >= 12
+            first, other = servers(running.pid)
+            os.kill(first, signal.SIGKILL)
+            killed = time.monotonic()
+            until(lambda: len(set(servers(running.pid)) - {first, other}) == 1)
+            until(lambda: counted(address, "manyheads_processes") == 2)
+            until(lambda: sum(sent > killed for sent, _, _ in seen) >= 12)
+        lost = [(sent, status) for sent, _, status in seen if status != 200]
+        assert len(lost) <= clients, Counter(status for _, status in lost)
+        assert all(sent < killed for sent, _ in lost)
+        assert counted(address, "manyheads_requests_total") >= before
+        everybody = [pid for server in servers(running.pid) for pid in (server, *children(server))]
+        assert len(everybody) >= 4
+        with ThreadPoolExecutor(2) as pool:
+            given = {"texts": WORDS["texts"] * 100, "beams": 8}
+            answers = [
+                pool.submit(httpx.post, f"{address}/api/v1/translate", json=given, timeout=PATIENCE)
+                for _ in range(2)
+            ]
+            time.sleep(0.5)
+            running.send_signal(signal.SIGTERM)
+            assert [each.result().status_code for each in answers] == [200, 200]
+        assert running.wait(PATIENCE) == 0
+        until(lambda: not any(map(alive, everybody)))
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(address)
+
+
+def test_processes_end_with_the_one_that_started_them() -> None:
+    """Also after `kill -9`; with a token as ever."""
+    with process("digits", "--processes", "2", MANYHEADS_TOKEN="secret") as (running, address):
+        until(lambda: len(servers(running.pid)) == 2)
+        assert httpx.get(f"{address}/metrics", timeout=60).status_code == 401
+        everybody = [pid for server in servers(running.pid) for pid in (server, *children(server))]
+        running.kill()
+        running.wait()
+        until(lambda: not any(map(alive, everybody)))
+
+
+def test_mistakes() -> None:
+    """Told before a process is started."""
+    assert "There is no model" in failing("multi30k", "--processes", "2")
+    assert "add --ray" in failing("digits", "--replicas", "2")
+    assert "leave out --processes" in failing("digits", "--ray", "--processes", "2")

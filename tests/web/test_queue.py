@@ -1,0 +1,217 @@
+"""Requests of many clients are merged; the queue is bounded; what nobody waits for leaves it."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from manyheads import load
+from manyheads.errors import UsageError
+from manyheads.web.batching import Job, ModelQueue
+from manyheads.web.metrics import Metrics
+from manyheads.web.problems import ProblemError
+from manyheads.web.settings import Limits
+from manyheads.web.workers import ThreadWorker
+from tests.web.running import running
+
+TEXTS = [
+    "A man is cleaning a window.",
+    "Two dogs play in the snow.",
+    "A woman in a red dress is dancing on the street.",
+    "Children.",
+    "A boy jumps into the water while his friends watch him from the bridge.",
+    "The group is eating.",
+]
+
+
+class Echo:
+    """Owns nothing but notes what it was given, in which thread; stands still when told to."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.threads: set[int] = set()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def answers(self, given: Sequence[str]) -> list[str]:
+        self.gate.wait(30)
+        self.threads.add(threading.get_ident())
+        self.batches.append(list(given))
+        if "wrong" in given:
+            raise UsageError("One of them is wrong.")
+        return [each.upper() for each in given]
+
+
+def queue_of(echo: Echo, **limits: float) -> ModelQueue:
+    given = Limits(**limits)  # type: ignore[arg-type]
+    return ModelQueue("echo", lambda: echo, ThreadWorker(), given, Metrics())
+
+
+def job(*texts: str, key: str | None = "k", cost: int = 1) -> Job:
+    return Job(lambda own, given: own.answers(given), texts, cost, key)
+
+
+async def until(condition: object) -> None:
+    while not condition():  # type: ignore[operator]
+        await asyncio.sleep(0.001)
+
+
+def test_equal_requests_are_merged() -> None:
+    """Those with another key, and those without one, are answered alone; each gets its own."""
+
+    async def ask() -> None:
+        echo = Echo()
+        queue = queue_of(echo)
+        echo.gate.clear()
+        first = asyncio.create_task(queue.ask(job("busy")))
+        await until(lambda: queue._running)
+        tasks = [
+            asyncio.create_task(queue.ask(each))
+            for each in (
+                job("a", "b"),
+                job("other", key="j"),
+                job("c"),
+                job("alone", key=None),
+                job("large", cost=5000),
+            )
+        ]
+        await asyncio.sleep(0)
+        echo.gate.set()
+        found = await asyncio.gather(first, *tasks)
+        assert found == [["BUSY"], ["A", "B"], ["OTHER"], ["C"], ["ALONE"], ["LARGE"]]
+        assert echo.batches == [["busy"], ["a", "b", "c"], ["other"], ["alone"], ["large"]]
+        assert len(echo.threads) == 1
+        await queue.close()
+
+    asyncio.run(ask())
+
+
+def test_an_idle_model_waits_a_moment_for_company() -> None:
+    """Requests that arrive one after another are one batch."""
+
+    async def ask() -> None:
+        echo = Echo()
+        queue = queue_of(echo, company=0.5)
+
+        async def later(text: str, seconds: float) -> list[str]:
+            await asyncio.sleep(seconds)
+            return await queue.ask(job(text))
+
+        await asyncio.gather(later("a", 0), later("b", 0.01))
+        assert echo.batches == [["a", "b"]]
+        await queue.close()
+
+    asyncio.run(ask())
+
+
+def test_a_wrong_request_spoils_no_other() -> None:
+    """What was merged with it is answered again without it."""
+
+    async def ask() -> None:
+        queue = queue_of(Echo(), company=0.2)
+        asked = (queue.ask(job(each)) for each in ("a", "wrong", "b"))
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert found[0] == ["A"]
+        assert isinstance(found[1], UsageError)
+        assert found[2] == ["B"]
+        await queue.close()
+
+    asyncio.run(ask())
+
+
+def test_a_full_queue_refuses_and_a_client_that_leaves_makes_room() -> None:
+    """With the seconds to wait; nothing that nobody waits for is answered."""
+
+    async def ask() -> None:
+        echo = Echo()
+        queue = queue_of(echo, waiting=10)
+        echo.gate.clear()
+        running_now = asyncio.create_task(queue.ask(job("running", cost=3)))
+        await until(lambda: queue._running)
+        waiting = asyncio.create_task(queue.ask(job("waiting", cost=8)))
+        await asyncio.sleep(0)
+        with pytest.raises(ProblemError) as refused:
+            await queue.ask(job("refused", cost=8))
+        assert refused.value.status == 429
+        assert refused.value.retry_after is not None
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        accepted = asyncio.create_task(queue.ask(job("accepted", cost=8)))
+        await asyncio.sleep(0)
+        echo.gate.set()
+        assert await running_now == ["RUNNING"]
+        assert await accepted == ["ACCEPTED"]
+        assert echo.batches == [["running"], ["accepted"]]
+        await queue.close()
+
+    asyncio.run(ask())
+
+
+def test_what_was_accepted_is_finished() -> None:
+    """Closing answers what waits, and refuses the rest."""
+
+    async def ask() -> None:
+        echo = Echo()
+        queue = queue_of(echo)
+        echo.gate.clear()
+        accepted = [asyncio.create_task(queue.ask(job(each, key=None))) for each in "abc"]
+        await until(lambda: queue._running)
+        closing = asyncio.create_task(queue.close())
+        await asyncio.sleep(0)
+        with pytest.raises(ProblemError) as refused:
+            await queue.ask(job("d"))
+        assert refused.value.status == 503
+        echo.gate.set()
+        assert await asyncio.gather(*accepted) == [["A"], ["B"], ["C"]]
+        await closing
+
+    asyncio.run(ask())
+
+
+def test_answers_are_the_same_merged_and_alone() -> None:
+    """Of a translator, by 24 clients at once: whatever company a text had."""
+    own = load("multi30k-en-de")
+    alone = [own(text) for text in TEXTS]
+    with running(["multi30k-en-de"], limits=Limits(company=0.2)) as server:
+
+        def ask(number: int) -> str:
+            text = TEXTS[number % len(TEXTS)]
+            found = httpx.post(
+                f"{server.address}/api/v1/translate", json={"texts": [text]}, timeout=120
+            )
+            translation: str = found.json()["answers"][0]["translation"]
+            return translation
+
+        with ThreadPoolExecutor(24) as clients:
+            merged = list(clients.map(ask, range(24)))
+        metrics = server.client.get("/metrics").text
+    assert merged == alone * 4
+    count = float(metrics.split("manyheads_merged_requests_count{")[1].split()[1])
+    assert count < 24, "no requests were merged"
+
+
+def test_a_client_that_leaves_frees_its_place() -> None:
+    """A request that waits is taken back when its connection closes."""
+    with running(["multi30k-en-de"]) as server:
+        server.client.post("/api/v1/translate", json={"texts": ["A man."]})
+        queue = server.served.models["multi30k-en-de"].queue
+        gate = threading.Event()
+        assert queue._task is not None
+        loop = queue._task.get_loop()
+        held = asyncio.run_coroutine_threadsafe(queue.call(lambda _: gate.wait(60)), loop)
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(
+                f"{server.address}/api/v1/translate", json={"texts": ["A dog."]}, timeout=0.5
+            )
+        end = time.monotonic() + 30
+        left = 'manyheads_left_total{model="multi30k-en-de"} 1.0'
+        while left not in server.client.get("/metrics").text:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        gate.set()
+        assert held.result(60)
+        assert not queue._pending

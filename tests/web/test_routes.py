@@ -1,0 +1,320 @@
+"""Every path answers with what the models say, over a real connection."""
+
+import base64
+import io
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from jsonschema import Draft202012Validator
+from PIL import Image, ImageDraw, ImageFont
+
+from manyheads import load
+from manyheads.app.explain.look import look
+from tests.schema import SCHEMA
+from tests.web.conftest import encoded, png
+from tests.web.running import Running
+
+SENTENCE = "A man is cleaning a window."
+
+
+def ask(client: httpx.Client, path: str, **given: object) -> dict[str, Any]:
+    found = client.post(path, json=given)
+    assert found.status_code == 200, found.text
+    answer: dict[str, Any] = found.json()
+    return answer
+
+
+def test_translate(client: httpx.Client) -> None:
+    """The languages choose a model, or its name does; the answers are those of Python."""
+    own = load("multi30k-en-de")
+    texts = [SENTENCE, "Two dogs play in the snow."]
+    found = ask(client, "/api/v1/translate", texts=texts, target="de")
+    assert found["model"] == "multi30k-en-de"
+    assert [each["translation"] for each in found["answers"]] == own(texts)
+    named = ask(
+        client,
+        "/api/v1/translate",
+        texts=[SENTENCE],
+        model="multi30k-en-de",
+        n_best=3,
+        probabilities=True,
+        align=True,
+        prefix="Der",
+    )
+    (answer,) = named["answers"]
+    assert len(answer["n_best"]) == 3
+    assert answer["translation"].startswith("Der")
+    tokens = answer["n_best"][0]["tokens"]
+    assert "".join(answer["translation"][t["begin"] : t["end"]] for t in tokens).replace(
+        " ", ""
+    ) == (answer["translation"].replace(" ", ""))
+    assert any(token["source"]["token"] for token in tokens if token.get("source"))
+
+
+def test_translate_a_document(client: httpx.Client) -> None:
+    """Structure, placeholders and the glossary's terms are kept; a stream tells how far it is."""
+    text = "# The dog\n\nA man plays with a {name}.\n\n* Two dogs play.\n"
+    given = {"text": text, "format": "markdown", "model": "multi30k-en-de"}
+    path = "/api/v1/translate/document"
+    found = ask(client, path, **given, glossary={"dogs": "Vierbeiner"})
+    lines = found["text"].splitlines()
+    assert [line[:2] for line in lines] == ["# ", "", lines[2][:2], "", "* "]
+    assert "{name}" in lines[2]
+    assert "Vierbeiner" in lines[4]
+    with client.stream("POST", path, json=given | {"stream": True}) as stream:
+        told = [json.loads(line) for line in stream.iter_lines()]
+    assert told[0]["of"] >= told[0]["translated"] > 0
+    assert told[-1]["model"] == "multi30k-en-de"
+    assert "{name}" in told[-1]["text"]
+
+
+def test_tag(client: httpx.Client) -> None:
+    """Spaces into Korean."""
+    found = ask(client, "/api/v1/tag", texts=["아버지가방에들어가신다"])
+    assert " " in found["answers"][0]["text"]
+
+
+def test_generate_says_that_no_model_can(client: httpx.Client) -> None:
+    """None that is shipped continues texts."""
+    for path in ("generate", "fill"):
+        found = client.post(f"/api/v1/{path}", json={"texts": ["Once"]})
+        assert found.status_code == 404
+        assert "No model is served that can" in found.json()["detail"]
+
+
+def near(answer: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Classes and probabilities, up to rounding."""
+    return [
+        (each["label"], pytest.approx(each["probability"], rel=1e-3)) for each in answer["classes"]
+    ]
+
+
+def test_classify(client: httpx.Client) -> None:
+    """In JSON or as the body; with the model's own classes, or in words."""
+    found = ask(client, "/api/v1/classify", images=[encoded(png())] * 2, top=3)
+    first, second = found["answers"]
+    assert len(first["classes"]) == 3
+    assert near(first) == near(second)
+    sent = client.post(
+        "/api/v1/classify?top=3", content=png(), headers={"Content-Type": "image/png"}
+    )
+    assert near(sent.json()["answers"][0]) == near(first)
+    words = ask(
+        client, "/api/v1/classify", images=[encoded(png())], labels=["a cat", "an orange square"]
+    )
+    assert words["model"] in ("emoji-search", "icon-search")
+    assert {each["label"] for each in words["answers"][0]["classes"]} == {
+        "a cat",
+        "an orange square",
+    }
+
+
+def test_caption(client: httpx.Client) -> None:
+    """In the language that is asked for."""
+    found = ask(client, "/api/v1/caption", images=[encoded(png())], language="ko", n_best=2)
+    assert found["model"] == "emoji-caption"
+    (answer,) = found["answers"]
+    assert answer["language"] == "ko"
+    assert len(answer["n_best"]) == 2
+
+
+def test_read_and_translate(client: httpx.Client) -> None:
+    """A line of Korean in an image, read and translated by the served models."""
+    font = ImageFont.truetype(_korean_font(), 40)
+    image = Image.new("L", (420, 70), 255)
+    ImageDraw.Draw(image).text((10, 8), "고양이가 있다.", fill=0, font=font)
+    content = io.BytesIO()
+    image.save(content, "png")
+    found = ask(client, "/api/v1/read", images=[encoded(content.getvalue())], to="en")
+    (answer,) = found["answers"]
+    assert found["model"] == "read-ko"
+    assert answer["language"] == "ko"
+    assert "고양이" in answer["text"]
+    (same,) = ask(client, "/api/v1/translate", texts=[answer["text"]], source="ko")["answers"]
+    assert answer["translation"] == same["translation"]
+
+
+def _korean_font() -> str:
+    # Importing the package would change matplotlib.
+    spec = find_spec("koreanize_matplotlib")
+    assert spec is not None
+    assert spec.origin is not None
+    (found,) = Path(spec.origin).parent.rglob("NanumGothic.ttf")
+    return str(found)
+
+
+def test_look(client: httpx.Client) -> None:
+    """The view by its schema, the data of the page, and a page to keep."""
+    given = {"model": "multi30k-en-de", "text": SENTENCE}
+    view = ask(client, "/api/v1/look", **given)
+    Draft202012Validator(SCHEMA).validate(
+        {key: value for key, value in view.items() if key not in ("model", "text", "translation")}
+    )
+    assert view["translation"] == look("multi30k-en-de", SENTENCE, integrated=False).answer
+    page = ask(client, "/api/v1/look", **given, form="page")
+    assert set(page) == {"data", "packed"}
+    html = client.post("/api/v1/look", json=given | {"form": "html"})
+    assert html.headers["content-type"] == "text/html; charset=utf-8"
+    assert html.text.startswith("<!doctype html>")
+    image = ask(client, "/api/v1/look", model="cifar10-cct-2-3x2", image=encoded(png()))
+    assert image["kind"] == "image"
+
+
+def test_look_at_one_head(client: httpx.Client) -> None:
+    """The weights of a row are those of the view; what is not there is refused."""
+    given = {"model": "multi30k-en-de", "text": SENTENCE}
+    view = ask(client, "/api/v1/look", **given)
+    wanted = {"site": "decoder layer 2 cross", "head": 3, "row": 2}
+    steps = ask(client, "/api/v1/look/head", **given, **wanted)
+    (shown,) = (each for each in view["maps"] if each["site"] == wanted["site"])
+    assert steps["weights"] == pytest.approx(shown["weights"][2][1], abs=1e-3)
+    assert len(steps["keys"]) == len(shown["columns"])
+    for wrong in ({"site": "nowhere"}, {"head": 99}, {"row": 0}):
+        answer = client.post("/api/v1/look/head", json=given | wanted | wrong)
+        assert answer.status_code == 400
+    picture = {"model": "cifar10-cct-2-3x2", "image": encoded(png())}
+    pool = ask(client, "/api/v1/look/head", **picture, site="pool layer 1 sequence", head=1, row=1)
+    assert sum(pool["weights"]) == pytest.approx(1, abs=1e-2)
+
+
+def test_models_and_health(client: httpx.Client) -> None:
+    """What is served, with what was measured."""
+    found = client.get("/api/v1/models").json()
+    facts = {each["name"]: each for each in found["models"]}
+    assert facts["multi30k-en-de"]["source"] == "en"
+    assert facts["multi30k-en-de"]["measured"]
+    assert facts["digits"]["looks"]
+    assert not found["index"]
+    assert client.get("/health/live").json() == {"status": "live", "worker": "running"}
+    assert client.get("/health/ready").json() == {"status": "ready"}
+
+
+def test_metrics(client: httpx.Client) -> None:
+    """By path and status, and by model."""
+    ask(client, "/api/v1/tag", texts=["가나다"])
+    text = client.get("/metrics").text
+    assert 'manyheads_requests_total{path="/api/v1/tag",status="200"}' in text
+    assert 'manyheads_merged_requests_count{model="korean-spacing-lstm"}' in text
+
+
+def test_openapi(client: httpx.Client) -> None:
+    """Every path is described, with an example that works."""
+    found = client.get("/openapi.json").json()
+    paths = found["paths"]
+    tried = 0
+    for path, methods in paths.items():
+        for method, told in methods.items():
+            if method != "post":
+                continue
+            content = told["requestBody"]["content"]
+            if "application/json" in content:
+                answer = client.post(path, json=content["application/json"]["example"])
+            else:
+                (media, text), *_ = (
+                    (m, c["example"]) for m, c in content.items() if "example" in c
+                )
+                answer = client.post(path, content=text, headers={"Content-Type": media})
+            absent = path.endswith(("/generate", "/fill", "/search"))
+            assert answer.status_code in ({404} if absent else {200, 201}), (path, answer.text)
+            tried += 1
+    assert tried >= 13
+
+
+# --- What clients of other servers speak ----------------------------------------------------------
+
+
+def test_libretranslate(client: httpx.Client) -> None:
+    """A text or an array, JSON or a form, HTML with its tags."""
+    one = ask(client, "/translate", q=SENTENCE, source="en", target="de")
+    assert one == {"translatedText": load("multi30k-en-de")(SENTENCE)}
+    several = ask(client, "/translate", q=[SENTENCE, "안녕"], source="auto", target="de")
+    assert len(several["translatedText"]) == len(several["detectedLanguage"]) == 2
+    form = client.post("/translate", data={"q": SENTENCE, "source": "en", "target": "de"})
+    assert form.json() == one
+    html = ask(
+        client,
+        "/translate",
+        q='<p>A <b>dog</b>.</p><p translate="no">A dog.</p>',
+        source="en",
+        target="de",
+        format="html",
+        alternatives=2,
+    )
+    assert html["translatedText"].endswith('<p translate="no">A dog.</p>')
+    assert "</b>" in html["translatedText"]
+    assert len(html["alternatives"]) == 2
+    listed = {each["code"]: each["targets"] for each in client.get("/languages").json()}
+    assert set(listed["en"]) == {"ko", "de"}
+    wrong = client.post("/translate", json={"q": "a", "source": "en", "target": "xx"})
+    assert wrong.status_code == 404
+    assert "translates from" in wrong.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"), [("안녕하세요", "ko"), ("The dog is in the house.", "en")]
+)
+def test_detect(client: httpx.Client, text: str, language: str) -> None:
+    """By letters and frequent words."""
+    found = client.post("/detect", json={"q": text}).json()
+    assert found[0]["language"] == language
+
+
+def test_deepl(client: httpx.Client) -> None:
+    """Several texts; tags are kept, and those to be ignored with their content."""
+    text = '<p>A man in a <x id="1">blue</x> shirt.</p>'
+    found = ask(
+        client,
+        "/v2/translate",
+        text=[text, SENTENCE],
+        source_lang="EN",
+        target_lang="DE",
+        tag_handling="xml",
+        ignore_tags=["x"],
+    )
+    first, second = found["translations"]
+    assert '<x id="1">blue</x>' in first["text"]
+    assert first["text"].startswith("<p>")
+    assert second == {
+        "billed_characters": len(SENTENCE),
+        "detected_source_language": "EN",
+        "text": load("multi30k-en-de")(SENTENCE),
+    }
+    codes = {each["language"] for each in client.get("/v2/languages?type=target").json()}
+    assert codes == {"KO", "DE", "EN"}
+    body = client.request("GET", "/v2/languages", json={"type": "target"})
+    assert {each["language"] for each in body.json()} == codes
+    assert client.get("/v2/usage").json()["character_count"] == 0
+
+
+def test_glossaries_of_deepl(client: httpx.Client) -> None:
+    """Made, used, listed, read and deleted."""
+    entries = "window\tLuke\nman\tHerr"
+    given = {"name": "n", "source_lang": "en", "target_lang": "de", "entries": entries}
+    made = client.post("/v2/glossaries", json=given | {"entries_format": "tsv"})
+    assert made.status_code == 201
+    number = made.json()["glossary_id"]
+    assert made.json()["entry_count"] == 2
+    found = ask(client, "/v2/translate", text=[SENTENCE], target_lang="DE", glossary_id=number)[
+        "translations"
+    ][0]["text"]
+    assert "Luke" in found
+    assert "Herr" in found
+    assert number in [
+        each["glossary_id"] for each in client.get("/v2/glossaries").json()["glossaries"]
+    ]
+    assert client.get(f"/v2/glossaries/{number}/entries").text == entries
+    assert client.delete(f"/v2/glossaries/{number}").status_code == 204
+    assert client.get(f"/v2/glossaries/{number}").status_code == 404
+    wrong = client.post("/v2/glossaries", json=given | {"entries": "window"})
+    assert wrong.status_code == 400
+
+
+def test_images_may_be_data_urls(shipped: Running) -> None:
+    """As a page has them."""
+    url = f"data:image/png;base64,{base64.b64encode(png()).decode()}"
+    found = ask(shipped.client, "/api/v1/classify", images=[url])
+    assert found["answers"][0]["classes"]

@@ -1,0 +1,277 @@
+"""The process that runs models: killed, stopped, and told that nobody waits any more."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+
+from manyheads import load
+from manyheads.app.explain.look import head_steps_at, look_at
+from manyheads.app.requests import LookRequest
+from manyheads.cancellation import WorkCancelledError, cancellable, raise_if_cancelled
+from manyheads.errors import UsageError
+from manyheads.web.batching import ModelQueue
+from manyheads.web.metrics import Metrics
+from manyheads.web.settings import Limits
+from manyheads.web.worker_process import ProcessWorker
+from manyheads.web.workers import ThreadWorker, Work, Worker, WorkError
+from tests.web.running import Running, running
+
+MODEL = "multi30k-en-de"
+SITE = "decoder layer 1 cross"
+PATIENCE = 60
+# Many seconds of work for two cores.
+LONG = {"texts": ["A man is cleaning a very large window of an old house."] * 128, "beams": 16}
+
+
+def until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def worker() -> ProcessWorker:
+    """The process of the server below."""
+    return ProcessWorker(every=0.2, patience=8)
+
+
+@pytest.fixture(scope="module")
+def server(worker: ProcessWorker) -> Iterator[Running]:
+    """A server whose model is in a process."""
+    with running([MODEL], worker=worker, limits=Limits(company=0.5)) as found:
+        until(lambda: found.served.ready)
+        yield found
+
+
+@contextmanager
+def busy(server: Running, count: int = 1) -> Iterator[list["Future[httpx.Response]"]]:
+    """Ask what takes long, and go on when it runs."""
+    queue = server.served.models[MODEL].queue
+
+    def ask() -> httpx.Response:
+        return httpx.post(f"{server.address}/api/v1/translate", json=LONG, timeout=PATIENCE)
+
+    with ThreadPoolExecutor(count) as clients:
+        asked = [clients.submit(ask) for _ in range(count)]
+        until(lambda: queue._jobs)
+        time.sleep(0.3)
+        yield asked
+
+
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_that_dies_or_hangs_is_started_again(
+    server: Running, worker: ProcessWorker, sign: signal.Signals
+) -> None:
+    """Who waits gets 503 and when to try again; whoever asks next is answered."""
+    before, restarts = worker.pid, worker.restarts
+    assert before is not None
+    with busy(server) as (asked,):
+        os.kill(before, sign)
+        found = asked.result()
+    assert found.status_code == 503, found.text
+    assert int(found.headers["Retry-After"]) >= 1
+    assert "process" in found.json()["detail"]
+    health = [server.client.get(f"/health/{each}") for each in ("live", "ready")]
+    assert health[0].status_code == 200  # the server is there, whatever its worker does
+    assert health[0].json()["worker"] in ("starting", "running")
+    answer = server.client.post("/api/v1/translate", json={"texts": ["A man."]})
+    while answer.status_code == 503:  # between its end and its new start
+        time.sleep(float(answer.headers["Retry-After"]))
+        answer = server.client.post("/api/v1/translate", json={"texts": ["A man."]})
+    assert answer.status_code == 200, answer.text
+    assert (worker.pid, worker.restarts) != (before, restarts)
+    until(lambda: server.client.get("/health/ready").status_code == 200)
+    assert worker.restarts == restarts + 1
+    metrics = server.client.get("/metrics").text
+    assert f"manyheads_worker_restarts_total {worker.restarts}.0" in metrics
+    assert server.client.get("/api/v1/models").json()["models"][0]["loaded"]  # again
+
+
+def test_work_is_stopped_when_its_client_leaves(server: Running, worker: ProcessWorker) -> None:
+    """Not before the last of those that share it has left."""
+    stopped = f'manyheads_stopped_total{{model="{MODEL}"}}'
+    before = _value(server, stopped)
+    queue = server.served.models[MODEL].queue
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{server.address}/api/v1/translate", json=LONG, timeout=1.5)
+    until(lambda: _value(server, stopped) == before + 1)
+    until(lambda: not queue._jobs)  # the worker has said that it stopped
+    assert server.client.post("/api/v1/translate", json={"texts": ["A man."]}).status_code == 200
+    text = "\n\n".join(f"A man is cleaning window number {n} of a house." for n in range(5000))
+    document = {"text": text, "model": MODEL, "stream": True}
+    with server.client.stream("POST", "/api/v1/translate/document", json=document) as stream:
+        lines = stream.iter_lines()  # which closes the connection when it is forgotten
+        assert '"translated"' in next(lines)
+        until(lambda: queue._jobs)
+        assert server.served.documents == 1
+    until(lambda: not queue._jobs and not queue._pending and not server.served.documents)
+
+
+def test_work_is_stopped_after_its_time() -> None:
+    """The client is told, and the model is free."""
+    with running([MODEL], limits=Limits(answer=0.5)) as server:
+        until(lambda: server.served.ready)
+        found = server.client.post("/api/v1/translate", json=LONG)
+        assert found.status_code == 503
+        assert found.json()["title"] == "Too slow"
+        queue = server.served.models[MODEL].queue
+        until(lambda: not queue._jobs)
+        assert _value(server, f'manyheads_stopped_total{{model="{MODEL}"}}') == 1
+
+
+def _value(server: Running, name: str) -> float:
+    lines = server.client.get("/metrics").text.splitlines()
+    return next((float(each.split()[-1]) for each in lines if each.startswith(name)), 0.0)
+
+
+@pytest.mark.parametrize("options", [{"beams": 1}, {"beams": 4}, {"sample": True}])
+def test_a_search_stops_between_its_steps(options: dict[str, Any]) -> None:
+    """Greedy, with beams, and where tokens are drawn."""
+    own: Any = load(MODEL)
+    request = own.request(texts=(LONG["texts"][0],), **options)  # type: ignore[index]
+    steps = 0
+
+    def third() -> bool:
+        nonlocal steps
+        steps += 1
+        return steps == 4  # one check lies in front of the search
+
+    with cancellable(third), pytest.raises(WorkCancelledError):
+        own.answer(request)
+    assert steps == 4
+    assert own.answer(request)[0].translation  # and nothing of it stays
+
+
+def test_a_look_stops_between_its_steps() -> None:
+    """In its search, its maps and its explanations; for one head alone, too."""
+    own: Any = load(MODEL)
+    request = LookRequest(given="A man is cleaning a window.", kind="text", integrated=False)
+
+    def steps(act: Callable[[], object], last: int | None = None) -> int:
+        count = 0
+
+        def is_last() -> bool:
+            nonlocal count
+            count += 1
+            return count == last
+
+        with cancellable(is_last):
+            if last is None:
+                act()
+            else:
+                with pytest.raises(WorkCancelledError):
+                    act()
+        return count
+
+    look, head = partial(look_at, own, request), partial(head_steps_at, own, request, SITE, 1, 1)
+    for act in (look, head):
+        whole = steps(act)
+        assert whole > 30
+        assert [steps(act, last) for last in (1, whole // 2, whole)] == [1, whole // 2, whole]
+
+
+def work_until_cancelled(_: Any) -> None:
+    while True:
+        raise_if_cancelled()
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("make", [ThreadWorker, ProcessWorker])
+def test_only_work_that_nobody_waits_for_is_stopped(make: Callable[[], Worker]) -> None:
+    """In a thread and in a process: the next work is done by the same worker."""
+
+    async def ask() -> None:
+        worker = make()
+        queue = ModelQueue("none", partial(dict, a=1), worker, Limits(), Metrics())
+        task = asyncio.create_task(queue.call(work_until_cancelled))
+        while not queue._jobs:
+            await asyncio.sleep(0.01)
+        next_task = asyncio.create_task(queue.call(len))
+        await asyncio.sleep(0.2)
+        assert not next_task.done()
+        task.cancel()
+        assert await next_task == 1
+        assert task.cancelled()
+        await queue.close()
+        await worker.close()
+
+    asyncio.run(asyncio.wait_for(ask(), PATIENCE))
+
+
+def raise_of_ours(_: Any) -> None:
+    raise UsageError("This is ours.")
+
+
+def raise_of_others(_: Any) -> None:
+    raise ZeroDivisionError("what a client wrote")
+
+
+def return_a_lock(_: Any) -> Any:
+    return threading.Lock()
+
+
+def size_and_name(_: Any, given: Any) -> list[Any]:
+    return [(each.size, each.mode, each.filename) for each in given]
+
+
+def test_what_a_process_sends_back() -> None:
+    """Our errors as they are, others without their texts; images keep their names."""
+
+    async def ask() -> None:
+        worker = ProcessWorker()
+        queue = ModelQueue("none", dict, worker, Limits(), Metrics())
+        with pytest.raises(UsageError, match=r"This is ours\."):
+            await queue.call(raise_of_ours)
+        with pytest.raises(WorkError, match=r"ZeroDivisionError at .*test_worker") as found:
+            await queue.call(raise_of_others)
+        assert "client" not in str(found.value)
+        with pytest.raises(WorkError):
+            await queue.call(return_a_lock)
+        image = Image.new("RGBA", (3, 2))
+        image.filename = "image 1"  # type: ignore[attr-defined]
+        done = await worker.work(Work(10**9, "none", dict, size_and_name, [[image]]))
+        assert done.outcomes == [[((3, 2), "RGBA", "image 1")]]
+        await queue.close()
+        await worker.close()
+        assert worker.pid is not None
+        assert not Path(f"/proc/{worker.pid}").exists()
+
+    asyncio.run(asyncio.wait_for(ask(), PATIENCE))
+
+
+def test_it_ends_with_its_server() -> None:
+    """Also when the server is killed: the connection ends, and with it the process."""
+    code = (
+        "import time; from manyheads.web.worker_process import ProcessWorker\n"
+        "if __name__ == '__main__':\n"
+        f"    print(ProcessWorker().pid, flush=True); time.sleep({PATIENCE})"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as found:
+        assert found.stdout is not None
+        pid = int(found.stdout.readline())
+        found.kill()
+    until(lambda: not Path(f"/proc/{pid}").exists() or _is_zombie(pid))
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whoever adopts a process may never ask for its end."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
