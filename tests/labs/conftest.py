@@ -1,4 +1,4 @@
-"""A data root with a few pictures laid out as CIFAR-10's training files are."""
+"""A data root: a few images laid out as CIFAR-10's training files and as the emoji, and lines."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from tests.made import png
+from tests.made import png, write_texts_to_read
 
 CLASSES = 10
 EACH = 12  # pictures of a class
@@ -34,4 +34,17 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
             }
         )
         pq.write_table(table, folder / "cifar10" / f"train-{part}-of-4.parquet")
+    write_emoji(folder / "emoji", random)
+    write_texts_to_read(folder)
     return folder
+
+
+def write_emoji(folder: Path, random: np.random.Generator) -> None:
+    """Write noise with a name in each of five languages, all of them different."""
+    folder.mkdir()
+    rows: list[dict[str, object]] = []
+    for number in range(24):
+        pixels = random.integers(0, 256, (16, 16, 3)).astype(np.uint8)
+        names = {f"name_{code}": f"{code} {number}" for code in ("en", "ko", "de", "fr", "ja")}
+        rows.append({"image": png(Image.fromarray(pixels)), "split": "train", **names})
+    pq.write_table(pa.Table.from_pylist(rows), folder / "noto72.parquet")

@@ -33,6 +33,9 @@ CATALOGUE: dict[str, Entry] = {
     "distance": Entry(("V11", "E4"), "How far does each layer of a ViT and of a CNN look?"),
     "resolution": Entry(("V12", "V16"), "What does a larger picture cost?"),
     "transfer": Entry(("V9",), "What does pre-training bring where labels are few?"),
+    "tongues": Entry(("M2",), "Does one captioner for five languages help each, or hurt?"),
+    "towers": Entry(("M2",), "Softmax or sigmoid over pairs, and how large a batch?"),
+    "reading": Entry(("M2",), "Does a line reader score columns (CTC) or write its letters?"),
     "params": Entry(("V8", "E5", "E12"), "How many weights do well-known models have, and where?"),
 }
 

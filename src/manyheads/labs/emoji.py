@@ -1,0 +1,69 @@
+"""Emoji with their names in five languages for experiments, and small models for them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from manyheads.app.data.captioned import read_captioned
+from manyheads.app.data.tables import CaptionData
+from manyheads.data.augment.augment import Augmentation
+from manyheads.data.checks.separation import hold_out_captioned
+from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.image_set import Preprocessing
+from manyheads.models.cct import CctConfig
+
+EMOJI = "emoji/noto72.parquet[split=train]"
+LANGUAGES = ("en", "ko", "de", "fr", "ja")
+MOVED = Augmentation(shift=2)
+
+
+@lru_cache(maxsize=2)
+def emoji(root: str | None, held: int) -> tuple[CaptionedImages, CaptionedImages]:
+    """Read the training emoji with their names, split into training and validation.
+
+    The test splits are not used: experiments are not final measurements.
+
+    Raises:
+        NotFoundError: the emoji are not under the data root.
+    """
+    names = {language: (f"name_{language}",) for language in LANGUAGES}
+    found = read_captioned(EMOJI, CaptionData(root=root, train=EMOJI, texts=names))
+    return hold_out_captioned(found, held, 0, 1)
+
+
+def in_languages(captions: CaptionedImages, languages: Sequence[str]) -> CaptionedImages:
+    """Keep the captions in some languages, and all images."""
+    kept = [n for n, each in enumerate(captions.languages) if each in languages]
+    return replace(
+        captions,
+        owners=captions.owners[np.array(kept, dtype=int)],
+        texts=[captions.texts[n] for n in kept],
+        languages=[captions.languages[n] for n in kept],
+    )
+
+
+def first(captions: CaptionedImages, count: int) -> CaptionedImages:
+    """Keep the first images."""
+    return captions.select(np.arange(min(count, len(captions))))
+
+
+def small_encoder(side: int, dim: int, layers: int) -> CctConfig:
+    """A convolutional Transformer for small images that a CPU trains in a minute or two."""
+    return CctConfig(
+        height=side,
+        width=side,
+        convolutions=2,
+        stem=32,
+        dim=dim,
+        layers=layers,
+        heads=max(dim // 32, 1),
+        ffn_dim=2 * dim,
+        pool="mean",
+    )
+
+
+def preprocessing(side: int) -> Preprocessing:
+    """Resize emoji, which are square."""
+    return Preprocessing(height=side, width=side)
