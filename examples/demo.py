@@ -48,6 +48,7 @@ def main() -> None:
     console.print(image_scores)
     translate_dates(translator)
     classify_digits(classifier)
+    say_what_else()
 
 
 def trained(name: str) -> tuple[Predictor, str]:
@@ -96,6 +97,24 @@ def classify_digits(classifier: Classifier) -> None:
     image = FOLDER / "digit.png"
     plot_image(view, pixels, image, title=f"{paths[0].name}: {view.classes[0].label}")
     console.print(f"{image}: where the class token looked")
+
+
+ELSE = (
+    ("translate English to German", 'translate "A man is riding a bicycle."'),
+    ("describe an image", "caption docs/images/seven.png --language ko"),
+    ("read a printed line, and translate it", "read docs/images/line.png --to en"),
+    ("find images by words", "index docs/images --out demo/images.index"),
+    ("", 'search "number seven" --index demo/images.index'),
+    ("look inside", 'look date-en-ko "Friday, 20 November 2026"'),
+    ("all of it on a page, and an API", "serve --open"),
+)
+
+
+def say_what_else() -> None:
+    """Name commands that the shipped models answer at once."""
+    console.rule("Without training: the shipped models")
+    for what, command in ELSE:
+        console.print(f"{what:<38} .venv/bin/manyheads {command}", highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from PIL import Image
 from torch import nn
 
 import manyheads
-from manyheads.app.engines.engine import ENGINES
+from manyheads.app.engines.engine import ENGINES, find_engine
+from manyheads.app.engines.exporter import EXPORTERS
 from manyheads.app.project import plugins, registry
 from manyheads.app.project.paths import find_data
 from manyheads.app.project.plugins import home, load_plugin
@@ -47,6 +48,7 @@ from manyheads.extend import (
     register_text_format,
 )
 from manyheads.models import PRESETS, ModelConfig, VitConfig, presets
+from tests import squares
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.made import CLASSIFY, TRANSLATE, half, write_halves, write_numbers, write_recipe
 
@@ -72,7 +74,7 @@ def started(*words: str | Path, path: str | Path = "") -> subprocess.CompletedPr
 def undone() -> Iterator[None]:
     """Forget afterwards what plugins brought into this process."""
     tables: list[Any] = [PRESETS, registry.TASKS, presets.REGISTERED_BY]
-    tables += [TEXT_FORMATS, IMAGE_FORMATS, ENGINES]
+    tables += [TEXT_FORMATS, IMAGE_FORMATS, ENGINES, EXPORTERS]
     tables.append(plugins.LOADED)
     before = [table.copy() for table in tables]
     yield
@@ -153,11 +155,55 @@ def guide(tmp_path: Path, undone: None) -> Path:
 
 def test_the_guide_shows_files(guide: Path) -> None:
     assert {name for name, _ in BLOCKS} == {
+        "own_encoder.py",
         "own_text_format.py",
         "own_image_format.py",
         "own_engine.py",
         "own_export.py",
     }
+
+
+def with_encoder(task: str, encoder: str, folder: Path) -> Path:
+    """Train two steps with an image encoder; return the folder of the run."""
+    head, tail = squares.TEXTS[task].split("[model.image]")
+    text = f'{head.rstrip()}\nencoder = "{encoder}"\n\n[train]{tail.partition("[train]")[2]}'
+    recipe = write_recipe(folder / f"{task}.toml", text, squares.root())
+    manyheads.train(
+        recipe, "train.steps=2", "train.validate_every=2", out=folder / f"{task}-{encoder}"
+    )
+    return folder / f"{task}-{encoder}"
+
+
+def test_an_image_encoder_from_outside(guide: Path, call: Call) -> None:  # noqa: F811
+    """Under a decoder, whose words are shown on the image; and as the tower of a matcher."""
+    image, other = squares.write_files(guide / "images", 2)
+    captioner = with_encoder("caption", "tiles", guide)
+    assert call("caption", image, other, "--model", captioner).out.count("\n") == 2
+    view = json.loads(call("look", captioner, image, "--reference", "red left", "--json").out)
+    assert [each["name"] for each in view["overlays"]] == [
+        "cross-attention: red",
+        "cross-attention: left",
+    ]
+    matcher = with_encoder("match", "tiles", guide)
+    assert call("index", guide / "images", "--model", matcher, "--out", guide / "index").code == 0
+    assert call("search", "red left", "--index", guide / "index").out.count(".png") == 2
+
+
+@pytest.mark.parametrize("start", ["pass", "start_image(images)"])
+def test_an_image_encoder_that_does_not_record_where_its_parts_are(
+    guide: Path,
+    call: Call,  # noqa: F811
+    start: str,
+) -> None:
+    """No positions, or those of the pixels: `look` says what to call."""
+    code = dict(BLOCKS)["own_encoder.py"].replace('"tiles"', '"lost"')
+    code = code.replace("start_image(images)", start).replace("track_modules([self.tiles])", "pass")
+    (guide / "own_lost.py").write_text(code, encoding="utf-8")
+    load_plugin(str(guide / "own_lost.py"))
+    (image,) = squares.write_files(guide / "images", 1)
+    status, out, err = call("look", with_encoder("caption", "lost", guide), image)
+    assert (status, out) == (2, "")
+    assert "calls start_image(images) first" in err
 
 
 def test_a_text_format_from_outside(guide: Path) -> None:
@@ -222,9 +268,9 @@ def test_what_is_registered_replaces_nothing_and_is_checked() -> None:
 
     png, none = ImageFormat(b"x", lambda content: content), "it lacks being"  # type: ignore[arg-type,return-value]
     wrong: list[tuple[Any, tuple[Any, ...], str]] = [
-        (register_engine, ("torch", ENGINES["torch"].__class__), "load, running"),
+        (register_engine, ("torch", find_engine("torch").__class__), "load, running"),
         (register_engine, ("bad", 3), f"{none} a class, load"),
-        (register_engine, (3, ENGINES["torch"]), "name of an engine is 3"),
+        (register_engine, (3, find_engine("torch")), "name of an engine is 3"),
         (register_text_format, (".tsv", print), "text format '.tsv' already"),
         (register_text_format, ("tsv", print), "ending 'tsv' is none"),
         (register_text_format, (".own", 3), f"{none} a function"),
@@ -239,8 +285,8 @@ def test_what_is_registered_replaces_nothing_and_is_checked() -> None:
     for register, given, message in wrong:
         with pytest.raises(UsageError, match=message):
             inspect.unwrap(register)(*given)
-    register_engine("again", ENGINES["torch"])
-    register_engine("again", ENGINES["torch"])
+    register_engine("again", find_engine("torch"))
+    register_engine("again", find_engine("torch"))
     register_image_format(".jfif")
     assert IMAGE_FORMATS[".jfif"] is None
 

@@ -17,6 +17,7 @@ from manyheads.version import __version__
 if TYPE_CHECKING:
     from manyheads.app.evaluate.evaluate import evaluate
     from manyheads.app.explain.look import look
+    from manyheads.app.export import export
     from manyheads.app.image_search.image_index import ImageIndex, index, search
     from manyheads.app.load import load
     from manyheads.app.pipeline import Pipeline
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from manyheads.models.presets import build, preset, register_preset
     from manyheads.nn.recording.trace import record
 
-__all__ = ["ImageIndex", "ManyheadsError", "Pipeline", "__version__", "build", "evaluate", "index"]
-__all__ += ["load", "look", "preset", "read", "record", "register_preset", "register_task"]
+__all__ = ["ImageIndex", "ManyheadsError", "Pipeline", "__version__", "build", "evaluate", "export"]
+__all__ += ["index", "load", "look", "preset", "read", "record", "register_preset", "register_task"]
 __all__ += ["search", "train"]
 
 __getattr__ = lazy(__name__, __file__)

@@ -12,11 +12,19 @@ from manyheads.lazy import lazy
 if TYPE_CHECKING:
     from manyheads.app.doctor.run_inspection import RunInspection
     from manyheads.app.doctor.samples import Samples
-    from manyheads.app.engines.engine import Engine, TorchEngine, register_engine
+    from manyheads.app.engines.engine import Engine, EngineModel, TorchEngine, register_engine
+    from manyheads.app.engines.exporter import (
+        Exported,
+        Exporter,
+        ExportOptions,
+        register_exporter,
+    )
+    from manyheads.app.engines.parity import Parity
     from manyheads.app.evaluate.score import heading, scored
     from manyheads.app.explain.given import refuse_for_images, refuse_for_texts
     from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say, Section
     from manyheads.app.predictors.predictor import LoadOptions, Predictor
+    from manyheads.app.project.engine_files import engine_files
     from manyheads.app.project.folder import ModelFolder, read_json, write_json
     from manyheads.app.project.paths import find_data
     from manyheads.app.project.recipe import DataTable, Recipe, Table
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
         GenerateAnswer,
         GenerateRequest,
         LookRequest,
+        ParityRequest,
         Proposal,
         Request,
         SearchRequest,
@@ -59,18 +68,20 @@ if TYPE_CHECKING:
     from manyheads.models.presets import register_preset
     from manyheads.tasks.metrics import Score
 
-__all__ = ["Answer", "Attribution", "Caption", "CaptionAnswer", "CaptionRequest"]
-__all__ += ["CaptionToken", "ClassProbability", "ClassifyAnswer", "ClassifyRequest", "Columns"]
-__all__ += ["Continuation", "DataTable", "Engine", "EvaluateRequest", "Explanation"]
-__all__ += ["FillAnswer", "FillRequest", "GenerateAnswer", "GenerateRequest", "ImageFormat"]
-__all__ += ["ImageView", "LoadOptions", "LookRequest", "ModelConfig", "ModelFolder", "Pair"]
+__all__ = ["Answer", "Attribution", "Caption", "CaptionAnswer", "CaptionRequest", "CaptionToken"]
+__all__ += ["ClassProbability", "ClassifyAnswer", "ClassifyRequest", "Columns", "Continuation"]
+__all__ += ["DataTable", "Engine", "EngineModel", "EvaluateRequest", "Explanation"]
+__all__ += ["ExportOptions", "Exported", "Exporter", "FillAnswer", "FillRequest"]
+__all__ += ["GenerateAnswer", "GenerateRequest", "ImageFormat", "ImageView", "LoadOptions"]
+__all__ += ["LookRequest", "ModelConfig", "ModelFolder", "Pair", "Parity", "ParityRequest"]
 __all__ += ["Pipeline", "Predictor", "Prepared", "Problem", "Proposal", "Recipe", "Report"]
 __all__ += ["Request", "RunInspection", "Samples", "Say", "Score", "SearchRequest", "Section"]
 __all__ += ["ShapeLine", "SourceToken", "Table", "TagAnswer", "TagRequest", "TextOverlay"]
 __all__ += ["TextRequest", "TextView", "TorchEngine", "TranslateAnswer", "TranslateRequest"]
-__all__ += ["TranslatedText", "TranslatedToken", "find_data", "heading", "image_view", "lines"]
-__all__ += ["read_json", "refuse_for_images", "refuse_for_texts", "register_engine"]
-__all__ += ["register_image_format", "register_preset", "register_task", "register_text_format"]
-__all__ += ["scored", "text_overlay", "text_view", "walk", "write_json"]
+__all__ += ["TranslatedText", "TranslatedToken", "engine_files", "find_data", "heading"]
+__all__ += ["image_view", "lines", "read_json", "refuse_for_images", "refuse_for_texts"]
+__all__ += ["register_engine", "register_exporter", "register_image_format", "register_preset"]
+__all__ += ["register_task", "register_text_format", "scored", "text_overlay", "text_view"]
+__all__ += ["walk", "write_json"]
 
 __getattr__ = lazy(__name__, __file__)

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from manyheads.labs.catalogue import CATALOGUE
 from tests.cli.conftest import Call
 
 
@@ -10,7 +11,7 @@ def test_list(call: Call) -> None:
     """What there is, what it answers, and its question; as JSON too."""
     found = call("lab")
     assert found.code == 0
-    assert len(found.out.splitlines()) == 17
+    assert len(found.out.splitlines()) == len(CATALOGUE)
     assert "depth       T11           What do residual connections" in found.out
     listed = json.loads(call("lab", "--json").out)
     assert listed["basis"]["atlas"] == ["T8a", "E11"]

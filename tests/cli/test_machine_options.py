@@ -25,7 +25,7 @@ def test_what_is_not_there(call: Call, translator: Path, verb: str) -> None:
     words = [translator, translator] if verb == "compare" else words
     code, out, err = call(verb, *words, "--engine", "onxx")
     assert (code, out) == (2, "")
-    assert "There is no engine 'onxx'. Engines: torch." in err
+    assert "There is no engine 'onxx': did you mean 'onnx'? Engines: torch, " in err
     code, out, err = call(verb, *words, "--device", "gpu")
     assert (code, out) == (2, "")
     assert "There is no device 'gpu'" in err

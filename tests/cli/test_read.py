@@ -50,7 +50,7 @@ def test_several_images_are_named(call: Call, sign: Path, tmp_path: Path) -> Non
     assert code == 0
     assert out.startswith(f"{sign}:\n")
     assert f"{tmp_path / 'none.png'}:\n" in out
-    assert "there is no text" in err
+    assert f"{tmp_path / 'none.png'}: there is no text" in err
 
 
 def test_mistakes(call: Call, sign: Path, tmp_path: Path) -> None:

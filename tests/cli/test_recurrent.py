@@ -48,7 +48,10 @@ def test_look_shows_the_alignment_map_and_the_gates(call: Call, tmp_path: Path) 
     folder = trained("seq2seq-lstm-attention")
     code, out, err = call("look", folder, "three four", "--out", tmp_path / "map.png")
     assert code == 0, err
-    assert "decoder layer 1, attention from each output word to the source" in out
+    assert (
+        "decoder layer 1, attention from the step that predicts each output word to the source"
+        in out
+    )
     for layer in ("encoder layer 1 forward", "encoder layer 1 backward", "decoder layer 1 forward"):
         assert f"{layer}, gates as each token is read" in out
     assert "input forget output" in " ".join(out.split())

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from manyheads.app.project.paths import find_recipe
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.test_atlas_page import DOCS, EVERY
 
@@ -17,6 +18,7 @@ SHORT = ("train.steps=2", "train.warmup=1", "train.validate_every=2", "train.thr
 
 
 @pytest.mark.full
+@pytest.mark.timeout(7200)
 @pytest.mark.skipif(DATA is None, reason="needs the public data sets: set MANYHEADS_DATA")
 def test_every_command_in_order(call: Call, tmp_path: Path) -> None:  # noqa: F811
     """As they are written, but for the length of trainings and labs."""
@@ -35,6 +37,8 @@ def test_every_command_in_order(call: Call, tmp_path: Path) -> None:  # noqa: F8
             words = [word.replace(name, path) for word in words]
         if words[0] == "train":
             words[2:2] = SHORT
+            if "restart = " in find_recipe(words[1]).read_text(encoding="utf-8"):
+                words.insert(2, "train.restart=")
         if words[0] == "lab" and "--quick" not in words:
             words.append("--quick")
         found = call(*words)

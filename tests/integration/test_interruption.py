@@ -139,7 +139,7 @@ def interrupt(kind: str, folder: Path, *, kills: int, steps: int) -> None:
 @pytest.mark.parametrize("kind", ["translate", "classify"])
 def test_two_kills(kind: str, tmp_path: Path) -> None:
     """Some seconds of training, killed twice."""
-    interrupt(kind, tmp_path, kills=2, steps=200)
+    interrupt(kind, tmp_path, kills=2, steps=100)
 
 
 @pytest.mark.full

@@ -76,7 +76,13 @@ def make_start(recipe: Recipe, changes: list[str]) -> None:
 
 
 def write_images(recipe: ImageRecipe, pattern: Path) -> None:
-    """Parquet files as the recipe's pattern has them, a few images in each."""
+    """Parquet files as the recipe's pattern has them, a few images in each; or class folders."""
+    if not pattern.suffix:
+        for index in range(40):
+            image = pattern / CLASSES[index % 2] / f"{index}.png"
+            image.parent.mkdir(parents=True, exist_ok=True)
+            image.write_bytes(png(half(index % 2, index, height=32, width=32)))
+        return
     for part in range(2):
         path = pattern.with_name(pattern.name.replace("*", str(part)))
         path.parent.mkdir(parents=True, exist_ok=True)

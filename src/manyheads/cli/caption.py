@@ -93,11 +93,10 @@ def run(
         device=device,
         threads=threads,
     )
-    code, number = 0, 0
+    code = 0
     waiting = images(paths or [Path("-")])
     while chunk := list(islice(waiting, AT_ONCE)):
         for answer in _answers(captioner, request, chunk):
-            number += 1
             if answer.error is not None:
                 code = max(code, 1 if Path(answer.path).exists() else 2)
                 warn(answer.error)
@@ -109,7 +108,7 @@ def run(
                     print(line if n_best == 1 else f"{each.score:.4f}\t{line}", flush=True)
                 if answer.n_best is None:
                     print(flush=True)
-            warn_of(number, answer.notes)
+            warn_of(answer.path, answer.notes)
     if code:
         raise typer.Exit(code)
 

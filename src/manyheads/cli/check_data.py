@@ -57,7 +57,7 @@ def run(
     captions: Annotated[
         bool, typer.Option("--captions", help="These are images with texts.")
     ] = False,
-    texts: Annotated[
+    text: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LANGUAGE=COLUMN,...",
@@ -100,7 +100,7 @@ def run(
 
     of_texts = (source, target, source_column, target_column, fix)
     of_captions = {
-        "texts": texts,
+        "texts": text,
         "caption": caption,
         "language": language,
         "language_column": language_column,

@@ -9,6 +9,7 @@ import typer
 
 from manyheads.cli.images import AT_ONCE, images, no_images
 from manyheads.cli.options import Device, Engine, Threads
+from manyheads.cli.terminal import visible_name
 
 if TYPE_CHECKING:
     from manyheads.app.predictors.predictor import Predictor
@@ -54,7 +55,7 @@ def run(
     """
     from manyheads.app.load import load_for
     from manyheads.app.requests import ClassifyRequest
-    from manyheads.cli.show import print_json, warn
+    from manyheads.cli.show import print_json, warn, warn_of
     from manyheads.errors import UsageError
 
     if json and csv:
@@ -91,8 +92,11 @@ def run(
                 cells = [(each.label, f"{each.probability:.4f}") for each in answer.classes]
                 _print_row([answer.path, *(cell for pair in cells for cell in pair)])
             elif answer.classes is not None:
-                named = (f"{each.label} {each.probability:.1%}" for each in answer.classes)
-                print(f"{answer.path}\t{'  '.join(named)}", flush=True)
+                named = (
+                    f"{visible_name(each.label)} {each.probability:.1%}" for each in answer.classes
+                )
+                print(f"{visible_name(answer.path)}\t{'  '.join(named)}", flush=True)
+            warn_of(answer.path, answer.notes)
     if code:
         raise typer.Exit(code)
 

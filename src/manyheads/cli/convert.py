@@ -1,6 +1,7 @@
 """manyheads convert: a command for each format."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -127,7 +128,10 @@ def _convert_images(
         f"{made.parameters:,} parameters"
     )
     folder = ModelFolder(made.folder)
-    print(f"Use it with: {pipeline_of(folder.recipe).card(folder).use}")
+    use = pipeline_of(folder.recipe).card(folder).use
+    for option in ("--model ", "start.model="):  # found by its path from here
+        use = use.replace(f"{option}{folder.name}", f"{option}{quote(str(made.folder))}")
+    print(f"Use it with: {use}")
 
 
 def _report(made: "Conversion") -> None:

@@ -10,6 +10,7 @@ OTHER = {  # options that do not have the parameter's name
     "folder": "--from",
     "metrics": "--metric",
     "templates": "--template",
+    "texts": "--text",
 }
 _PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`\s]+))?`")
 

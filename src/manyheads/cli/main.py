@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from manyheads.cli import (
     convert,
     doctor,
     evaluate,
+    export,
     fetch,
     fill,
     generate,
@@ -30,6 +32,7 @@ from manyheads.cli import (
     models,
     read,
     search,
+    serve,
     tag,
     train,
     translate,
@@ -37,11 +40,18 @@ from manyheads.cli import (
 from manyheads.cli.options import Plugins, load_plugins, with_plugins
 from manyheads.cli.show import warn
 from manyheads.cli.terminal import ReaderGoneError, standard_streams, visible
-from manyheads.errors import InterruptedRunError, ManyheadsError, UsageError
+from manyheads.errors import (
+    ElsewhereError,
+    InterruptedRunError,
+    ManyheadsError,
+    NonFiniteLossError,
+    RecipeError,
+    UsageError,
+)
 from manyheads.memory import is_out_of_memory, keep_freed_memory
 
 TRACEBACK = "MANYHEADS_TRACEBACK"  # if set, an unexpected error ends with its traceback
-
+FIRST = 1.0  # seconds that rank 0 has to print what others are silent about
 
 # Arguments and options that hold a text, which may be empty; an empty path or name is a mistake,
 # such as a variable that is not set: as a path it would be the current folder.
@@ -112,7 +122,9 @@ for verb in (
     read,
     index,
     search,
+    serve,
     evaluate,
+    export,
     compare,
     look,
     lab,
@@ -177,7 +189,10 @@ def _explain(error: BaseException | None) -> int:
     if isinstance(error, ReaderGoneError):  # nothing is wrong
         return 0
     if isinstance(error, ManyheadsError):
-        warn(str(error))
+        if _reported_elsewhere(error):
+            time.sleep(FIRST)  # torchrun ends all ranks when one has ended
+        else:
+            warn(str(error))
         return error.exit_code
     if isinstance(error, KeyboardInterrupt):
         warn("interrupted.")
@@ -197,6 +212,12 @@ def _explain(error: BaseException | None) -> int:
         kind = f"{type(error).__name__}: {error}".partition("\n")[0]
         warn(f"an error that should not occur: {kind[:200]}. {_write_report(error)}")
     return 1
+
+
+def _reported_elsewhere(error: ManyheadsError) -> bool:
+    """Tell whether rank 0 of several prints it: what all ranks see, and what it was told."""
+    alike = (ElsewhereError, InterruptedRunError, NonFiniteLossError, RecipeError)
+    return isinstance(error, alike) and os.environ.get("RANK", "0") != "0"
 
 
 def _write_report(error: BaseException) -> str:

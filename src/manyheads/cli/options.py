@@ -23,7 +23,13 @@ Metrics = Annotated[
 ]
 
 MACHINE = "Machine"  # a panel of the help
-Engine = Annotated[str, typer.Option(rich_help_panel=MACHINE, help="What runs the model: torch.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=MACHINE,
+        help="What runs the model: torch, or an engine that it was exported to.",
+    ),
+]
 Device = Annotated[
     str | None,
     typer.Option(

@@ -9,6 +9,7 @@ import typer
 
 from manyheads.cli.images import AT_ONCE, images, no_images
 from manyheads.cli.options import Device, Engine, Threads
+from manyheads.cli.terminal import visible_name
 
 if TYPE_CHECKING:
     from manyheads.app.reading import ReadingTranslator
@@ -63,14 +64,14 @@ def run(
                 print_json(answer.to_json())
             elif answer.text is not None:
                 _print(answer, named=several)
-            warn_of(number, answer.notes)
+            warn_of(answer.path, answer.notes)
     if code:
         raise typer.Exit(code)
 
 
 def _print(answer: "ReadAnswer", *, named: bool) -> None:
     if named:
-        print(f"{answer.path}:")
+        print(f"{visible_name(answer.path)}:")
     print(answer.text)
     if answer.translation is not None:
         print(f"\n{answer.translation}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from manyheads.cli.options import Device, Engine, Threads
+from manyheads.cli.terminal import visible_name
 
 if TYPE_CHECKING:
     from manyheads.app.requests import FoundImage
@@ -55,7 +56,7 @@ def run(
         for query in queries or texts(None):
             (answer,) = opened.answer(ImageSearchRequest(queries=(query,), **wanted))
             if answer.error is not None:
-                code = max(code, 1 if Path(query).exists() else 2)
+                code = max(code, 1 if answer.kind == "text" or Path(query).exists() else 2)
                 warn(answer.error)
             if json:
                 print_json(answer.to_json())
@@ -76,6 +77,6 @@ def _print(images: "tuple[FoundImage, ...]") -> None:
         path = each.path
         with suppress(ValueError):
             path = str(Path(path).relative_to(here))
-        label = f"  {each.label}" if each.label is not None else ""
+        label = f"  {visible_name(each.label)}" if each.label is not None else ""
         gone = "  (gone)" if each.gone else ""
-        print(f"{rank:>3}  {each.score:6.3f}  {path}{label}{gone}", flush=True)
+        print(f"{rank:>3}  {each.score:6.3f}  {visible_name(path)}{label}{gone}", flush=True)

@@ -173,7 +173,8 @@ def warn(message: str) -> None:
         print(f"manyheads: {visible(with_flags(message))}", file=sys.stderr)
 
 
-def warn_of(number: int, notes: Sequence[str] | None) -> None:
-    """Print the notes on an answer on stderr."""
+def warn_of(about: int | str, notes: Sequence[str] | None) -> None:
+    """Print the notes on an answer on stderr, behind the number of its text or another name."""
+    name = f"text {about}" if isinstance(about, int) else about
     for note in notes or ():
-        warn(f"text {number}: {note}")
+        warn(f"{name}: {note}")

@@ -32,6 +32,16 @@ def visible(text: str) -> str:
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def visible_name(name: str) -> str:
+    r"""Write a name on one line, in one column.
+
+    Examples:
+        >>> print(visible_name("two\nlines.png"))
+        two\nlines.png
+    """
+    return visible(name).replace("\n", "\\n").replace("\t", "\\t")
+
+
 class _Stream:
     """A standard stream; a write that fails is an error of ours, which no library swallows."""
 

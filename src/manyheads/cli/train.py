@@ -26,21 +26,31 @@ def run(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the evaluation as JSON.")] = False,
 ) -> None:
-    """Train a recipe; the run folder is then a model folder."""
+    """Train a recipe; the run folder is then a model folder.
+
+    Several processes, on one host or more, train together: torchrun --nproc-per-node 2 -m manyheads
+    train ...
+    """
+    from contextlib import nullcontext
+
     from manyheads.app.project.paths import find_recipe
     from manyheads.app.project.recipe import read_recipe
+    from manyheads.app.train.observer import SilentObserver
     from manyheads.app.train.run import train
     from manyheads.cli.progress import ProgressBar
     from manyheads.cli.show import print_evaluation
     from manyheads.cli.terminal import ReaderGoneError
     from manyheads.errors import InterruptedRunError
+    from manyheads.train.ranks import launch
 
     path = find_recipe(recipe)
     parsed = read_recipe(path, overrides or [])
     folder = out or Path("runs") / path.stem
     try:
-        with ProgressBar() as observer:
+        first = launch().first
+        with ProgressBar() if first else nullcontext(SilentObserver()) as observer:
             line = train(parsed, out=folder, resume=resume, observer=observer)
     except ReaderGoneError:
         raise InterruptedRunError("Stopped before the first step: nobody reads on.") from None
-    print_evaluation(line, folder, as_json=json)
+    if first:
+        print_evaluation(line, folder, as_json=json)

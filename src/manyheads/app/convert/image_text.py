@@ -108,7 +108,8 @@ def from_image_text(
         config, state = families.IMAGE_TEXT[kind](given.about, given.tensors)
         if image_size is not None:
             config, state = resize(config, state, image_size, "hf")
-        config = TypeAdapter(type(config)).validate_python(asdict(config))
+        image = TypeAdapter(type(config.image)).validate_python(asdict(config.image))
+        config = TypeAdapter(type(config)).validate_python({**vars(config), "image": image})
         state = {name: tensor.contiguous().clone() for name, tensor in state.items()}
     check_fit(config, state, given.where)
     tokens = _read_tokens(given.where)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from manyheads.app.data.captioned import captioned_split, read_captioned
+from manyheads.app.data.captioned import captioned_split, read_given
 from manyheads.app.data.tables import CaptionRecipe
 from manyheads.app.evaluate.score import Line, heading
 from manyheads.app.predictors.captioner import Captioner
-from manyheads.app.project.paths import here
+from manyheads.app.project.paths import without_root
 from manyheads.app.requests import EvaluateRequest
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.tasks.caption import caption, caption_scores, references
@@ -24,14 +24,23 @@ def captions_to_measure(
     if request.data is None:
         found = captioned_split(request.split, recipe)
     else:
-        found = read_captioned(here(request.data), recipe.data)
+        found = read_given(request.data, recipe.data)
     return found, heading(found.images.origin, found.images.hashes, request, recipe.data)
 
 
 def measure_captions(
-    captioner: Captioner, captions: CaptionedImages, metrics: Sequence[TextMetric]
+    captioner: Captioner,
+    captions: CaptionedImages,
+    metrics: Sequence[TextMetric],
+    root: str | None,
 ) -> tuple[dict[str, Score], dict[str, Any]]:
     """Write a caption for each image in each language that it has captions in, and score them.
+
+    Args:
+        captioner: what is measured.
+        captions: what it should write.
+        metrics: of texts.
+        root: the data root, which the log leaves out of names.
 
     Returns:
         The scores; and for the log, how many images and the first wrong captions.
@@ -47,7 +56,8 @@ def measure_captions(
         )
     texts = [best.text for best, *_ in outputs]
     wrong = [
-        {"image": captions.images.names[image], "language": language, "output": text}
+        {"image": without_root(captions.images.names[image], root), "language": language}
+        | {"output": text}
         | {"captions": known}
         for text, ((image, language), known) in zip(texts, right.items(), strict=True)
         if text not in known

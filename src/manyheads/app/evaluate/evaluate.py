@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from manyheads.app.engines.engine import engine_name
 from manyheads.app.evaluate.score import Line
 from manyheads.app.load import loaded
 from manyheads.app.pipeline import pipeline_of
@@ -38,6 +39,8 @@ def measure(predictor: Predictor, request: EvaluateRequest) -> Line:
     folder = predictor.folder
     with predictor.engine.running():
         line = pipeline_of(folder.recipe).evaluate(predictor, request)
+    if (name := engine_name(predictor.engine)) != "torch":
+        line["engine"] = name
     return log(folder, line)
 
 

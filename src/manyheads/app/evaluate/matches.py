@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from manyheads.app.data.captioned import captioned_split, read_captioned
+from manyheads.app.data.captioned import captioned_split, read_captioned, read_given
 from manyheads.app.data.tables import CaptionData, CaptionRecipe
 from manyheads.app.evaluate.score import Line, heading
 from manyheads.app.predictors.matcher import Matcher
-from manyheads.app.project.paths import here
 from manyheads.app.requests import EvaluateRequest
 from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.errors import DataError
 from manyheads.tasks.classify import Pixels
 from manyheads.tasks.match import Queries, image_vectors, plain, queries, recalls
 from manyheads.tasks.metrics import Score
@@ -31,11 +31,18 @@ def matches_to_measure(
     if request.data is None:
         found = queries_of(captioned_split(request.split, recipe), request.split, asked)
     else:
-        found = read_captioned(here(request.data), asked)
+        found = read_given(request.data, asked)
     head = heading(found.images.origin, found.images.hashes, request, recipe.data)
     if request.among is None:
         return found, None, head
-    among = read_captioned(here(request.among), asked)
+    try:
+        among = read_given(request.among, asked)
+    except DataError as error:
+        raise DataError(
+            f"{error} Images for `among` need texts, too, as those with the text that is searched "
+            "for count as right: name a table with columns of texts, or a folder with a .txt file "
+            "beside each image; or leave `among` out."
+        ) from None
     return found, among, head | {"among": request.among}
 
 

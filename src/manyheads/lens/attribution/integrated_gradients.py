@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manyheads.cancellation import raise_if_cancelled
+
 STEPS = 32
 MOST = 256  # steps, where fewer do not add up
 PASSES = 8  # points of the path that go through a model together
@@ -56,6 +58,7 @@ def integrated_gradients(
     total: list[Tensor] = []
     with torch.enable_grad():
         for alpha, share in zip(alphas.split(passes), shares.split(passes), strict=True):
+            raise_if_cancelled()
             ones = [1] * x.ndim
             points = (baseline + alpha.view(-1, *ones) * way).detach().requires_grad_()
             found = scores(points)

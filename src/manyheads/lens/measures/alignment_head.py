@@ -39,7 +39,7 @@ class AlignmentHead:
         """Return the name for legends, counted from 1."""
         layer = "all decoder layers" if self.layer is None else f"decoder layer {self.layer + 1}"
         head = "mean of the heads" if self.head is None else f"head {self.head + 1}"
-        return f"{layer}, {head}, in the step that {'reads' if self.late else 'writes'} a token"
+        return f"{layer}, {head}, while {'reading' if self.late else 'predicting'} the token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

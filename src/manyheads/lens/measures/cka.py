@@ -50,7 +50,8 @@ def cka_figures(layers: Sequence[LayerState]) -> list[Figure]:
         what = "places, finer grids averaged to the coarsest" if images else "tokens"
         legend = (
             "unbiased linear CKA of the vectors of this input in every two layers, over "
-            f"{-(-count // step)} {what}; 1: equal up to rotation and scale, 0: unrelated"
+            f"{-(-count // step)} {what}; 1 = identical up to rotation and "
+            "scaling, 0 = unrelated"
         )
         names = [_short(state, images) for state, _ in found]
         values = cka_matrix([x[::step] for _, x in found])

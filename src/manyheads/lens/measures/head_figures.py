@@ -32,8 +32,8 @@ def head_figures(
     figures = [
         Figure(
             "heads",
-            "entropy of each head's attention as a share of the maximum, mean over queries: 0 is "
-            f"one token, 1 is uniform; {summary} (one input is not enough to judge: "
+            "entropy of each head's attention as a share of the maximum, mean over queries: "
+            f"0 = one token, 1 = spread evenly; {summary} (one input is not enough to judge: "
             "`manyheads doctor` measures several)",
             _entropies(heads),
         )

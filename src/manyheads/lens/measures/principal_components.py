@@ -71,7 +71,7 @@ def _plane(
         f"plane explains {shares.sum():.0%} of their variance; tokens that are distant here are "
         f"distant, close ones may differ in other dimensions{cut}",
         Scatter(
-            f"Tokens {where} ({stack})",
+            f"Token vectors {where} ({stack})",
             one,
             two,
             list(tokens[::step]),
