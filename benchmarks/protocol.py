@@ -140,6 +140,8 @@ def run(
         say(f"{name}: {case.title} ...")
         before = _Jiffies.now()
         results.append(_measure(case, settings))
+        for row in results[-1].rows:
+            say(f"    {row.name}, {row.variant}: {row.median:,.4g} {case.unit}")
         others.append(_Jiffies.now().others_since(before))
     for case_result in results:
         for row in case_result.rows:

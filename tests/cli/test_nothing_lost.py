@@ -67,6 +67,7 @@ def test_evaluate_writes_its_outputs_over_no_input(
     (own_translator / "labels").symlink_to("../n/test.de")
     (tmp_path / "p.py").write_text("# mine")
     monkeypatch.delitem(sys.modules, "p", raising=False)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.setattr(plugins, "LOADED", set())
     before = content(tmp_path)
     answer = call(

@@ -263,12 +263,12 @@ def test_chrf_with_several_references_is_sacrebleus() -> None:
 def test_captions_are_learned_by_heart(tmp_path: Path) -> None:
     """Eight images with three captions each: each language is written exactly, by any search."""
     config = CaptionTrainConfig(
-        steps=160,
+        steps=240,
         batch_size=8,
         learning_rate=1e-2,
         warmup=10,
-        validate_every=160,
-        log_every=160,
+        validate_every=240,
+        log_every=240,
         save_every=160,
     )
     made, net = task(config, captioned(8)), model()
