@@ -219,6 +219,42 @@ def test_a_ledger_keeps_its_own_job(tmp_path: Path) -> None:
     assert other.finished(3) is None
 
 
+@pytest.mark.parametrize("name", ["german.txt", ".manyheads-x.part/german.txt", "0" * 12])
+def test_a_folder_of_somebody_else_is_no_ledger(call: Call, tmp_path: Path, name: str) -> None:  # noqa: F811
+    """Refused, whatever is in it: at the end a ledger is removed."""
+    source, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_bytes(TEXT)
+    own = tmp_path / "out.txt.parts" / name
+    own.parent.mkdir(parents=True)
+    own.write_bytes(TEXT)
+    given = ("translate", "--model", MODEL, "--file", str(source), "--out", str(out))
+    found = call(*given, "--workers", "1")
+    assert found.code == 2
+    assert "is something else: move it away" in found.err
+    assert own.read_bytes() == TEXT
+    assert not out.exists()
+
+
+def test_a_ledger_that_is_read_is_refused(call: Call, tmp_path: Path) -> None:  # noqa: F811
+    """Also a block of another job, to look what is in it."""
+    folder = tmp_path / "out.txt.parts"
+    folder.mkdir()
+    (block := folder / "0123456789ab-000000.json").write_bytes(TEXT)
+    given = ("translate", "--model", MODEL, "--file", str(block), "--format", "text")
+    found = call(*given, "--out", str(tmp_path / "out.txt"), "--workers", "1")
+    assert found.code == 2
+    assert "would be written over" in found.err
+    assert block.read_bytes() == TEXT
+
+
+def test_what_was_put_into_a_ledger_stays(tmp_path: Path) -> None:
+    """Though it came after the check."""
+    Ledger(tmp_path / "parts", "a" * 64).keep(0, [])
+    (tmp_path / "parts" / "notes.txt").write_text("mine")
+    forget(tmp_path / "parts")
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["notes.txt"]
+
+
 def test_the_command(call: Call, tmp_path: Path) -> None:  # noqa: F811
     """The same file with and without; nothing is left beside it."""
     source, one, several = (tmp_path / name for name in ("in.txt", "one.txt", "several.txt"))

@@ -33,11 +33,11 @@ def processes(
     Beside `out` lies a folder with what is finished; it goes when the block ends without an error.
     """
     from manyheads.app.bulk.blocks import Setup
-    from manyheads.app.bulk.ledger import forget
+    from manyheads.app.bulk.ledger import forget, ledger_of
     from manyheads.app.bulk.translate import BulkTranslator
     from manyheads.cli.progress import ProgressBar
 
-    ledger = None if out is None else out.with_name(f"{out.name}.parts")
+    ledger = None if out is None else ledger_of(out)
     bar = ProgressBar() if sys.stderr.isatty() else None
     with closing(_runner(workers, ray)) as runner:
         shown = _Shown(runner, bar)

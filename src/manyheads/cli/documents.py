@@ -34,6 +34,7 @@ def document(
 
     A table is given back as text, one line a row, unless `out` is one.
     """
+    from manyheads.app.bulk.ledger import check_ledger, ledger_of
     from manyheads.app.documents.documents import read_content, translate_file
     from manyheads.app.documents.tables import is_table, matches, table_of, translate_table
     from manyheads.app.project.folder import own_files
@@ -55,8 +56,11 @@ def document(
             f"{file} is {kind}, which has no rows: give --out another ending than .parquet."
         )
     if out is not None:
-        inputs = matches(file) if of_table else [0 if file == "-" else file]
-        make_room(out, *inputs, glossary, *own_files(translator.folder.path))
+        texts = matches(file) if of_table else [0 if file == "-" else file]
+        inputs = [*texts, glossary, *own_files(translator.folder.path)]
+        make_room(out, *inputs)
+        if through is not None:
+            check_ledger(ledger_of(out), inputs)
     elif kind not in TEXT_FORMATS and not json and sys.stdout.isatty():
         raise UsageError(f"{file} is not a text that a terminal could show: add --out.")
     terms = None if glossary is None else Glossary.read(glossary)

@@ -1,12 +1,18 @@
 """What a long job has finished, block by block, so that a job that was killed goes on."""
 
 import json
-import shutil
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from manyheads.files import remove_unfinished, write_text
+from manyheads.errors import UsageError
+from manyheads.files import reject_inputs, remove_unfinished, write_text
 from manyheads.strict_json import dumps
+
+_NAME = re.compile(r"[0-9a-f]{12}-[0-9]{6,}\.json|\.manyheads-.*\.part")
 
 
 class Ledger:
@@ -38,6 +44,39 @@ class Ledger:
         return self.folder / f"{self.job[:12]}-{block:06}.json"
 
 
+def ledger_of(out: Path) -> Path:
+    """Return the folder beside a file to be written that says what is finished of it."""
+    return out.with_name(f"{out.name}.parts")
+
+
+def check_ledger(folder: Path, inputs: Iterable[str | PathLike[str] | int | None]) -> None:
+    """Refuse a folder that is not, or not only, a ledger, before anything is written to it.
+
+    Args:
+        folder: of the ledger; it need not exist.
+        inputs: what is read, as for `reject_inputs`.
+
+    Raises:
+        UsageError: there is another file, or one of the inputs.
+    """
+    if not folder.exists():
+        return
+    found = sorted(folder.iterdir()) if folder.is_dir() else [folder]
+    for path in found:
+        if not _NAME.fullmatch(path.name) or path.is_dir():
+            raise UsageError(
+                f"{folder} is needed for what is finished of `out`, and {path} is something else: "
+                "move it away, or choose another `out`."
+            )
+    given = list(inputs)
+    for path in found:
+        reject_inputs(path, given)
+
+
 def forget(folder: Path) -> None:
-    """Remove the folder of a job that is done."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove the ledger of a job that is done, and its folder unless something else is there."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if _NAME.fullmatch(path.name):
+                path.unlink()
+        folder.rmdir()
