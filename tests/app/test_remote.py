@@ -1,7 +1,9 @@
 """Data on other machines, here in fsspec's own memory."""
 
 import builtins
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,78 @@ def test_patterns_folders_and_sides(memory: Any) -> None:
     (stem,) = find_data("memory://t/train", None, (".en", ".de"))
     assert Path(f"{stem}.en").exists()
     assert Path(f"{stem}.de.gz").exists()
+
+
+def test_equal_names_in_several_folders(memory: Any) -> None:
+    """Each match of a pattern has a copy of its own."""
+    for name in ("one/0.tar", "two/0.tar", "two/deep/0.tar"):
+        memory.pipe(f"/b/{name}", name.encode())
+    found = find_data("memory://b/**/*.tar", None)
+    assert [path.read_text() for path in found] == ["one/0.tar", "two/0.tar", "two/deep/0.tar"]
+    found = find_data("memory://b/*/0.tar", None)
+    assert [path.read_text() for path in found] == ["one/0.tar", "two/0.tar"]
+
+
+def test_a_change_that_the_key_does_not_tell(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of HTTP, whose key in fsspec is that of the address alone."""
+    monkeypatch.setattr(memory, "ukey", lambda path: path)
+    memory.pipe("/data/a.tsv", b"one\teins\n")
+    find_data("memory://data/a.tsv", None)
+    memory.pipe("/data/a.tsv", b"two\tzwei\n")
+    assert find_data("memory://data/a.tsv", None)[0].read_bytes() == b"two\tzwei\n"
+
+
+def test_what_tells_the_version_of_a_file() -> None:
+    """Not where an address leads to today; all else where a file system tells little."""
+    page = {"name": "https://a/x", "size": 3, "url": "https://b/x?key=1", "ETag": '"1"'}
+    version = remote._version(page)
+    assert remote._version({**page, "url": "https://b/x?key=2"}) == version
+    assert remote._version({**page, "ETag": '"2"'}) != version
+    assert remote._version({**page, "size": 4}) != version
+    other = {"name": "x", "size": 3, "revision": 1}
+    assert remote._version({**other, "revision": 2}) != remote._version(other)
+
+
+def test_what_is_removed_from_a_folder(memory: Any) -> None:
+    """Goes from the copy too."""
+    for name in ("left/1.png", "left/2.png", "right/1.png"):
+        memory.pipe(f"/f/{name}", name.encode())
+    (folder,) = find_data("memory://f", None)
+    memory.rm("/f/left/2.png")
+    memory.rm("/f/right", recursive=True)
+    assert find_data("memory://f", None) == [folder]
+    assert sorted(p.name for p in folder.rglob("*")) == [".1.png.origin", "1.png", "left"]
+
+
+def test_a_file_is_copied_once_by_all_who_ask(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, as the ranks of a host begin together."""
+    memory.pipe("/data/a.tsv", b"one\teins\n")
+    opened: list[str] = []
+    kind = type(memory)  # each thread has a file system of its own
+    real = kind.open
+
+    def slowly(system: Any, place: str, mode: str) -> Any:
+        opened.append(place)
+        time.sleep(0.3)
+        return real(system, place, mode)
+
+    monkeypatch.setattr(kind, "open", slowly)
+    with ThreadPoolExecutor(4) as ranks:
+        found = list(ranks.map(find_data, ["memory://data/a.tsv"] * 4, [None] * 4))
+    assert opened == ["/data/a.tsv"]
+    assert {path.read_bytes() for (path,) in found} == {b"one\teins\n"}
+
+
+def test_those_who_wait_for_what_is_not_there(memory: Any) -> None:
+    """The folder of copies goes again while they wait; each is told."""
+
+    def ask(_rank: int) -> str:
+        with pytest.raises(NotFoundError) as raised:
+            find_data("memory://nothing/x", None)
+        return str(raised.value)
+
+    with ThreadPoolExecutor(4) as ranks:
+        assert set(ranks.map(ask, range(8))) == {"There is no data 'memory://nothing/x'."}
 
 
 def test_what_is_not_there(memory: Any) -> None:

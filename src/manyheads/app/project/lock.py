@@ -3,6 +3,7 @@
 import os
 import shutil
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,26 +13,27 @@ from manyheads.errors import UsageError
 from manyheads.files import UNFINISHED
 
 LOCK = ".manyheads-lock"
+_PAUSE = 0.1  # seconds between two tries of a process that waits
 
 
 @contextmanager
-def locked(folder: Path, work: str = "trains") -> Iterator[None]:
+def locked(folder: Path, work: str = "trains", *, wait: bool = False) -> Iterator[None]:
     """Keep other writers out of a folder, which is made; it goes again if it stays empty.
 
     Args:
         folder: what is written to.
         work: what all who lock such a folder do there, for the message.
+        wait: until no other process works there.
 
     Raises:
-        UsageError: another process works there; the message names it.
+        UsageError: another process works there, and `wait` is not set; the message names it.
     """
     if folder.exists() and not folder.is_dir():
         yield  # a file, which nobody can train into
         return
     made = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOCK
-    file = _take(path, work)
+    file = _take(path, work, wait=wait)
     try:
         yield
     finally:
@@ -52,18 +54,26 @@ def remove_abandoned(folder: Path) -> None:
         shutil.rmtree(lock.parent, ignore_errors=True)
 
 
-def _take(path: Path, work: str) -> IO[str]:
-    """Lock a file, and write into it who did."""
+def _take(path: Path, work: str, *, wait: bool) -> IO[str]:
+    """Lock a file in a folder, which is made, and write into it who did."""
     while True:
-        file = path.open("a+", encoding="utf-8")
-        if not _exclusive(file):
-            file.seek(0)
-            holder = file.read().strip() or "another process"
-            file.close()
-            raise UsageError(
-                f"{path.parent} is in use: {holder} {work} there. Wait until it has ended, or "
-                "choose another `out`."
-            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file = path.open("a+", encoding="utf-8")
+        except FileNotFoundError:
+            if path.parent.is_dir():
+                raise
+            continue  # the process that had the lock has just removed the folder
+        while not _exclusive(file):
+            if not wait:
+                file.seek(0)
+                holder = file.read().strip() or "another process"
+                file.close()
+                raise UsageError(
+                    f"{path.parent} is in use: {holder} {work} there. Wait until it has ended, or "
+                    "choose another `out`."
+                )
+            time.sleep(_PAUSE)
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 file.truncate(0)

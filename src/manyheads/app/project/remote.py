@@ -3,15 +3,21 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from manyheads.app.project.lock import locked
 from manyheads.errors import DataError, MissingExtraError, NotFoundError, UsageError
 from manyheads.files import write_text, writing
+from manyheads.strict_json import dumps
 
 CACHE = "MANYHEADS_CACHE"  # the folder of copies; ~/.cache/manyheads if not set
 BLOCK = 1 << 22
+_HASHES = ("etag", "contentmd5", "digest", "sha", "generation")
+_TIMES = ("created", "mtime", "updated", "lastmodified", "modified", "modificationtime", "modify")
+_VERSION = frozenset((*_HASHES, *_TIMES, "size"))  # names of what changes with a file's content
 
 
 def is_remote(name: str | None) -> bool:
@@ -44,7 +50,9 @@ def fetch_remote(name: str, suffixes: Sequence[str]) -> list[Path]:
         known = ", ".join(sorted(fsspec.available_protocols()))
         raise UsageError(f"{name!r} cannot be read: {error}. Protocols: {known}.") from None
     try:
-        return _fetch(system, name, path, suffixes)
+        folder = _folder(name)
+        with locked(folder, "copies", wait=True):  # the ranks of a host ask for the same
+            return _fetch(system, name, path, suffixes, folder)
     except (OSError, ValueError, RuntimeError) as error:
         raise DataError(
             f"{name!r} cannot be read: {type(error).__name__}: {error}. Check the name, the "
@@ -57,17 +65,17 @@ def _command(error: ImportError) -> str:
     return f"pip install {found[1] if found else 'the package named above'}"
 
 
-def _fetch(system: Any, name: str, path: str, suffixes: Sequence[str]) -> list[Path]:
-    folder = _folder(name)
-    if "*" in path.rpartition("/")[2]:
+def _fetch(system: Any, name: str, path: str, suffixes: Sequence[str], folder: Path) -> list[Path]:
+    if "*" in path:
         found = [each for each in sorted(system.glob(path)) if system.isfile(each)]
         if not found:
             raise NotFoundError(f"There is no data {name!r}: nothing has such a name.")
-        return [_copy(system, each, folder / each.rpartition("/")[2]) for each in found]
+        beside = _beside(path)
+        return [_copy(system, each, folder / _below(beside, each)) for each in found]
     stem = folder / path.rstrip("/").rpartition("/")[2]
     if "" in suffixes and system.isdir(path):
-        for each in system.find(path):
-            _copy(system, each, stem / each.removeprefix(path.rstrip("/")).lstrip("/"))
+        copies = [_copy(system, each, stem / _below(path, each)) for each in system.find(path)]
+        _remove_others(stem, copies)
         return [stem]
     if "" in suffixes and system.exists(path):
         return [_copy(system, path, stem)]
@@ -83,10 +91,30 @@ def _fetch(system: Any, name: str, path: str, suffixes: Sequence[str]) -> list[P
 
 
 def _folder(name: str) -> Path:
-    """Return the folder of copies of what lies beside a remote file."""
+    """Return the folder of copies of what lies beside a remote file, or where a pattern begins."""
     base = Path(os.environ.get(CACHE) or Path.home() / ".cache" / "manyheads")
-    beside = name.rstrip("/").rpartition("/")[0]
-    return base / "remote" / hashlib.sha256(beside.encode()).hexdigest()[:16]
+    return base / "remote" / hashlib.sha256(_beside(name).encode()).hexdigest()[:16]
+
+
+def _beside(name: str) -> str:
+    """Return the folder that holds a file, or everything that a pattern may match."""
+    return name.rstrip("/").partition("*")[0].rpartition("/")[0]
+
+
+def _below(folder: str, place: str) -> str:
+    """Return the path of a remote file from a folder that it is in."""
+    return place.removeprefix(folder.rstrip("/")).lstrip("/")
+
+
+def _remove_others(folder: Path, copies: Iterable[Path]) -> None:
+    """Remove copies of what has been removed from a remote folder."""
+    kept = {path for copy in copies for path in (copy, _origin(copy))}
+    for path in sorted(folder.rglob("*"), reverse=True):  # what is in a folder comes before it
+        if path.is_dir():
+            with suppress(OSError):  # something is in it
+                path.rmdir()
+        elif path not in kept:
+            path.unlink()
 
 
 def _first(system: Any, places: Iterable[str]) -> str | None:
@@ -97,8 +125,8 @@ def _copy(system: Any, place: str, local: Path) -> Path:
     """Copy a file, unless the copy is of what is there now."""
     if ".." in local.parts:
         raise DataError(f"{place!r} is not copied: its name leads out of the folder of copies.")
-    state = str(system.ukey(place))
-    noted = local.with_name(f".{local.name}.origin")
+    state = _version(system.info(place))
+    noted = _origin(local)
     if local.exists() and noted.exists() and noted.read_text(encoding="utf-8") == state:
         return local
     noted.unlink(missing_ok=True)
@@ -107,3 +135,17 @@ def _copy(system: Any, place: str, local: Path) -> Path:
             target.write(block)
     write_text(noted, state)
     return local
+
+
+def _origin(local: Path) -> Path:
+    """Return the file beside a copy that says what it is a copy of."""
+    return local.with_name(f".{local.name}.origin")
+
+
+def _version(info: Mapping[str, Any]) -> str:
+    """Describe a file by what changes with its content, whatever its file system calls that."""
+    told = {re.sub(r"[-_]", "", key).lower(): str(value) for key, value in info.items()}
+    known = {key: value for key, value in told.items() if key in _VERSION}
+    # Of an address, the place that it leads to may change with each question.
+    others = {key: value for key, value in told.items() if key not in ("name", "url")}
+    return dumps(dict(sorted((known if known.keys() - {"size"} else others).items())))
