@@ -508,6 +508,29 @@ def test_a_preset_of_a_known_model_is_named_with_its_plugin(
 
 
 @pytest.mark.usefixtures("undone")
+def test_other_processes_load_the_plugins_too(
+    tmp_path: Path,
+    call: Call,  # noqa: F811
+) -> None:
+    """Those of --workers: a file by its path, wherever that was given from."""
+    (tmp_path / "sizes.py").write_text(
+        "import manyheads\nfrom manyheads.models import preset\n"
+        "manyheads.register_preset('my-transformer', preset('transformer-tiny'))\n"
+    )
+    write_numbers(tmp_path)
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(TRANSLATE.replace("transformer-tiny", "my-transformer"), encoding="utf-8")
+    plugin = ("--plugin", "sizes.py")
+    changes = (f"data.root={tmp_path}", "train.steps=2", *plugin, "--out", "out")
+    assert call("train", recipe, *changes).code == 0
+    Path("in.txt").write_text("one two\n")
+    given = ("translate", "--model", "out", "--file", "in.txt", "--out", "out.txt")
+    found = call(*given, "--workers", "1", *plugin)
+    assert found.code == 0, found.err
+    assert len(Path("out.txt").read_text("utf-8").splitlines()) == 1
+
+
+@pytest.mark.usefixtures("undone")
 def test_a_preset_of_an_imported_module_is_named_with_it(tmp_path: Path) -> None:
     """In Python a plugin is a module like any other."""
     write_halves(tmp_path)

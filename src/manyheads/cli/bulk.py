@@ -35,6 +35,7 @@ def processes(
     from manyheads.app.bulk.blocks import Setup
     from manyheads.app.bulk.ledger import forget, ledger_of
     from manyheads.app.bulk.translate import BulkTranslator
+    from manyheads.app.project.plugins import loaded_plugins
     from manyheads.cli.progress import ProgressBar
 
     ledger = None if out is None else ledger_of(out)
@@ -44,7 +45,16 @@ def processes(
 
         def make(own: "FallbackTranslator") -> BulkTranslator:
             terms = tuple(own.glossary.entries.values())
-            setup = Setup(model, engine, device, threads or 1, terms, own.options, own.seed)
+            setup = Setup(
+                model,
+                engine,
+                device,
+                threads or 1,
+                terms,
+                own.options,
+                own.seed,
+                loaded_plugins(),
+            )
             return BulkTranslator(own, setup, runner, ledger, shown.watch, shown.failed)
 
         with bar or nullcontext():

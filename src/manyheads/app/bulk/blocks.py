@@ -9,6 +9,7 @@ from typing import Protocol
 from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence
 from manyheads.app.load import load
 from manyheads.app.predictors.translator import Translator
+from manyheads.app.project.plugins import load_plugin
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.errors import ManyheadsError, OutOfMemoryError, WorkerError
 from manyheads.tasks.decode_config import DecodeConfig
@@ -29,6 +30,7 @@ class Setup:
     terms: tuple[Entry, ...]
     options: DecodeConfig
     seed: int
+    plugins: tuple[str, ...] = ()  # modules, or paths of .py files
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class BlockTranslator:
         self._own: FallbackTranslator | None = None
         self._error: Exception | None = None
         try:
+            for plugin in setup.plugins:
+                load_plugin(plugin)
             found = load(
                 setup.model, engine=setup.engine, device=setup.device, threads=setup.threads
             )

@@ -13,6 +13,7 @@ from manyheads.errors import UsageError
 
 GROUP = "manyheads.plugins"
 LOADED: set[str] = set()  # modules that were loaded as plugins
+_GIVEN: dict[str, str] = {}  # their names, or the whole paths of their files, as they were loaded
 
 
 def load_plugin(name: str) -> None:
@@ -31,7 +32,14 @@ def load_plugin(name: str) -> None:
             f"The plugin {name!r} cannot be imported ({type(error).__name__}: {error}). Give the "
             "name of a module that Python finds (PYTHONPATH), or the path of a .py file."
         ) from error
-    LOADED.add(Path(name).stem if name.endswith(".py") else name)
+    module = Path(name).stem if name.endswith(".py") else name
+    LOADED.add(module)
+    _GIVEN[module] = str(Path(name).resolve()) if name.endswith(".py") else name
+
+
+def loaded_plugins() -> tuple[str, ...]:
+    """Return what `load_plugin` takes in another process to load the same plugins, in order."""
+    return tuple(given for module, given in _GIVEN.items() if module in LOADED)
 
 
 def _load_file(path: Path) -> None:
