@@ -8,15 +8,18 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import nn
+from torch.distributed.checkpoint import save
+from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
 
 from manyheads.errors import FolderError
 from manyheads.models.transformer import Transformer
 from manyheads.train import checkpoint
 from manyheads.train.average import Average, ExponentialAverage
-from manyheads.train.checkpoint import Progress
+from manyheads.train.checkpoint import Progress, sha256
 from manyheads.train.config import TrainConfig
 from manyheads.train.optim import Optimizer
 from manyheads.train.optim import optimizer as build
+from manyheads.train.sharded_checkpoint import read
 from tests.small import TRANSFORMERS
 from tests.train.toy import Plane, Unplugged, config, network, run
 
@@ -226,3 +229,47 @@ def test_a_checkpoint_from_before_there_were_averages(tmp_path: Path) -> None:
     resumed = run(tmp_path / "cut", Plane(), config())
     for one, two in zip(whole.parameters(), resumed.parameters(), strict=True):
         assert torch.equal(one, two)
+
+
+# --- Of several ranks ----------------------------------------------------------------------------
+
+
+def sharded(folder: Path, model: nn.Module) -> Path:
+    """Write what several ranks write, in one process; return the file of its tensors."""
+    state = {f"model/{name}": tensor for name, tensor in checkpoint.tensors(model).items()}
+    newest = folder / "step-000000001"
+    newest.mkdir(parents=True)
+    writer = HuggingFaceStorageWriter(str(newest), save_distributed=True)
+    save(state, storage_writer=writer, no_dist=True)
+    (file,) = newest.glob("*.safetensors")
+    document = {"progress": {"step": 1}, "ranks": 2, "sha256": {file.name: sha256(file)}}
+    (newest / "progress.json").write_text(json.dumps(document))
+    return file
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is")
+@pytest.mark.parametrize("left", [0.0, 0.5, 0.99])
+def test_weights_of_several_ranks(tmp_path: Path, left: float) -> None:
+    """Read alone, after the check of their hashes."""
+    model, other = network(), network()
+    file = sharded(tmp_path, model)
+    found = checkpoint.checkpoints(tmp_path)
+    with torch.no_grad():
+        next(other.parameters()).zero_()
+    checkpoint.read_model(found, other)
+    assert all(map(torch.equal, model.parameters(), other.parameters()))
+    content = file.read_bytes()
+    file.write_bytes(content[: int(len(content) * left)])
+    with pytest.raises(FolderError, match=rf"{found[-1]} is damaged: .*has changed"):
+        checkpoint.read_model(found, other)
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is")
+def test_an_error_while_ranks_read_names_the_folder(tmp_path: Path) -> None:
+    """What torch raises then is no Exception."""
+    model = network()
+    file = sharded(tmp_path, model)
+    file.write_bytes(file.read_bytes()[:-9])  # its header is whole
+    state = {f"model/{name}": tensor for name, tensor in checkpoint.tensors(model).items()}
+    with pytest.raises(FolderError, match=f"{file.parent} cannot be read: "):
+        read(file.parent, state)

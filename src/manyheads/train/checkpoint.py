@@ -245,7 +245,7 @@ def load(folder: Path, model: nn.Module, optimizer: Optimizer, average: Average)
     with agreed():
         document = on_first(partial(_checked, found))
         try:
-            if "ranks" in document:
+            if _is_sharded(document):
                 _read_sharded(newest, model, optimizer, average)
             else:
                 _read_whole(newest, document, model, optimizer, average)
@@ -333,20 +333,24 @@ def _read_sharded(folder: Path, model: nn.Module, optimizer: Optimizer, average:
     read(folder, target)
 
 
-def is_sharded(folder: Path) -> bool:
+def _is_sharded(document: Mapping[str, Any]) -> bool:
     """Tell whether several ranks wrote a checkpoint."""
-    return not (folder / "model.safetensors").exists()
+    return "ranks" in document
 
 
-def read_model(folder: Path, model: nn.Module) -> None:
-    """Restore the weights alone from a checkpoint that several ranks wrote.
+def read_model(found: list[Path], model: nn.Module) -> None:
+    """Restore the weights alone from the newest of these checkpoints, which are of one run.
 
     Raises:
-        FolderError: it is not of this model.
+        FolderError: it is damaged, or not of this model.
     """
-    stored = {name: each for name, each in shapes(folder).items() if name.startswith("model/")}
-    compare(model, {name.removeprefix("model/"): each for name, each in stored.items()}, folder)
-    read(folder, {f"model/{name}": tensor for name, tensor in tensors(model).items()})
+    newest = found[-1]
+    if not _is_sharded(_checked(found)):
+        restore(model, load_file(newest / "model.safetensors"), newest)
+        return
+    stored = {name: each for name, each in shapes(newest).items() if name.startswith("model/")}
+    compare(model, {name.removeprefix("model/"): each for name, each in stored.items()}, newest)
+    read(newest, {f"model/{name}": tensor for name, tensor in tensors(model).items()})
 
 
 def _slot(

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from manyheads.errors import ManyheadsError
+from manyheads.errors import FolderError, ManyheadsError
 from manyheads.files import UNFINISHED, cannot_write, flush, output_errors
 from manyheads.train.ranks import agreed, lost_ranks, on_first, rank_and_world
 
@@ -91,9 +91,14 @@ def _complete(saved: Any, final: Path, name: Callable[[], None] | None) -> None:
     except ManyheadsError:
         raise
     except BaseException as error:  # torch's CheckpointException is no Exception
-        failed = getattr(error, "failures", {})
-        causes = [str(each[0]) for _, each in sorted(failed.items())] or [str(error)]
-        raise cannot_write(final, causes[0]) from error
+        raise cannot_write(final, _cause(error)) from error
+
+
+def _cause(error: BaseException) -> str:
+    """Return what went wrong on the first of the ranks that failed."""
+    failed = getattr(error, "failures", {})
+    causes = [str(each[0]) for _, each in sorted(failed.items())] or [str(error)]
+    return causes[0]
 
 
 def _name(
@@ -122,11 +127,19 @@ def shapes(folder: Path) -> dict[str, Tensor]:
 
 
 def read(folder: Path, state: dict[str, Tensor]) -> None:
-    """Read a checkpoint into these tensors, whole or spread over the ranks as they are."""
+    """Read a checkpoint into these tensors, whole or spread over the ranks as they are.
+
+    Raises:
+        FolderError: it cannot be read.
+    """
+    from torch.distributed.checkpoint.api import CheckpointException
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
     from torch.distributed.checkpoint.state_dict_loader import load
 
     reader = HuggingFaceStorageReader(str(folder))
     with warnings.catch_warnings():  # it says that one process is one
         warnings.filterwarnings("ignore", "torch.distributed is", UserWarning)
-        load(state, storage_reader=reader, no_dist=rank_and_world()[1] == 1)
+        try:
+            load(state, storage_reader=reader, no_dist=rank_and_world()[1] == 1)
+        except CheckpointException as error:  # no Exception
+            raise FolderError(f"{folder} cannot be read: {_cause(error)}") from error

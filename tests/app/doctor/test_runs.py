@@ -335,6 +335,12 @@ def test_an_unfinished_run(own: Path) -> None:
     assert (found.finished, found.step) == (False, 100)
     assert "too-short" not in kinds(found)
     assert any(line.startswith("heads") for line in found.looked_at)
+    newest = sorted((own / "state").iterdir())[-1]
+    weights = newest / "model.safetensors"
+    content = weights.read_bytes()
+    weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(FolderError, match=f"{newest.name} is damaged: .*has changed"):
+        diagnose(str(own))
 
 
 def test_a_run_that_has_only_begun(own: Path) -> None:

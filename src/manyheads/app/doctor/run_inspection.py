@@ -4,20 +4,14 @@ import torch
 from torch import nn
 
 from manyheads.app.pipeline import pipeline_of
-from manyheads.app.project.folder import ModelFolder, read_json, read_weights
+from manyheads.app.project.folder import ModelFolder, read_json
 from manyheads.app.project.paths import find_model
 from manyheads.app.project.recipe import Recipe, read_recipe
 from manyheads.app.project.vocabulary import need_vocabularies, tokenizers
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.streams import stream
-from manyheads.train.checkpoint import (
-    checkpoints,
-    is_sharded,
-    newest,
-    read_model,
-    restore,
-)
+from manyheads.train.checkpoint import checkpoints, newest, read_model
 from manyheads.train.device import find_device
 from manyheads.train.history import read_history
 
@@ -61,12 +55,8 @@ class RunInspection:
         stored = checkpoints(self.path / "state")
         if not stored:
             return None
-        file = stored[-1] / "model.safetensors"
         model = pipeline_of(self.recipe).build(self.recipe, self.recipe.config())
-        if is_sharded(stored[-1]):
-            read_model(stored[-1], model)
-        else:
-            restore(model, read_weights(file), file)
+        read_model(stored, model)
         return model.eval().to(self.device)
 
     def first_model(self) -> nn.Module:
