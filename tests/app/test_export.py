@@ -17,7 +17,7 @@ from manyheads.app.engines.parity import Parity
 from manyheads.app.export import ParityError, export
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.lock import LOCK, locked
-from manyheads.errors import UsageError
+from manyheads.errors import OutputError, UsageError
 from manyheads.extend import (
     EngineModel,
     Exported,
@@ -120,6 +120,26 @@ def test_an_export_before_is_kept_if_the_new_one_is_not(
     assert (made.path / "engine.json").read_bytes() == before
 
 
+@pytest.mark.usefixtures("stored")
+def test_an_export_before_is_kept_if_the_new_one_cannot_be_moved(
+    own_translator: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had been moved away already."""
+    made = export(own_translator, to="stored", texts=["nine"])
+    before = {path.name: path.read_bytes() for path in made.path.iterdir()}
+    real = Path.rename
+
+    def refused(path: Path, target: Path) -> Path:
+        if target == made.path and path.name == "stored":
+            raise PermissionError(13, "Permission denied")
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "rename", refused)
+    with pytest.raises(OutputError, match="What was there before is as it was"):
+        export(own_translator, to="stored", texts=["nine"])
+    assert {path.name: path.read_bytes() for path in made.path.iterdir()} == before
+
+
 def test_forced_is_marked(stored: Stored, own_translator: Path) -> None:
     """In engine.json, in the model card, and by a warning whenever it is loaded."""
     stored.change = 0.05
@@ -127,10 +147,10 @@ def test_forced_is_marked(stored: Stored, own_translator: Path) -> None:
     assert len(made.failures) == 1
     record = json.loads((made.path / "engine.json").read_text("utf-8"))
     assert record["forced"]
-    assert "**Past the bar, and kept all the same**" in (own_translator / "README.md").read_text(
-        "utf-8"
-    )
-    with pytest.warns(UserWarning, match="It was kept all the same"):
+    assert "**Fails the parity check; kept by `force`**" in (
+        own_translator / "README.md"
+    ).read_text("utf-8")
+    with pytest.warns(UserWarning, match="It was kept by `force`"):
         manyheads.load(own_translator, engine="stored")
 
 

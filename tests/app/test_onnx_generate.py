@@ -86,7 +86,7 @@ def test_the_report_and_the_graph(generators: tuple[Generator, Generator]) -> No
         for each in graph.input
     }
     assert shapes["tokens"] == ["texts", "tokens"]
-    assert shapes["places"] == ["places"]
+    assert shapes["positions"] == ["positions"]
     assert shapes["past_keys_0"] == ["texts", 2, "past", 8]
 
 

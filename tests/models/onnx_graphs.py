@@ -40,7 +40,7 @@ SIZES = (
         "tokens": 2,
         "images": 1,
         "texts": 1,
-        "places": 1,
+        "positions": 1,
     },
     {
         "sentences": 3,
@@ -50,7 +50,7 @@ SIZES = (
         "tokens": 7,
         "images": 3,
         "texts": 5,
-        "places": 4,
+        "positions": 4,
     },
 )
 WIDTHS = (20, 24)  # of a line
@@ -67,8 +67,8 @@ def example(given: GraphInput, sizes: dict[str, int], seed: int) -> Tensor:
         real = torch.ones(shape, dtype=torch.bool)
         real[:, -1] = False
         return real
-    if given.name == "places":  # of the tokens, the last one too
-        return torch.arange(sizes["tokens"])[-sizes["places"] :]
+    if given.name == "positions":  # of the tokens, the last one too
+        return torch.arange(sizes["tokens"])[-sizes["positions"] :]
     if given.example.dtype == torch.long:
         return torch.randint(1, 9, shape, generator=generator)
     return torch.randn(shape, generator=generator)

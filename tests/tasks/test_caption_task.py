@@ -269,7 +269,7 @@ def test_captions_are_learned_by_heart(tmp_path: Path) -> None:
         warmup=10,
         validate_every=240,
         log_every=240,
-        save_every=160,
+        save_every=240,
     )
     made, net = task(config, captioned(8)), model()
     assert made.evaluate(net.eval())["exact"] == 0

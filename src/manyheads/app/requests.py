@@ -478,7 +478,7 @@ class ExportRequest(ComparisonInputs):
     calibrate: AnyPath | None = None  # folder of images, for int8 of image models
     runtime: AnyPath | None = None  # of "web": folder of onnxruntime-web's npm package
     out: AnyPath | None = None  # where to write it; the model's own folder if None
-    force: bool = False  # keep it although it is past the bar, and mark it
+    force: bool = False  # keep it although it fails the parity check, and mark it
 
 
 class LookRequest(Request):

@@ -81,7 +81,7 @@ def run(
     for remark in made.remarks:
         warn(remark)
     for failure in made.failures:
-        warn(f"past the bar, and kept all the same: {failure}.")
+        warn(f"fails the parity check, and is kept because of `--force`: {failure}.")
 
 
 def _print(made: "Export") -> None:

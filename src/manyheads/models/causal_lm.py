@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
@@ -39,15 +40,15 @@ class CausalConfig(LanguageModelConfig):
     def graphs(self, model: Any) -> Sequence[Graph]:
         """One graph, from ids behind a past to logits and the grown past.
 
-        `places` says which of the given tokens are scored: a search needs the last one only.
+        `positions` says which of the given tokens are scored: a search needs the last one only.
         """
-        places = GraphInput("places", torch.arange(3), {0: "places"})
+        positions = GraphInput("positions", torch.arange(3), {0: "positions"})
         past = past_of_texts(self.layers, self.heads, self.dim // self.heads)
         return (
             Graph(
                 "decoder",
                 ContinueGraph(model),
-                (tokens_input(), places, *past),
+                (tokens_input(), positions, *past),
                 ("logits", *layer_names(self.layers)),
                 limits={"tokens": self.max_length, "past": self.max_length - 1},
                 empty=("past",),
@@ -148,12 +149,22 @@ class ContinueGraph(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, tokens: Tensor, places: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
-        """Read tokens; score what follows those at `places`, counted from the first of them."""
+    def forward(
+        self,
+        tokens: Int[Tensor, "text token"],
+        positions: Int[Tensor, " scored"],
+        past: list[Float[Tensor, "text head past size"]],
+    ) -> tuple[Float[Tensor, "text ..."], ...]:
+        """Read tokens; score what follows those at `positions`, counted from the first of them.
+
+        Returns:
+            Logits (text, scored, vocabulary), then keys and values of past and tokens together
+            (text, head, token, size), layer by layer.
+        """
         caches = [GraphCache(k, v, k.shape[2]) for k, v in pairs(past)]
         x, grown = self.model.extend(tokens, caches)
         found = [each for cache in grown for each in (cache.key_storage, cache.value_storage)]
-        return self.model.output(x[:, places]), *found
+        return self.model.output(x[:, positions]), *found
 
 
 def _select(state: CausalState, rows: Kept) -> CausalState:

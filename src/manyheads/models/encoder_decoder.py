@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from manyheads.models.components import final_norm
@@ -257,8 +257,13 @@ class ReadGraph(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, source: Tensor) -> tuple[Tensor, ...]:
-        """Encode the sources."""
+    def forward(self, source: Tensor) -> tuple[Shaped[Tensor, "sentence ..."], ...]:
+        """Encode the sources: texts (sentence, token), or images (sentence, channel, y, x).
+
+        Returns:
+            Which parts are no padding (sentence, part); keys and values (sentence, head, part,
+            size), layer by layer.
+        """
         memory = self.model.encode(source)
         mask = self.model.memory_mask(source)
         if mask is None:
@@ -276,9 +281,23 @@ class WriteGraph(nn.Module):
         self.model = model
 
     def forward(
-        self, tokens: Tensor, source_mask: Tensor, given: list[Tensor]
-    ) -> tuple[Tensor, ...]:
-        """Feed one token a beam; `given` is keys and values of the sources, then of the past."""
+        self,
+        tokens: Int[Tensor, "sentence beam"],
+        source_mask: Bool[Tensor, "sentence part"],
+        given: list[Float[Tensor, "sentence ..."]],
+    ) -> tuple[Float[Tensor, "sentence beam ..."], ...]:
+        """Feed one token a beam.
+
+        Args:
+            tokens: the newest of each beam.
+            source_mask: which parts of the source are no padding.
+            given: keys and values of the sources (sentence, head, part, size), layer by layer, then
+                those of the past (sentence, beam, head, past, size).
+
+        Returns:
+            Scores (sentence, beam, vocabulary), attention to the source (sentence, beam, part), and
+            the grown past.
+        """
         layers = 2 * len(self.model.decoder.blocks)
         state = DecoderState(
             [KeyValue(*pair) for pair in pairs(given[:layers])],

@@ -229,6 +229,6 @@ class Tower(nn.Module):
         self.model = model
         self.encode = encode
 
-    def forward(self, given: Tensor) -> Tensor:
-        """Return the unit vectors of images, or of texts."""
+    def forward(self, given: Tensor) -> Vectors:
+        """Return the unit vectors of images (row, channel, y, x), or of texts (row, token)."""
         return self.encode(given)

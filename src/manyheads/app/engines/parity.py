@@ -35,7 +35,7 @@ class Parity:
         return -worse if self.lower_is_better else worse
 
     def failures(self, quantization: str) -> Iterator[str]:
-        """Say where the engine is past the bar."""
+        """Say why the engine fails the parity check."""
         if not math.isfinite(self.difference):
             yield f"the engine's {self.compared} are not all finite"
         elif quantization in EXACT and self.difference > FLOAT32:

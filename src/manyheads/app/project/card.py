@@ -80,7 +80,7 @@ def _engine(folder: ModelFolder, name: str) -> str:
     if found.get("metric"):
         text += f"; {found['metric']} {found['after']:.2f}, torch {found['before']:.2f}"
     if record.forced:
-        text += f". **Past the bar, and kept all the same**: {'; '.join(record.failures)}"
+        text += f". **Fails the parity check; kept by `force`**: {'; '.join(record.failures)}"
     return text
 
 

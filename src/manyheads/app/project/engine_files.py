@@ -27,8 +27,8 @@ class EngineRecord(BaseModel):
     weights: str  # sha256 of the model.safetensors that it was made from
     sha256: dict[str, str]  # of each file
     parity: dict[str, Any]  # the report in brief
-    forced: bool = False  # kept although it is past the bar
-    failures: list[str] = []  # why it is
+    forced: bool = False  # kept by `force`, as it fails the parity check
+    failures: list[str] = []  # why it fails
 
 
 def write_record(
@@ -97,7 +97,7 @@ def read_record(folder: ModelFolder, engine: str) -> EngineRecord:
 def engine_files(folder: ModelFolder, engine: str) -> Path:
     """Find an engine's files, and check that they are whole and made from the folder's weights.
 
-    Warns if the engine was kept although it is past the bar of parity.
+    Warns if the engine was kept by `force`.
 
     Raises:
         FolderError: there are none, or they are changed, or made from other weights.
@@ -123,7 +123,7 @@ def engine_files(folder: ModelFolder, engine: str) -> Path:
             )
     if record.forced:
         warnings.warn(
-            f"{folder.name} on {engine}: {'; '.join(record.failures)}. It was kept all the same.",
+            f"{folder.name} on {engine}: {'; '.join(record.failures)}. It was kept by `force`.",
             stacklevel=2,
         )
     return path

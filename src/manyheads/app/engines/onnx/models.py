@@ -232,10 +232,10 @@ class ContinueModel(GraphModel):
         empty = torch.empty(rows, config.heads, 0, config.dim // config.heads)
         return [empty] * (2 * config.layers)
 
-    def _read(self, tokens: Tensor, places: Tensor, past: Sequence[Tensor]) -> list[Tensor]:
+    def _read(self, tokens: Tensor, positions: Tensor, past: Sequence[Tensor]) -> list[Tensor]:
         """Run the graph; past and new tokens together have to fit its positions."""
         length = past[0].shape[2] + tokens.shape[1]
-        return self.run("decoder", tokens, places, *past, lengths={"tokens": length})
+        return self.run("decoder", tokens, positions, *past, lengths={"tokens": length})
 
 
 MODELS: dict[frozenset[str], type[GraphModel]] = {
