@@ -38,7 +38,7 @@ class Export(NamedTuple):
     quantization: str
     size: int  # of the files, in bytes
     parity: Parity
-    failures: list[str]  # why it is past the bar, though kept
+    failures: list[str]  # why it fails the parity check, if kept by `force`
     remarks: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -75,13 +75,13 @@ def export(model: str | Path, *, to: str, **parameters: Any) -> Export:
     Raises:
         UsageError: the target has no equivalent of a part of the model; no such target.
         MissingExtraError: the target's package is not installed.
-        ParityError: the engine is past the bar, and `force` is not set.
+        ParityError: the engine fails the parity check, and `force` is not set.
     """
     return export_model(model, ExportRequest(to=to, **parameters))
 
 
 def export_model(model: str | Path, request: ExportRequest, say: Say | None = None) -> Export:
-    """Do what `export` does, for a validated request; `say` hears what is being done."""
+    """Do what `export` does, for a validated request; `say` is told what is being done."""
     say = _silent if say is None else say
     folder = ModelFolder(find_model(str(model)))
     exporter = find_exporter(request.to)
@@ -294,7 +294,12 @@ def _keep(
             flush(each)
         if target.exists():
             target.rename(before)
-        path.rename(target)
+        try:
+            path.rename(target)
+        except OSError:
+            if before.exists():
+                before.rename(target)
+            raise
         flush(target.parent)
     write_card(ModelFolder(out))
     return target, out
