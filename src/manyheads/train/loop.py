@@ -43,10 +43,10 @@ class Observer(Protocol):
     """Receives the events of a run, such as a progress bar."""
 
     def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
-        """Hear of every step; `line` is the newest line of the metrics log."""
+        """Called after every step; `line` is the newest line of the metrics log."""
 
     def validated(self, step: int, metrics: dict[str, float]) -> None:
-        """Hear of every validation."""
+        """Called after every validation."""
 
 
 class _Watch:
@@ -55,10 +55,10 @@ class _Watch:
     def __init__(self) -> None:
         self.error: Exception | None = None
 
-    def tell(self, hear: Callable[..., None], *event: Any) -> None:
+    def tell(self, call: Callable[..., None], *event: Any) -> None:
         """Call the observer."""
         try:
-            hear(*event)
+            call(*event)
         except Exception as error:
             self.error = self.error or error
 
@@ -97,7 +97,7 @@ def fit(
         seed: of all named random streams.
         environment: what bitwise reproduction depends on (versions, threads); a change warns.
         save_best: called on rank 0 with the model whenever its weights are the ones to use.
-        observer: hears of progress; on rank 0 only.
+        observer: called with the progress; on rank 0 only.
 
     Raises:
         InterruptedRunError: Ctrl-C or SIGTERM, or the observer failed; the state is saved.

@@ -116,8 +116,8 @@ def finish_blocks(
         runner: runs them.
         setup: how to translate.
         blocks: their sentences, by number.
-        finished: hears of each block once, in any order.
-        failed: hears why a block is run again.
+        finished: called once for each block, in any order.
+        failed: called with the reason when a block is run again.
 
     Raises:
         ManyheadsError: the same error would stop every block.

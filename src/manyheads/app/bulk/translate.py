@@ -23,8 +23,8 @@ class BulkTranslator:
     setup: Setup
     runner: BlockRunner
     ledger: Path | None  # a folder; None keeps nothing
-    watch: Callable[[int, int], None]  # hears of sentences translated, and of how many there are
-    failed: Callable[[str], None]  # hears why blocks are run again
+    watch: Callable[[int, int], None]  # given sentences translated, and how many there are
+    failed: Callable[[str], None]  # given the reason when blocks are run again
     notes: list[str] = field(default_factory=list)
 
     @property

@@ -197,7 +197,7 @@ class ImageIndex:
 
         Args:
             images: images, folders, tables or archives.
-            progress: hears how many images are done, of how many, and how fast.
+            progress: called with the number of images done, of how many, and images a second.
             parameters: those of `IndexRequest`.
         """
         request = IndexRequest(images=tuple(map(str, images)), **parameters)
@@ -246,7 +246,7 @@ def index(
         out: the folder of the index.
         model: the name or the folder of a model that embeds images and texts; that of the index
             if None, and "emoji-search" for a new one.
-        progress: hears how many images are done, of how many, and how fast.
+        progress: called with the number of images done, of how many, and images a second.
         image_column: of tables, with images or their paths.
         label_column: of tables, with what is shown beside the name of an image.
         prune: remove images whose files are gone.

@@ -104,7 +104,7 @@ class IndexWriter:
         Args:
             sets: from `gather`.
             stopped: asked now and then; if it says so, no more is done.
-            progress: hears how many images are done, of how many, and how fast.
+            progress: called with the number of images done, of how many, and images a second.
 
         Returns:
             How many images are done, of how many.

@@ -11,7 +11,7 @@ class RunObserver(Observer, Protocol):
     """Events of a run: those of the training loop, and messages before and after."""
 
     def say(self, message: str) -> None:
-        """Hear of what happens before and after training."""
+        """Called with what happens before and after training."""
 
 
 class PrintObserver:

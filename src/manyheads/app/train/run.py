@@ -73,7 +73,7 @@ def train(
         changes: of keys of the file, such as "train.steps=200"; "train.muon=" takes one out.
         out: the run folder; new, unless resume. runs/NAME for a file NAME.toml if None.
         resume: go on from the newest checkpoint in `out`.
-        observer: hears of progress; prints a line an event to stderr if None.
+        observer: called with the progress; prints a line an event to stderr if None.
 
     Returns:
         The evaluation of the stored model, as logged.
