@@ -293,8 +293,26 @@ def test_tables(call: Call, tmp_path: Path) -> None:  # noqa: F811
     ]
     found = call(*given, "--json").out.splitlines()
     assert [json.loads(line)["row"] for line in found] == [1, 2, 3, 4]
-    remote = call("translate", "--model", MODEL, "--file", f"file://{pattern}")
-    assert remote.out == text.read_text("utf-8")
+
+
+def test_tables_by_address(
+    call: Call,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are copied, as all data are, and in several folders if the pattern says so."""
+    monkeypatch.setenv("MANYHEADS_CACHE", str(tmp_path / "cache"))
+    for number, folder in enumerate(("one", "two")):
+        (tmp_path / "in" / folder).mkdir(parents=True)
+        table(tmp_path / "in" / folder / "a.parquet", en=[DAYS[number]])
+    pattern = f"{tmp_path}/in/*/a.parquet"
+    here = call("translate", "--model", MODEL, "--file", pattern)
+    assert len(here.out.splitlines()) == 2
+    assert call("translate", "--model", MODEL, "--file", f"file://{pattern}").out == here.out
+    assert len([*(tmp_path / "cache").rglob("a.parquet")]) == 2
+    wrong = call("translate", "--model", MODEL, "--file", "carrier-pigeon://x/a.parquet")
+    assert wrong.code == 2
+    assert "Protocols: " in wrong.err
 
 
 def test_a_text_file_becomes_a_table(call: Call, tmp_path: Path) -> None:  # noqa: F811

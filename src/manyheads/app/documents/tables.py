@@ -4,13 +4,14 @@ import glob
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from manyheads.app.documents.documents import Document, SentenceTranslator, translate_blocks
 from manyheads.app.documents.fallbacks import FallbackTranslator
 from manyheads.app.predictors.text_predictor import one_line
 from manyheads.app.predictors.translator import Translator
+from manyheads.app.project.remote import fetch_remote, is_remote
 from manyheads.data.documents.glossary import Glossary
 from manyheads.data.documents.segments import split_document
 from manyheads.errors import DataError, MissingExtraError, NotFoundError, UsageError, nearest
@@ -43,7 +44,7 @@ def translate_table(
     Args:
         translator: the model.
         name: of a file, or a pattern of files with *, which are read in the order of their names;
-            also s3://, gs:// and what else pyarrow opens.
+            also s3://, gs:// and others, which are copied here first (`remote.py`).
         column: with the texts; if None the one named as the model's source language, or "text",
             or the only one that holds texts.
         glossary: required translations.
@@ -96,10 +97,8 @@ def matches(name: str) -> list[str]:
 def read_texts(name: str, column: str | None, language: str) -> Iterator[str]:
     """Read the texts of a column, file after file."""
     pa, pq = _pyarrow()
-    filesystem, paths = _find(name)
-    for path in paths:
-        with _damage(path), filesystem.open_input_file(path) as file:
-            table = pq.ParquetFile(file)
+    for path in _find(name):
+        with _damage(path), pq.ParquetFile(path) as table:
             chosen = _column(path, table.schema_arrow, column, language)
             for batch in table.iter_batches(batch_size=_ROWS, columns=[chosen]):
                 found = batch.column(0)
@@ -108,28 +107,16 @@ def read_texts(name: str, column: str | None, language: str) -> Iterator[str]:
                 yield from (text or "" for text in found.to_pylist())
 
 
-def _find(name: str) -> tuple[Any, list[str]]:
-    """Return the files that a pattern matches, and the file system that has them."""
-    import pyarrow as pa
-    import pyarrow.fs as fs
-
-    if "://" not in name:
-        filesystem: Any = fs.LocalFileSystem()
-        paths = [path for path in matches(name) if filesystem.get_file_info(path).is_file]
-    else:
-        folder, _, last = name.rpartition("/")
-        try:
-            filesystem, base = fs.FileSystem.from_uri(folder)
-            entries = filesystem.get_file_info(fs.FileSelector(base, allow_not_found=True))
-        except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{name} cannot be read: {error}.") from error
-        paths = sorted(e.path for e in entries if e.is_file and fnmatchcase(e.base_name, last))
+def _find(name: str) -> list[str]:
+    """Return the files that a pattern matches, or their copies."""
+    found = map(str, fetch_remote(name, ("",))) if is_remote(name) else matches(name)
+    paths = [path for path in found if Path(path).is_file()]
     if not paths:
         raise NotFoundError(
             f"There is no file {name}. Name a .parquet file, or several with a pattern in quotes: "
             "'folder/*.parquet'."
         )
-    return filesystem, paths
+    return paths
 
 
 def _column(path: str, schema: Any, column: str | None, language: str) -> str:
