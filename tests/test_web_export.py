@@ -88,7 +88,7 @@ def test_pixels_are_pillows(modules: Page, how: Preprocessing) -> None:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """onnxruntime-web, if npm has put it into the cache: tests ask no network."""
-    folder = runtime.cache_folder()
+    folder = runtime.package_folder()
     try:
         runtime.copy_runtime(tmp_path_factory.mktemp("runtime") / "ort", folder)
     except NotFoundError as error:
@@ -174,7 +174,7 @@ def test_the_runtime_must_be_whole(tmp_path: Path) -> None:
 
 
 def test_without_npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("MANYHEADS_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NotFoundError, match="npm is not installed"):
         export("digits", to="web", out=tmp_path / "web")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from manyheads.app.project import remote
+from manyheads.app.project.cache import CACHE
 from manyheads.app.project.paths import find_data
 from manyheads.errors import MissingExtraError, NotFoundError, UsageError
 from tests.made import TRANSLATE, run, write_numbers
@@ -20,7 +21,7 @@ fsspec = pytest.importorskip("fsspec")
 @pytest.fixture
 def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """An empty file system, and an empty folder of copies."""
-    monkeypatch.setenv(remote.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
     system = fsspec.filesystem("memory")
     yield system
     system.store.clear()

@@ -1,19 +1,18 @@
 """Data on other machines: read through fsspec by names like s3://bucket/train, and kept on disk."""
 
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from manyheads.app.project.cache import cache_folder
 from manyheads.app.project.lock import locked
 from manyheads.errors import DataError, MissingExtraError, NotFoundError, UsageError
 from manyheads.files import write_text, writing
 from manyheads.strict_json import dumps
 
-CACHE = "MANYHEADS_CACHE"  # the folder of copies; ~/.cache/manyheads if not set
 BLOCK = 1 << 22
 _HASHES = ("etag", "contentmd5", "digest", "sha", "generation")
 _TIMES = ("created", "mtime", "updated", "lastmodified", "modified", "modificationtime", "modify")
@@ -92,8 +91,7 @@ def _fetch(system: Any, name: str, path: str, suffixes: Sequence[str], folder: P
 
 def _folder(name: str) -> Path:
     """Return the folder of copies of what lies beside a remote file, or where a pattern begins."""
-    base = Path(os.environ.get(CACHE) or Path.home() / ".cache" / "manyheads")
-    return base / "remote" / hashlib.sha256(_beside(name).encode()).hexdigest()[:16]
+    return cache_folder() / "remote" / hashlib.sha256(_beside(name).encode()).hexdigest()[:16]
 
 
 def _beside(name: str) -> str:

@@ -1,7 +1,6 @@
 """onnxruntime-web: the files of its npm package that a page needs, copied from a folder or npm."""
 
 import hashlib
-import os
 import shutil
 import subprocess
 import tarfile
@@ -9,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from manyheads.app.project.cache import cache_folder
 from manyheads.errors import NotFoundError
 
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
@@ -36,7 +36,7 @@ def copy_runtime(out: Path, given: Path | None) -> str:
     Raises:
         NotFoundError: a file is missing or another one, or npm cannot get the package.
     """
-    dist = _dist(cache_folder() if given is None else given)
+    dist = _dist(package_folder() if given is None else given)
     if given is None and any(_wrong(dist)):
         _download(dist)
     for wrong in _wrong(dist):
@@ -63,10 +63,9 @@ def _wrong(dist: Path) -> Iterator[str]:
             yield f"{path} is not that of {PACKAGE} {VERSION}"
 
 
-def cache_folder() -> Path:
-    """Where npm's package is kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "manyheads" / f"{PACKAGE}-{VERSION}"
+def package_folder() -> Path:
+    """Return the folder in which npm's package is kept."""
+    return cache_folder() / f"{PACKAGE}-{VERSION}"
 
 
 def _download(dist: Path) -> None:
