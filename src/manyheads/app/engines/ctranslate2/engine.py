@@ -1,13 +1,11 @@
 """CTranslate2 as the engine of a translator: its own greedy search, beam search and sampling."""
 
-import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from safetensors import safe_open
 from torch import nn
 
 from manyheads.app.engines.ctranslate2.exporter import NAME, exportable, positions
@@ -46,7 +44,7 @@ class CTranslate2Engine:
         if compute not in package.get_supported_compute_types(self.device):
             compute = "float32"  # of the weights only
         workers, threads = 1, self.threads or _available()
-        if self.device == "cpu" and _parameters(folder) < SMALL:
+        if self.device == "cpu" and folder.weight_count < SMALL:
             workers, threads = threads, 1  # its matrices are too small to be divided
 
         def make() -> Any:
@@ -82,9 +80,3 @@ def _available() -> int:
     """Count the threads that may be used: those of OpenMP's setting, or all cores."""
     given = os.environ.get("OMP_NUM_THREADS", "")
     return int(given) if given.isdigit() and int(given) else os.cpu_count() or 1
-
-
-def _parameters(folder: ModelFolder) -> int:
-    """Count the stored weights without reading them."""
-    with safe_open(folder.path / "model.safetensors", "pt") as stored:
-        return sum(math.prod(stored.get_slice(name).get_shape()) for name in stored.keys())  # noqa: SIM118
