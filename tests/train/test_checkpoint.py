@@ -8,8 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import nn
-from torch.distributed.checkpoint import save
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
+from torch.distributed.checkpoint.state_dict_saver import save
 
 from manyheads.errors import FolderError
 from manyheads.models.transformer import Transformer

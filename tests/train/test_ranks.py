@@ -61,8 +61,7 @@ def test_a_run_goes_on_with_another_number_of_ranks(
     assert set(seen(alone).values()) == {1}
     if after > 1:
         model = network(dropout=0)
-        newest = checkpoint.checkpoints(tmp_path / "run" / "state")[-1]
-        checkpoint.read_model(newest, model)
+        checkpoint.read_model(checkpoint.checkpoints(tmp_path / "run" / "state"), model)
         weights = stored(tmp_path / "run")
         assert all(torch.equal(weights[f"model/{n}"], p) for n, p in model.named_parameters())
     ours, theirs = stored(tmp_path / "run"), stored(alone / "run")
