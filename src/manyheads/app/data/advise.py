@@ -24,6 +24,7 @@ from manyheads.app.project.paths import here
 from manyheads.data.checks.image_checks import RARE, UNBALANCED
 from manyheads.data.images.image_file import ImageContent
 from manyheads.data.images.image_set import ImageSet
+from manyheads.data.spread import spread
 from manyheads.errors import DataError
 from manyheads.strict_json import dumps
 
@@ -129,9 +130,8 @@ def advise(
 
 def look(images: ImageSet) -> Facts:
     """Count labels, and open a sample of the images."""
-    chosen = np.linspace(0, len(images) - 1, min(SAMPLE, len(images))).round().astype(int)
     sides, channels, unreadable = [], Counter[int](), 0
-    for index in np.unique(chosen):
+    for index in spread(len(images), SAMPLE):
         try:
             image = images.open(int(index))
         except DataError:

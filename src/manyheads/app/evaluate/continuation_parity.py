@@ -5,8 +5,9 @@ from dataclasses import replace
 import torch
 
 from manyheads.app.engines.parity import Parity
-from manyheads.app.evaluate.parity_inputs import run_both, spread
+from manyheads.app.evaluate.parity_inputs import run_both
 from manyheads.app.predictors.language_models import Generator
+from manyheads.data.spread import spread
 from manyheads.tasks.tokenwise import Examples
 
 SCORED = 32  # lines that are fed token by token

@@ -15,7 +15,6 @@ from manyheads.app.evaluate.parity_inputs import (
     examples_to_compare,
     relative_difference,
     run_both,
-    spread,
 )
 from manyheads.app.evaluate.score import images_to_measure
 from manyheads.app.predictors.captioner import Captioner
@@ -24,6 +23,7 @@ from manyheads.app.predictors.embedder import Embedder
 from manyheads.app.predictors.matcher import Matcher
 from manyheads.app.requests import ParityRequest
 from manyheads.data.batching.batches import pad
+from manyheads.data.spread import spread
 from manyheads.tasks.caption import caption, caption_scores, language_prefix, references
 from manyheads.tasks.class_metrics import mean_average_precision
 from manyheads.tasks.classify import Pixels, predict_all_logits

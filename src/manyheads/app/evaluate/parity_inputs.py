@@ -10,6 +10,7 @@ from torch import Tensor
 from manyheads.app.engines.engine import engine_name
 from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.requests import EvaluateRequest, ParityRequest
+from manyheads.data.spread import spread
 from manyheads.errors import NotFoundError, UsageError
 
 P = TypeVar("P", bound=Predictor)
@@ -44,11 +45,6 @@ def examples_to_compare(count: int, request: ParityRequest) -> np.ndarray:
     left_out = request.left_out if request.data is None else ()
     rest = np.setdiff1d(np.arange(count), left_out)
     return rest[spread(len(rest), request.limit)]
-
-
-def spread(count: int, limit: int) -> np.ndarray:
-    """Choose examples from all over the data."""
-    return np.unique(np.linspace(0, count - 1, limit).round().astype(int))
 
 
 def run_both(reference: P, exported: P, run: Callable[[P], T]) -> tuple[T, T, dict[str, float]]:

@@ -8,9 +8,10 @@ import torch
 
 from manyheads.app.data.printed_lines import PrintedLines
 from manyheads.app.engines.parity import Parity
-from manyheads.app.evaluate.parity_inputs import relative_difference, run_both, spread
+from manyheads.app.evaluate.parity_inputs import relative_difference, run_both
 from manyheads.app.predictors.line_reader import Reader
 from manyheads.data.images.line_image import stack
+from manyheads.data.spread import spread
 from manyheads.errors import DataError
 from manyheads.tasks.read import by_width, measure
 

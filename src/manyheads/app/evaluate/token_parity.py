@@ -8,11 +8,12 @@ from torch import Tensor
 from manyheads.app.data.tables import SentenceData
 from manyheads.app.engines.engine import engine_name
 from manyheads.app.engines.parity import Parity
-from manyheads.app.evaluate.parity_inputs import data_to_compare, run_both, spread
+from manyheads.app.evaluate.parity_inputs import data_to_compare, run_both
 from manyheads.app.evaluate.score import sentences_to_measure
 from manyheads.app.predictors.text_reader import TokenPredictor
 from manyheads.app.requests import ParityRequest
 from manyheads.data.batching.batches import TokenBatch
+from manyheads.data.spread import spread
 from manyheads.data.text.sentences import Sentences
 from manyheads.tasks.tokenwise import Examples, Measure
 

@@ -1,17 +1,16 @@
 """Compare a translator on an engine with the same on torch."""
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
 
 from manyheads.app.data.tables import PairData
-from manyheads.app.engines.engine import engine_name
 from manyheads.app.engines.parity import Parity
+from manyheads.app.evaluate.parity_inputs import data_to_compare, run_both
 from manyheads.app.evaluate.translations import corpus_to_measure
 from manyheads.app.predictors.translator import Translator
-from manyheads.app.requests import EvaluateRequest, ParityRequest
-from manyheads.errors import NotFoundError
+from manyheads.app.requests import ParityRequest
+from manyheads.data.spread import spread
 from manyheads.tasks.decode_config import special_ids
 from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
 from manyheads.tasks.token_scores import largest_logit, token_log_probabilities
@@ -33,14 +32,11 @@ def translation_parity(
         NotFoundError: the recipe's validation data are not here, and nothing else was given.
     """
     name, sources, targets = _inputs(data, request)
-    seconds: dict[str, float] = {}
-    found = {}
     for each in (reference, exported):
         each.translate(sources[:1])  # the first is slower
-        began = time.perf_counter()
-        found[each] = each.translate(sources)
-        seconds[engine_name(each.engine)] = time.perf_counter() - began
-    ours, theirs = ([best.text for best, *_ in found[each]] for each in (reference, exported))
+    ours, theirs, seconds = run_both(
+        reference, exported, lambda each: [best.text for best, *_ in each.translate(sources)]
+    )
     before = after = None
     if targets is not None:
         measure = TEXT_METRICS[metric]
@@ -69,17 +65,9 @@ def _inputs(data: PairData, request: ParityRequest) -> tuple[str, list[str], lis
     """Take texts from all over the data, with their translations."""
     if request.texts:
         return "texts given", list(request.texts), None
-    try:
-        corpus, _ = corpus_to_measure(data, EvaluateRequest(data=request.data))
-    except NotFoundError as error:
-        if request.data is not None:
-            raise
-        raise NotFoundError(
-            f"{error} Or give other pairs as `data`, or `texts`, to compare the engine on."
-        ) from None
-    chosen = np.unique(np.linspace(0, len(corpus) - 1, request.limit).round().astype(int))
-    name = (data.split_name("valid") or "") if request.data is None else request.data
-    return name, [corpus.source[n] for n in chosen], [corpus.target[n] for n in chosen]
+    corpus, head = data_to_compare(lambda given: corpus_to_measure(data, given), request, "pairs")
+    chosen = spread(len(corpus), request.limit)
+    return head["data"], [corpus.source[n] for n in chosen], [corpus.target[n] for n in chosen]
 
 
 def _difference(

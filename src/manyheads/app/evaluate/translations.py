@@ -27,6 +27,7 @@ from manyheads.app.project.domain import store_domain
 from manyheads.app.project.folder import own_files
 from manyheads.app.project.paths import endings, here, make_room
 from manyheads.app.requests import EvaluateRequest
+from manyheads.data.spread import spread
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.text.formats import read_pairs
 from manyheads.data.text.lines import ending
@@ -198,7 +199,7 @@ def by_length(
 
 def latency(translator: Translator, sources: Sequence[str]) -> dict[str, float]:
     """Translate sentences from all over a corpus one at a time."""
-    chosen = np.unique(np.linspace(0, len(sources) - 1, ALONE).round().astype(int))
+    chosen = spread(len(sources), ALONE)
     milliseconds = []
     for index in chosen:
         began = time.perf_counter()

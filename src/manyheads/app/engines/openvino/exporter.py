@@ -9,7 +9,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,6 +20,7 @@ from manyheads.app.engines.openvino.session import OpenVinoSession
 from manyheads.app.engines.packages import need
 from manyheads.app.project.folder import ModelFolder, write_json
 from manyheads.data.images.image_set import Preprocessing, read_unlabelled
+from manyheads.data.spread import spread
 from manyheads.errors import ManyheadsError, UsageError
 
 CALIBRATION = 300  # images at most
@@ -115,7 +115,7 @@ def _calibration(
             "int8 is calibrated on one half of the validation images and measured on the other, "
             f"and there are {len(images)}: give a folder of images as `calibrate`."
         )
-    chosen = np.unique(np.linspace(0, len(images) - 1, most).round().astype(int)).tolist()
+    chosen = spread(len(images), most).tolist()
     found = [
         preprocessing.normalise(torch.from_numpy(images.pixels(n, preprocessing).copy())[None])
         for n in chosen
