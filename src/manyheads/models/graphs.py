@@ -75,22 +75,18 @@ def tokens_input(*, name: str = "tokens", rows: str = "texts") -> GraphInput:
 
 def past_inputs(layers: int, heads: int, size: int) -> list[GraphInput]:
     """Keys and values of the tokens that each beam has written, layer by layer."""
-    axes = {0: "sentences", 1: "beams", 3: "past"}
-    shape = (ROWS, 3, heads, 4, size)
-    return [  # each a tensor of its own: one tensor twice would be traced as one input
-        GraphInput(f"past_{what}_{layer}", torch.zeros(shape), axes)
-        for layer in range(layers)
-        for what in ("keys", "values")
-    ]
+    return _past(layers, (ROWS, 3, heads, 4, size), {0: "sentences", 1: "beams", 3: "past"})
 
 
 def past_of_texts(layers: int, heads: int, size: int) -> list[GraphInput]:
     """Keys and values of the beginning of each text, layer by layer."""
-    axes = {0: "texts", 2: "past"}
-    return [
-        GraphInput(name, torch.zeros(ROWS, heads, 4, size), axes)
-        for name in layer_names(layers, prefix="past_")
-    ]
+    return _past(layers, (ROWS, heads, 4, size), {0: "texts", 2: "past"})
+
+
+def _past(layers: int, shape: tuple[int, ...], axes: Mapping[int, str]) -> list[GraphInput]:
+    # Each a tensor of its own: one tensor twice would be traced as one input.
+    names = layer_names(layers, prefix="past_")
+    return [GraphInput(name, torch.zeros(shape), axes) for name in names]
 
 
 def layer_names(layers: int, *, prefix: str = "") -> list[str]:
