@@ -1,10 +1,13 @@
-"""How a process begins that another process of this package has started."""
+"""Processes that another process of this package starts: how they begin, and tell of errors."""
 
 import os
 import signal
+from contextlib import suppress
 from multiprocessing import parent_process
+from multiprocessing.reduction import ForkingPickler
 from threading import Thread
 
+from manyheads.errors import ManyheadsError
 from manyheads.memory import keep_freed_memory
 
 
@@ -17,6 +20,15 @@ def begin_child(*ignored: signal.Signals) -> None:
         signal.signal(each, signal.SIG_IGN)
     Thread(target=_end_with_parent, name="parent", daemon=True).start()
     keep_freed_memory()
+
+
+def portable(error: BaseException) -> ManyheadsError | None:
+    """Return an error that another process can read as it is; None if it cannot, or is not ours."""
+    if isinstance(error, ManyheadsError):
+        with suppress(Exception):
+            ForkingPickler.loads(ForkingPickler.dumps(error))
+            return error
+    return None
 
 
 def _end_with_parent() -> None:

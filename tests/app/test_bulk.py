@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,15 @@ import pytest
 
 import manyheads
 from manyheads.app.bulk import translate
-from manyheads.app.bulk.blocks import Answer, Blocks, Outcome, Outcomes, Setup, finish_blocks
+from manyheads.app.bulk.blocks import (
+    Answer,
+    Blocks,
+    BlockTranslator,
+    Outcome,
+    Outcomes,
+    Setup,
+    finish_blocks,
+)
 from manyheads.app.bulk.ledger import Ledger, forget
 from manyheads.app.bulk.processes import ProcessRunner
 from manyheads.app.bulk.translate import BulkTranslator
@@ -23,7 +32,7 @@ from manyheads.app.documents.documents import translate_file
 from manyheads.app.documents.fallbacks import FallbackTranslator
 from manyheads.app.predictors.translator import Translator
 from manyheads.data.documents.glossary import Entry, Glossary
-from manyheads.errors import NotFoundError, WorkerError
+from manyheads.errors import ManyheadsError, NotFoundError, WorkerError
 from manyheads.tasks.decode_config import DecodeConfig
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 
@@ -151,6 +160,30 @@ def test_processes_end_with_the_command(tmp_path: Path) -> None:
     assert subprocess.run(command, check=False, timeout=120).returncode == 0
     assert len(out.read_text("utf-8").splitlines()) == 400
     assert not list(tmp_path.glob("*.parts"))
+
+
+class NeedsTwoError(ManyheadsError):
+    """It cannot be read from a pickle, which keeps the message alone."""
+
+    def __init__(self, message: str, detail: int) -> None:
+        super().__init__(message)
+        self.detail = detail
+
+
+def test_an_error_that_cannot_be_pickled_is_told_as_text(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the process that should hear of it would break."""
+
+    def fail(*_given: object) -> None:
+        raise NeedsTwoError("no heads left", 2)
+
+    own = FallbackTranslator(translator, Glossary([]), translator.decode, 1)
+    worker = BlockTranslator(setup_of(own))
+    monkeypatch.setattr(FallbackTranslator, "translate_with_fallbacks", fail)
+    outcome = worker.translate(3, DAYS)
+    read = ForkingPickler.loads(ForkingPickler.dumps(outcome))
+    assert str(read.error) == "NeedsTwoError: no heads left"
 
 
 def test_a_model_that_cannot_be_loaded(translator: Translator) -> None:

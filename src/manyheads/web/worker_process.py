@@ -24,8 +24,7 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from manyheads.child_process import begin_child
-from manyheads.errors import ManyheadsError
+from manyheads.child_process import begin_child, portable
 from manyheads.memory import is_out_of_memory, without_collection
 from manyheads.web.workers import Done, ModelThreads, Work, WorkerDiedError, WorkError, trail_of
 
@@ -286,8 +285,4 @@ def _portable_outcome(outcome: Any) -> Any:
 
 def _portable(error: BaseException) -> Exception:
     """Return an error that can be sent: ours as they are, of others where they were raised."""
-    if isinstance(error, ManyheadsError):
-        with suppress(Exception):
-            ForkingPickler.loads(ForkingPickler.dumps(error))
-            return error
-    return WorkError(trail_of(error), is_out_of_memory(error))
+    return portable(error) or WorkError(trail_of(error), is_out_of_memory(error))

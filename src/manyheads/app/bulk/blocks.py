@@ -10,6 +10,7 @@ from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence
 from manyheads.app.load import load
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.plugins import load_plugin
+from manyheads.child_process import portable
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.errors import ManyheadsError, OutOfMemoryError, WorkerError
 from manyheads.tasks.decode_config import DecodeConfig
@@ -158,6 +159,4 @@ def finish_blocks(
 
 def _portable(error: Exception) -> Exception:
     """Return an error that another process can read: those of other packages as their text."""
-    if isinstance(error, ManyheadsError):
-        return error
-    return BlockFailedError(f"{type(error).__name__}: {error}")
+    return portable(error) or BlockFailedError(f"{type(error).__name__}: {error}")
