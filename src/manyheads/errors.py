@@ -11,6 +11,8 @@ One tree, so that a caller catches as widely or as narrowly as it likes::
     │   └── UnreadableError                      one image
     ├── FolderError                              a run or model folder
     ├── OutOfMemoryError                         a model or its input is too large
+    ├── WorkerError                              processes that do a part of the work
+    ├── OutputError                              a file or folder that cannot be written
     ├── TrainingError                            a training run
     │   └── NonFiniteLossError                   the loss became inf or nan
     ├── InterruptedRunError            exit 130  stopped from outside, state saved
@@ -39,6 +41,7 @@ __all__ = [
     "TrainingError",
     "UnreadableError",
     "UsageError",
+    "WorkerError",
     "nearest",
 ]
 
