@@ -14,9 +14,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from manyheads import load
 from manyheads.app.explain.look import look
+from manyheads.web.settings import Limits
 from tests.schema import SCHEMA
 from tests.web.conftest import encoded, png
-from tests.web.running import Running
+from tests.web.running import Running, running
 
 SENTENCE = "A man is cleaning a window."
 
@@ -252,6 +253,20 @@ def test_libretranslate(client: httpx.Client) -> None:
     wrong = client.post("/translate", json={"q": "a", "source": "en", "target": "xx"})
     assert wrong.status_code == 404
     assert "translates from" in wrong.json()["error"]
+
+
+def test_texts_of_one_request_count_as_one_document() -> None:
+    """As many as `batchLimit` says, each translated as alone."""
+    with running(["multi30k-en-de"], limits=Limits(documents=1, inputs=3)) as server:
+        texts = [SENTENCE, "Two dogs play.\nA man sleeps.", "<b>Dogs</b> play."]
+        most = server.client.get("/frontend/settings").json()["batchLimit"]
+        assert most == len(texts)
+        for kind in ("text", "html"):
+            given: dict[str, Any] = {"source": "en", "target": "de", "format": kind}
+            found = ask(server.client, "/translate", q=texts, **given)["translatedText"]
+            alone = [ask(server.client, "/translate", q=q, **given) for q in texts]
+            assert found == [each["translatedText"] for each in alone]
+        assert server.served.documents == 0
 
 
 @pytest.mark.parametrize(

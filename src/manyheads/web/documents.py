@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+from manyheads.app.documents import documents
 from manyheads.app.documents.documents import Document, translate_document, translate_file
 from manyheads.app.predictors.translator import Translator
 from manyheads.data.documents.glossary import Entry, Glossary
@@ -24,6 +25,7 @@ from manyheads.web.served import Served, ServedModel
 
 AT_A_TIME = 32  # sentences
 UNPACKED = Unpacked(part=8 << 20, texts=8 << 20, all=256 << 20, parts=5000)  # of a DOCX or XLSX
+T = TypeVar("T")
 Progress = Callable[[int, int], None]  # sentences that are translated, and of how many
 
 
@@ -150,7 +152,28 @@ async def translate(
     def work(translator: Translator) -> Document:
         return translate_document(translator, text, format=format, glossary=terms, **options)
 
-    return await _in_thread(models, model, work, progress)
+    return await with_translator(models, model, work, progress)
+
+
+async def translate_texts(
+    models: Served,
+    model: ServedModel,
+    texts: Sequence[str],
+    *,
+    format: str = "text",
+    terms: Glossary | None = None,
+) -> list[str]:
+    """Translate texts that are independent of each other; they count as one document.
+
+    Raises:
+        ProblemError: too many are being translated.
+        UsageError: no such format.
+    """
+
+    def work(translator: Translator) -> list[str]:
+        return documents.translate_texts(translator, texts, format=format, glossary=terms)
+
+    return await with_translator(models, model, work)
 
 
 async def translate_content(
@@ -178,17 +201,29 @@ async def translate_content(
     _check_room(models.files, models.limits.files)
     models.files += 1
     try:
-        return await _in_thread(models, model, work, progress)
+        return await with_translator(models, model, work, progress)
     finally:
         models.files -= 1
 
 
-async def _in_thread(
+async def with_translator(
     models: Served,
     model: ServedModel,
-    work: Callable[[Translator], Document],
-    progress: Progress | None,
-) -> Document:
+    work: Callable[[Translator], T],
+    progress: Progress | None = None,
+) -> T:
+    """Run work that translates, as one document; it stops when the caller is cancelled.
+
+    Args:
+        models: all that are served.
+        model: the translator.
+        work: is run in a thread, with what translates.
+        progress: is told how far each translation is.
+
+    Raises:
+        ProblemError: too many documents are being translated.
+        UsageError: the model translates single texts only.
+    """
     check_translator(model)
     _check_room(models.documents, models.limits.documents)
     loop = asyncio.get_running_loop()
@@ -199,13 +234,6 @@ async def _in_thread(
     finally:
         queued.leave()
         models.documents -= 1
-
-
-async def translate_texts(
-    models: Served, model: ServedModel, texts: Sequence[str], **options: Any
-) -> list[Document]:
-    """Translate texts that are independent of each other, each as a document."""
-    return await asyncio.gather(*(translate(models, model, text, **options) for text in texts))
 
 
 def _check_room(count: int, most: int) -> None:

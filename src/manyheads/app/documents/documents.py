@@ -9,6 +9,7 @@ a model is so by construction (`fallbacks.py`).
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -94,16 +95,51 @@ def translate_document(
         UsageError: there is no such format of texts.
         DataError: the text contains a lone surrogate.
     """
+    _check_texts([text], format)
+    fallbacks = FallbackTranslator(
+        translator, glossary or Glossary([]), options or translator.decode, seed
+    )
+    return _translate(fallbacks, open_text(text, format), longest)
+
+
+def translate_texts(
+    translator: Translator,
+    texts: Sequence[str],
+    *,
+    format: str = "text",
+    glossary: Glossary | None = None,
+) -> list[str]:
+    """Translate texts that are independent of each other, each as `translate_document` does.
+
+    Their sentences are translated together.
+
+    Args:
+        translator: the model.
+        texts: plain texts, Markdown or HTML.
+        format: "text", "markdown" or "html".
+        glossary: required translations.
+
+    Raises:
+        UsageError: there is no such format of texts.
+        DataError: a text contains a lone surrogate.
+    """
+    _check_texts(texts, format)
+    fallbacks = FallbackTranslator(translator, glossary or Glossary([]), translator.decode, seed=1)
+    found = list(texts)
+    for split in TEXT_FORMATS[format]:
+        lines = [list(split(text, translator.source)) for text in found]
+        blocks = iter(translate_blocks(fallbacks, chain.from_iterable(lines)))
+        found = ["".join(each.translation for each in islice(blocks, len(own))) for own in lines]
+    return found
+
+
+def _check_texts(texts: Sequence[str], format: str) -> None:
     if format not in TEXT_FORMATS:
         raise UsageError(
             f"`format` is {format!r}{nearest(format, TEXT_FORMATS)}Allowed for texts: "
             f"{', '.join(TEXT_FORMATS)}. Files in other formats: `translate_file()`."
         )
-    reject_surrogates([text])
-    fallbacks = FallbackTranslator(
-        translator, glossary or Glossary([]), options or translator.decode, seed
-    )
-    return _translate(fallbacks, open_text(text, format), longest)
+    reject_surrogates(texts)
 
 
 def translate_file(

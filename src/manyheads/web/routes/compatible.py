@@ -127,9 +127,8 @@ async def translate(http: HttpRequest) -> Response:
         detected = {"language": source, "confidence": round(100 * found[0][1], 1) if found else 0}
     model = models.translator(TranslateRequest, source, target)
     work = translate_texts(models, model, texts, format=kind)
-    documents = await while_connected(http, work, models.limits.answer)
+    translated = await while_connected(http, work, models.limits.answer)
     several = not isinstance(given["q"], str)
-    translated = [document.text for document in documents]
     answer: dict[str, Any] = {"translatedText": translated if several else translated[0]}
     if detected is not None:
         answer["detectedLanguage"] = [detected] * len(texts) if several else detected
@@ -203,11 +202,11 @@ async def translate_texts_of_deepl(http: HttpRequest) -> Response:
         protected = _protect(text, ignored) if handling else text
         form = "html" if handling else "text"
         work = translate_texts(models, model, [protected], format=form, terms=terms)
-        (document,) = await while_connected(http, work, models.limits.answer)
+        (translated,) = await while_connected(http, work, models.limits.answer)
         answers.append(
             {
                 "detected_source_language": base(str(model.languages[0])).upper(),
-                "text": _unprotect(document.text) if handling else document.text,
+                "text": _unprotect(translated) if handling else translated,
                 "billed_characters": len(text),  # nobody is billed; clients read it
             }
         )

@@ -5,6 +5,7 @@ import base64
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from fastapi import Request as HttpRequest
 from PIL import Image
 from starlette.responses import Response
 
+from manyheads.app.documents.documents import translate_lines
 from manyheads.app.image_search.image_index import ImageIndex
 from manyheads.app.requests import (
     Answer,
@@ -34,7 +36,7 @@ from manyheads.errors import ManyheadsError, NotFoundError, UsageError
 from manyheads.web.asking import IMAGE, ask, served, while_connected
 from manyheads.web.batching import Job
 from manyheads.web.bodies import Body, body, check_search, check_texts, cost_of, decode
-from manyheads.web.documents import translate_texts
+from manyheads.web.documents import with_translator
 from manyheads.web.problems import JsonResponse
 from manyheads.web.served import Served, ServedModel
 
@@ -156,10 +158,11 @@ async def read(http: HttpRequest) -> Response:
         if translator is not None and each.text is not None:
             # Lines of a paragraph are one text: sentences go on in the next line.
             paragraphs = [" ".join(part.split()) for part in each.text.split("\n\n")]
-            work = translate_texts(models, translator, [p for p in paragraphs if p])
-            documents = await while_connected(http, work, models.limits.answer)
-            translation = "\n\n".join(document.text for document in documents)
-            notes += [note for document in documents for note in document.notes]
+            texts = [part for part in paragraphs if part]
+            work = with_translator(models, translator, partial(translate_lines, texts=texts))
+            document = await while_connected(http, work, models.limits.answer)
+            translation = "\n\n".join(line.translation for line in document.lines)
+            notes += document.notes
         answers.append(
             ReadAnswer(
                 path=each.path,
