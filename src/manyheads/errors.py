@@ -16,7 +16,7 @@ One tree, so that a caller catches as widely or as narrowly as it likes::
     ├── TrainingError                            a training run
     │   └── NonFiniteLossError                   the loss became inf or nan
     ├── InterruptedRunError            exit 130  stopped from outside, state saved
-    └── ElsewhereError                           another process of the run reports the error
+    └── OtherRankError                           another process of the run reports the error
 
 A message says what went wrong, what was given, what is allowed and what to do. The command line
 prints it without a traceback and leaves with the error's ``exit_code``.
@@ -28,13 +28,13 @@ from typing import ClassVar
 
 __all__ = [
     "DataError",
-    "ElsewhereError",
     "FolderError",
     "InterruptedRunError",
     "ManyheadsError",
     "MissingExtraError",
     "NonFiniteLossError",
     "NotFoundError",
+    "OtherRankError",
     "OutOfMemoryError",
     "OutputError",
     "RecipeError",
@@ -133,7 +133,7 @@ class InterruptedRunError(ManyheadsError):
     exit_code: ClassVar[int] = 130
 
 
-class ElsewhereError(ManyheadsError):
+class OtherRankError(ManyheadsError):
     """Another process of the same run has failed, or reports the error of this one."""
 
     def __init__(self, text: str, exit_code: int = 1) -> None:

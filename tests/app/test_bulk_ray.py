@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.ray_cluster import connect, everywhere
+from manyheads.app.ray_cluster import absolute_model, connect
 from manyheads.errors import MissingExtraError, UsageError
 from tests.web.test_process import alive, children
 
@@ -140,5 +140,5 @@ def test_not_through_the_client() -> None:
 
 def test_a_model_s_name_for_other_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert everywhere(MODEL) == MODEL
-    assert everywhere("runs/mine") == str(tmp_path / "runs" / "mine")
+    assert absolute_model(MODEL) == MODEL
+    assert absolute_model("runs/mine") == str(tmp_path / "runs" / "mine")

@@ -92,12 +92,12 @@ def test_ranks_agree(tmp_path: Path) -> None:
     first, second = (each.splitlines() for each in run_ranks("agreement", 2, tmp_path))
     assert first[0] == second[0] == "[[0, 1], [0, 1]]"
     assert first[1] == "UsageError 2: wrong"
-    assert second[1] == "ElsewhereError 2: wrong"
+    assert second[1] == "OtherRankError 2: wrong"
     assert first[2].startswith("TrainingError 1: Rank 1 of 2 on ")
     assert first[2].endswith(": wrong")
-    assert second[2] == "ElsewhereError 2: wrong"
+    assert second[2] == "OtherRankError 2: wrong"
     assert first[3] == "IndexError: list index out of range"
-    assert second[3] == "ElsewhereError: list index out of range"
+    assert second[3] == "OtherRankError: list index out of range"
 
 
 def test_one_process_agrees_with_itself() -> None:

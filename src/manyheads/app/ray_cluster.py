@@ -64,7 +64,7 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=REACHABLE).close()
 
 
-def everywhere(model: str) -> str:
+def absolute_model(model: str) -> str:
     """Name a model so that other processes find it: a folder by its whole path."""
     return model if model in shipped("pretrained") else str(Path(model).absolute())
 

@@ -41,10 +41,10 @@ from manyheads.cli.options import Plugins, load_plugins, with_plugins
 from manyheads.cli.show import warn
 from manyheads.cli.terminal import ReaderGoneError, standard_streams, visible
 from manyheads.errors import (
-    ElsewhereError,
     InterruptedRunError,
     ManyheadsError,
     NonFiniteLossError,
+    OtherRankError,
     RecipeError,
     UsageError,
 )
@@ -189,7 +189,7 @@ def _explain(error: BaseException | None) -> int:
     if isinstance(error, ReaderGoneError):  # nothing is wrong
         return 0
     if isinstance(error, ManyheadsError):
-        if _reported_elsewhere(error):
+        if _reported_by_another_rank(error):
             time.sleep(FIRST)  # torchrun ends all ranks when one has ended
         else:
             warn(str(error))
@@ -214,9 +214,9 @@ def _explain(error: BaseException | None) -> int:
     return 1
 
 
-def _reported_elsewhere(error: ManyheadsError) -> bool:
+def _reported_by_another_rank(error: ManyheadsError) -> bool:
     """Tell whether rank 0 of several prints it: what all ranks see, and what it was told."""
-    alike = (ElsewhereError, InterruptedRunError, NonFiniteLossError, RecipeError)
+    alike = (OtherRankError, InterruptedRunError, NonFiniteLossError, RecipeError)
     return isinstance(error, alike) and os.environ.get("RANK", "0") != "0"
 
 

@@ -22,7 +22,7 @@ import torch.distributed as dist
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
-from manyheads.errors import ElsewhereError, ManyheadsError, TrainingError, UsageError
+from manyheads.errors import ManyheadsError, OtherRankError, TrainingError, UsageError
 
 T = TypeVar("T")
 
@@ -177,7 +177,7 @@ def exchange(value: T | None = None, error: Exception | None = None) -> list[Any
     number, (text, code) = min(failed.items())
     raised: Exception
     if rank > 0:
-        raised = ElsewhereError(text, code)
+        raised = OtherRankError(text, code)
     elif error is not None:
         raised = error
     else:

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from manyheads.app.ray_cluster import LOCAL, connect, everywhere
+from manyheads.app.ray_cluster import LOCAL, absolute_model, connect
 from manyheads.web.app import create_app, served_by
 from manyheads.web.served import ServedOptions
 from manyheads.web.server import STOPPED, bind
@@ -50,7 +50,7 @@ def serve_on_ray(
     ray = connect(os.environ.get("RAY_ADDRESS") or LOCAL, replicas)
     shared = replace(
         options,
-        models=tuple(map(everywhere, options.models)),
+        models=tuple(map(absolute_model, options.models)),
         index=None if options.index is None else options.index.absolute(),
     )
     stopped = threading.Event()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from manyheads.app.bulk.blocks import Blocks, BlockTranslator, Outcomes, Setup
-from manyheads.app.ray_cluster import connect, everywhere, first_line
+from manyheads.app.ray_cluster import absolute_model, connect, first_line
 from manyheads.errors import WorkerError
 from manyheads.memory import keep_freed_memory
 
@@ -46,7 +46,7 @@ class RayRunner:
         workers = min(self._workers or self._places(on_gpu, setup.threads), len(rows))
         found = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
             _Actor,
-            fn_constructor_kwargs={"setup": replace(setup, model=everywhere(setup.model))},
+            fn_constructor_kwargs={"setup": replace(setup, model=absolute_model(setup.model))},
             compute=ray.data.ActorPoolStrategy(size=workers),
             **needs,
         )

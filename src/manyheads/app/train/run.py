@@ -86,7 +86,7 @@ def train(
         RecipeError: a mistake in the recipe; the run in `out` was started with another one.
         InterruptedRunError: stopped by Ctrl-C; the state is saved.
         TrainingError: another rank is gone, or has failed.
-        ElsewhereError: rank 0 reports the error, and this is another rank.
+        OtherRankError: rank 0 reports the error, and this is another rank.
     """
     wrong = [each for each in changes if not isinstance(each, str)]
     if wrong:
