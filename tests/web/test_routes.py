@@ -326,6 +326,12 @@ def test_glossaries_of_deepl(client: httpx.Client) -> None:
     assert client.get(f"/v2/glossaries/{number}").status_code == 404
     wrong = client.post("/v2/glossaries", json=given | {"entries": "window"})
     assert wrong.status_code == 400
+    for form, entries in (("csv", "a,b\rc,d"), ("tsv", "a\tb\rc")):
+        damaged = client.post(
+            "/v2/glossaries", json=given | {"entries": entries, "entries_format": form}
+        )
+        assert damaged.status_code == 400, damaged.text
+        assert "entries" in damaged.json()["detail"]
 
 
 def test_images_may_be_data_urls(shipped: Running) -> None:

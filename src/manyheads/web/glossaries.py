@@ -16,6 +16,17 @@ from manyheads.web.problems import ProblemError
 MOST = 100  # glossaries
 
 
+def _tsv(entries: str) -> list[list[str]]:
+    return [line.split("\t") for line in entries.splitlines()]
+
+
+def _csv(entries: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(entries)))
+
+
+_ROWS = {"tsv": _tsv, "csv": _csv}  # how entries are divided into fields
+
+
 @dataclass(frozen=True)
 class KeptGlossary:
     """Terms and their required translations."""
@@ -59,12 +70,12 @@ class Glossaries:
         """Keep terms, written as "tsv" or "csv".
 
         Raises:
-            UsageError: another form, or a line that has not two fields.
+            UsageError: another form, damaged CSV, or a line that has not two fields.
             DataError: two translations of one term.
             ProblemError: there are too many.
         """
-        if form not in ("tsv", "csv"):
-            raise UsageError(f"entries_format is {form[:20]!r}. Allowed: tsv, csv.")
+        if form not in _ROWS:
+            raise UsageError(f"entries_format is {form[:20]!r}. Allowed: {', '.join(_ROWS)}.")
         if len(self._kept) >= MOST:
             raise ProblemError(
                 429,
@@ -74,12 +85,10 @@ class Glossaries:
                 retry_after=60,
             )
         reject_surrogates([name, source, target, entries], "the glossary")
-        rows = (
-            list(csv.reader(io.StringIO(entries)))
-            if form == "csv"
-            else [line.split("\t") for line in entries.splitlines()]
-        )
-        rows = [row for row in rows if any(map(str.strip, row))]
+        try:
+            rows = [row for row in _ROWS[form](entries) if any(map(str.strip, row))]
+        except csv.Error as error:
+            raise UsageError(f"entries cannot be read as {form}: {error}.") from None
         if not rows or any(len(row) < 2 for row in rows):
             raise UsageError("entries has a line without a term and its translation, or none.")
         terms = Glossary(Entry(row[0].strip(), row[1].strip()) for row in rows)
