@@ -9,6 +9,7 @@ import struct
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -262,6 +263,33 @@ def test_slow_clients(small: Running) -> None:
         assert silent.recv(1000) == b""
         assert b" 408 " in slow.recv(1000)
     assert time.monotonic() - begun < 25
+
+
+def test_half_sent_bodies_count() -> None:
+    """Those in chunks, which do not tell their length, are together not larger than is allowed."""
+    with running(["digits"], limits=Limits(bodies=10_000)) as server, ExitStack() as opened:
+        client = server.client
+        host, port = server.address.removeprefix("http://").split(":")
+        half = b"POST /api/v1/classify HTTP/1.1\r\nHost: localhost\r\n"
+        half += b"Transfer-Encoding: chunked\r\n\r\nfa0\r\n" + b" " * 4000 + b"\r\n"
+        for _ in range(2):
+            slow = opened.enter_context(socket.create_connection((host, int(port)), timeout=20))
+            slow.sendall(half)
+
+        def until(status: int, size: int) -> httpx.Response:
+            end = time.monotonic() + 20
+            while (found := client.post("/api/v1/tag", content=b" " * size)).status_code != status:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            return found
+
+        assert problem(until(503, 4000), 503)["title"] == "Busy"
+        with socket.create_connection((host, int(port)), timeout=20) as third:
+            third.sendall(half)
+            assert b" 503 " in third.recv(1000)
+        opened.close()  # their clients leave, and nothing is held any more
+        assert problem(until(400, 9000), 400)["title"] == "Unreadable body"
+        until(400, 9000)
 
 
 def test_slow_headers_after_a_request(small: Running) -> None:

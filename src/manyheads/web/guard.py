@@ -4,7 +4,7 @@ import asyncio
 import hmac
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -37,7 +37,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
         self.app, self.settings, self.metrics = app, settings, metrics
-        self._held = 0  # bytes of the bodies in memory
+        self._held = 0  # bytes of the bodies in memory, also of those that are being read
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, read its body, and pass it on."""
@@ -57,13 +57,18 @@ class Guard:
             await send(message)
 
         size = 0
+
+        def hold(more: int) -> None:
+            nonlocal size
+            self._check_room(more)
+            size += more
+            self._held += more
+
         try:
             await self._check(scope)
-            body = await self._body(scope, receive)
+            body = await self._body(scope, receive, hold)
             if body is None:  # the client has left
                 return
-            size = len(body)
-            self._held += size
             await self._check_token(scope, body)
             await self.app(scope, _replay(body, receive), sent)
         except ProblemError as error:
@@ -117,8 +122,24 @@ class Guard:
                 remedy="Send the header Authorization: Bearer TOKEN.",
             )
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
-        """Read the whole body, if it is neither too large nor too slow; None: its client left."""
+    def _check_room(self, more: int) -> None:
+        """Refuse bytes that all bodies together have no room for."""
+        if self._held + more > self.settings.limits.bodies:
+            raise ProblemError(
+                503,
+                "Busy",
+                "Too many large requests are being read or answered.",
+                remedy="Try again later.",
+                retry_after=5,
+            )
+
+    async def _body(
+        self, scope: Scope, receive: Receive, hold: Callable[[int], None]
+    ) -> bytes | None:
+        """Read the whole body, if it is neither too large nor too slow; None: its client left.
+
+        `hold` counts the bytes of each part, or refuses it.
+        """
         limits = self.settings.limits
         too_large = ProblemError(
             413,
@@ -129,14 +150,7 @@ class Guard:
         length = Headers(scope=scope).get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > limits.body:
             raise too_large
-        if self._held + int(length) > limits.bodies:
-            raise ProblemError(
-                503,
-                "Busy",
-                "Too many large requests are being answered.",
-                remedy="Try again later.",
-                retry_after=5,
-            )
+        self._check_room(int(length))
         parts: list[bytes] = []
         size = 0
         try:
@@ -145,10 +159,12 @@ class Guard:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         return None
-                    parts.append(message.get("body", b""))
-                    size += len(parts[-1])
+                    part = message.get("body", b"")
+                    size += len(part)
                     if size > limits.body:
                         raise too_large
+                    hold(len(part))
+                    parts.append(part)
                     if not message.get("more_body", False):
                         return b"".join(parts)
         except TimeoutError:
