@@ -191,26 +191,49 @@ async def translate_texts_of_deepl(http: HttpRequest) -> Response:
     target = _text(given, "target_lang")
     source = given.get("source_lang")
     source = source if isinstance(source, str) and source else None
-    able = _for_target(models, target)
-    answers: list[dict[str, Any]] = []
     kept = given.get("glossary_id")
     terms = None if kept in (None, "") else _glossaries(http).find(str(kept)).terms
-    for text in texts:
-        found = guess(text, able)
-        own = source or (found[0][0] if found else None)
-        model = models.translator(TranslateRequest, own, target)
-        protected = _protect(text, ignored) if handling else text
-        form = "html" if handling else "text"
-        work = translate_texts(models, model, [protected], format=form, terms=terms)
-        (translated,) = await while_connected(http, work, models.limits.answer)
-        answers.append(
-            {
-                "detected_source_language": base(str(model.languages[0])).upper(),
-                "text": _unprotect(translated) if handling else translated,
-                "billed_characters": len(text),  # nobody is billed; clients read it
-            }
-        )
-    return JsonResponse({"translations": answers})
+    able = _for_target(models, target)
+    chosen = [
+        models.translator(TranslateRequest, source or _guessed(text, able), target)
+        for text in texts
+    ]
+    protected = [_protect(text, ignored) for text in texts] if handling else texts
+    work = _translate_each(
+        models, chosen, protected, format="html" if handling else "text", terms=terms
+    )
+    translated = await while_connected(http, work, models.limits.answer)
+    return JsonResponse(
+        {
+            "translations": [
+                {
+                    "detected_source_language": base(str(model.languages[0])).upper(),
+                    "text": _unprotect(translation) if handling else translation,
+                    "billed_characters": len(text),  # nobody is billed; clients read it
+                }
+                for model, text, translation in zip(chosen, texts, translated, strict=True)
+            ]
+        }
+    )
+
+
+def _guessed(text: str, able: Sequence[str]) -> str | None:
+    found = guess(text, able)
+    return found[0][0] if found else None
+
+
+async def _translate_each(
+    models: Served, chosen: Sequence[ServedModel], texts: Sequence[str], **options: Any
+) -> list[str]:
+    """Translate each text by the model chosen for it; those of one model together."""
+    found = [""] * len(texts)
+    for model in {each.name: each for each in chosen}.values():
+        own = [place for place, each in enumerate(chosen) if each.name == model.name]
+        given = [texts[place] for place in own]
+        translated = await translate_texts(models, model, given, **options)
+        for place, translation in zip(own, translated, strict=True):
+            found[place] = translation
+    return found
 
 
 def _tags(given: Any) -> list[str]:
