@@ -1,10 +1,12 @@
 """Every path answers with what the models say, over a real connection."""
 
+import asyncio
 import base64
 import io
 import json
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -14,6 +16,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from manyheads import load
 from manyheads.app.explain.look import look
+from manyheads.web import documents
+from manyheads.web.batching import Job
+from manyheads.web.routes import compatible
+from manyheads.web.served import Served, ServedModel
 from manyheads.web.settings import Limits
 from tests.schema import SCHEMA
 from tests.web.conftest import encoded, png
@@ -125,18 +131,56 @@ def test_caption(client: httpx.Client) -> None:
 
 def test_read_and_translate(client: httpx.Client) -> None:
     """A line of Korean in an image, read and translated by the served models."""
-    font = ImageFont.truetype(_korean_font(), 40)
-    image = Image.new("L", (420, 70), 255)
-    ImageDraw.Draw(image).text((10, 8), "고양이가 있다.", fill=0, font=font)
-    content = io.BytesIO()
-    image.save(content, "png")
-    found = ask(client, "/api/v1/read", images=[encoded(content.getvalue())], to="en")
+    content = _line("고양이가 있다.")
+    found = ask(client, "/api/v1/read", images=[encoded(content)], to="en")
     (answer,) = found["answers"]
     assert found["model"] == "read-ko"
     assert answer["language"] == "ko"
     assert "고양이" in answer["text"]
     (same,) = ask(client, "/api/v1/translate", texts=[answer["text"]], source="ko")["answers"]
     assert answer["translation"] == same["translation"]
+
+
+def test_read_is_the_same_as_on_the_command_line(client: httpx.Client) -> None:
+    """A translator must fit the language of the reader, and `to` is of what was translated."""
+    rows = Image.new("L", (200_000, 6), 255)  # too long for a line
+    for column in range(0, 200_000, 9):
+        rows.paste(0, (column, 1, column + 4, 5))
+    content = io.BytesIO()
+    rows.save(content, "png")
+    images = [encoded(content.getvalue())]
+    (answer,) = ask(client, "/api/v1/read", images=images, to="en")["answers"]
+    assert "times as wide as high" in answer["error"]
+    assert "to" not in answer
+    for given, status, told in (
+        ({"images": []}, 400, "images is empty"),
+        ({"translator": "multi30k-en-de"}, 400, "but read-ko reads ko"),
+        ({"translator": "enko-ko-en", "to": "de"}, 400, "is to be in de"),
+        ({"model": "emoji-caption", "to": "en"}, 404, "from 'en' to 'en'"),
+    ):
+        found = client.post("/api/v1/read", json={"images": images} | given)
+        assert found.status_code == status, found.text
+        assert told in found.json()["detail"]
+
+
+def test_the_time_to_answer_is_that_of_all_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of reading them and of translating what was read."""
+    with running(["read-ko", "enko-ko-en"], limits=Limits(answer=2)) as server:
+        image = encoded(_line("고양이가 있다."))
+        ask(server.client, "/api/v1/read", images=[image], to="en")  # loads the models
+        asked = slowed(monkeypatch, server, "enko-ko-en", 0.9)
+        late = server.client.post("/api/v1/read", json={"images": [image] * 4, "to": "en"})
+        assert late.status_code == 503
+        assert len(asked) <= 3
+
+
+def _line(text: str) -> bytes:
+    font = ImageFont.truetype(_korean_font(), 40)
+    image = Image.new("L", (420, 70), 255)
+    ImageDraw.Draw(image).text((10, 8), text, fill=0, font=font)
+    content = io.BytesIO()
+    image.save(content, "png")
+    return content.getvalue()
 
 
 def _korean_font() -> str:
@@ -303,6 +347,67 @@ def test_deepl(client: httpx.Client) -> None:
     body = client.request("GET", "/v2/languages", json={"type": "target"})
     assert {each["language"] for each in body.json()} == codes
     assert client.get("/v2/usage").json()["character_count"] == 0
+
+
+def slowed(
+    monkeypatch: pytest.MonkeyPatch, server: Running, name: str, seconds: float
+) -> list[int]:
+    """Let a model wait before each answer; the numbers of inputs that it is asked are kept."""
+    asked: list[int] = []
+    queue = server.served.models[name].queue
+    own = queue.ask
+
+    async def ask(job: Job) -> list[Any]:
+        asked.append(len(job.inputs))
+        await asyncio.sleep(seconds)
+        return await own(job)
+
+    monkeypatch.setattr(queue, "ask", ask)
+    return asked
+
+
+def test_texts_of_deepl_are_translated_together(
+    shipped: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of each model; the time to answer is that of all."""
+    texts = [SENTENCE, "Two dogs play.", "고양이가 있다.", "A man sleeps."]
+    given = {"text": texts, "target_lang": "DE"}
+    ask(shipped.client, "/v2/translate", **given)  # loads the model
+    asked = slowed(monkeypatch, shipped, "multi30k-en-de", 0)
+    ask(shipped.client, "/v2/translate", text=[SENTENCE, "Two dogs play."], target_lang="DE")
+    assert asked == [2]
+    with running(["multi30k-en-de"], limits=Limits(answer=2)) as server:
+        ask(server.client, "/v2/translate", text=SENTENCE, target_lang="DE")
+        monkeypatch.setattr(documents, "AT_A_TIME", 1)
+        asked = slowed(monkeypatch, server, "multi30k-en-de", 0.75)
+        late = server.client.post("/v2/translate", json=given)
+        assert late.status_code == 503
+        assert late.json()["title"] == "Too slow"
+        assert len(asked) <= 3
+
+
+def test_each_text_of_deepl_by_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are in the order of the texts."""
+
+    async def translate(_: object, model: ServedModel, texts: list[str], **__: object) -> list[str]:
+        return [f"{model.name}: {text}" for text in texts]
+
+    def translator(_: Served, __: object, source: str | None, target: str) -> ServedModel:
+        data = SimpleNamespace(source=source, target=target)
+        folder: Any = SimpleNamespace(name=source, recipe=SimpleNamespace(data=data))
+        return ServedModel(folder, queue=None)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compatible, "translate_texts", translate)
+    monkeypatch.setattr(Served, "translator", translator)
+    with running(["digits"]) as server:
+        monkeypatch.setattr(compatible, "_for_target", lambda *_: ["en", "ko"])
+        texts = ["The dog is in the house.", "안녕하세요", "A man and a woman.", "고양이"]
+        found = ask(server.client, "/v2/translate", text=texts, target_lang="DE")["translations"]
+    expected = ["en", "ko", "en", "ko"]
+    assert [each["text"] for each in found] == [
+        f"{language}: {text}" for language, text in zip(expected, texts, strict=True)
+    ]
+    assert [each["detected_source_language"].lower() for each in found] == expected
 
 
 def test_glossaries_of_deepl(client: httpx.Client) -> None:

@@ -1,6 +1,6 @@
 """Read the text of images, and translate what was read: two models in a row."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from manyheads.data.text.languages import base
 from manyheads.errors import UsageError
 
 READER = "read-ko"
+# Gives translations of texts, and what to note.
+Translate = Callable[[Sequence[str]], tuple[list[str], Sequence[str]]]
 
 
 def read(
@@ -66,58 +68,109 @@ class ReadingTranslator:
         if request.to is None and request.translator is None:
             return
         language = _language_of(reader)
-        if language is None and request.translator is None:
-            raise UsageError(
-                f"{reader.folder.name} does not say which language it reads, so no translator can "
-                "be chosen for it: name one as `translator`."
-            )
+        check_language(reader.folder.name, language, request)
         name = request.translator or shipped_translator(language, request.to)
         self.translator = load_for(TranslateRequest, name, verb="translate")
         sides = self.translator.folder.recipe.data
         source, target = (getattr(sides, side, None) for side in ("source", "target"))
         self.to = self.to or target
-        fits = language is None or _same(language, source)
-        if not fits or not _same(self.to, target):
-            raise UsageError(
-                f"{name} translates from {source} to {target}, but {reader.folder.name} reads "
-                f"{language or 'an unknown language'} and the translation is to be in {self.to}: "
-                "choose another `translator`, or leave it out."
-            )
+        check_translator(
+            name, source, target, reader=reader.folder.name, reads=language, to=self.to
+        )
 
     def answer(self, images: Sequence[str | Path]) -> list[ReadAnswer]:
         """Read images and translate their texts: one answer for each, in the same order."""
         found: list[CaptionAnswer] = self.reader.answer(
             CaptionRequest(images=tuple(map(Path, images)))
         )
-        return [self._translated(each) for each in found]
+        translate = None if self.translator is None else self.translate
+        return [read_answer(each, self.to, translate) for each in found]
 
-    def _translated(self, read: CaptionAnswer) -> ReadAnswer:
-        notes = list(read.notes or ())
-        translation = None
-        if self.translator is not None and read.text is not None:
-            # Lines of a paragraph are one text: sentences go on in the next line.
-            paragraphs = [" ".join(each.split()) for each in read.text.split("\n\n")]
-            translated, more = self.translate([each for each in paragraphs if each])
-            translation = "\n\n".join(translated)
-            notes += more
-        return ReadAnswer(
-            path=read.path,
-            text=read.text,
-            language=read.language,
-            to=None if translation is None else self.to,
-            translation=translation,
-            notes=tuple(notes) or None,
-            error=read.error,
-        )
-
-    def translate(self, texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    def translate(self, texts: Sequence[str]) -> tuple[list[str], Sequence[str]]:
         """Translate texts, long ones sentence by sentence; return them and what to note."""
         if isinstance(self.translator, Translator):
-            document = translate_lines(self.translator, texts)
-            return [line.translation for line in document.lines], list(document.notes)
+            return translate_paragraphs(self.translator, texts)
         assert self.translator is not None
         found = self.translator.answer(TranslateRequest(texts=tuple(texts)))
         return [each.translation for each in found], [n for each in found for n in each.notes or ()]
+
+
+def check_language(reader: str, language: str | None, request: ReadRequest) -> None:
+    """Refuse to choose a translator for a reader whose language is not known.
+
+    Raises:
+        UsageError: the language is None, and no translator is named.
+    """
+    if language is None and request.translator is None:
+        raise UsageError(
+            f"{reader} does not say which language it reads, so no translator can be chosen for "
+            "it: name one as `translator`."
+        )
+
+
+def check_translator(
+    name: str,
+    source: str | None,
+    target: str | None,
+    *,
+    reader: str,
+    reads: str | None,
+    to: str | None,
+) -> None:
+    """Refuse a translator that does not translate what a reader reads into a language.
+
+    Args:
+        name: of the translator.
+        source: the language that it translates from.
+        target: the language that it translates into.
+        reader: name of the reader.
+        reads: the language of the reader; None is any.
+        to: the language of the translation.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if (reads is not None and not _same(reads, source)) or not _same(to, target):
+        raise UsageError(
+            f"{name} translates from {source} to {target}, but {reader} reads "
+            f"{reads or 'an unknown language'} and the translation is to be in {to}: "
+            "choose another `translator`, or leave it out."
+        )
+
+
+def read_answer(read: CaptionAnswer, to: str | None, translate: Translate | None) -> ReadAnswer:
+    """Make the answer for one image from what was read.
+
+    Args:
+        read: the answer of the reader.
+        to: the language of the translation.
+        translate: translates paragraphs; None: nothing is translated.
+    """
+    notes = list(read.notes or ())
+    translation = None
+    if translate is not None and read.text is not None:
+        # Lines of a paragraph are one text: sentences go on in the next line.
+        paragraphs = [" ".join(each.split()) for each in read.text.split("\n\n")]
+        translated, more = translate([each for each in paragraphs if each])
+        translation = "\n\n".join(translated)
+        notes += more
+    return ReadAnswer(
+        path=read.path,
+        text=read.text,
+        language=read.language,
+        to=None if translation is None else to,
+        translation=translation,
+        notes=tuple(notes) or None,
+        error=read.error,
+    )
+
+
+def translate_paragraphs(
+    translator: Translator, texts: Sequence[str]
+) -> tuple[list[str], Sequence[str]]:
+    """Translate texts sentence by sentence; return them and what to note."""
+    document = translate_lines(translator, texts)
+    return [line.translation for line in document.lines], document.notes
 
 
 def shipped_translator(source: str | None, target: str | None) -> str:

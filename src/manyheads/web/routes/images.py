@@ -14,8 +14,14 @@ from fastapi import Request as HttpRequest
 from PIL import Image
 from starlette.responses import Response
 
-from manyheads.app.documents.documents import translate_lines
 from manyheads.app.image_search.image_index import ImageIndex
+from manyheads.app.predictors.translator import Translator
+from manyheads.app.reading import (
+    check_language,
+    check_translator,
+    read_answer,
+    translate_paragraphs,
+)
 from manyheads.app.requests import (
     Answer,
     CaptionAnswer,
@@ -33,12 +39,13 @@ from manyheads.app.requests import (
 )
 from manyheads.data.images.image_file import open_image
 from manyheads.errors import ManyheadsError, NotFoundError, UsageError
-from manyheads.web.asking import IMAGE, ask, served, while_connected
+from manyheads.web.asking import IMAGE, ask, job_of, served, while_connected
 from manyheads.web.batching import Job
 from manyheads.web.bodies import Body, body, check_search, check_texts, cost_of, decode
 from manyheads.web.documents import with_translator
 from manyheads.web.problems import JsonResponse
 from manyheads.web.served import Served, ServedModel
+from manyheads.web.settings import Limits
 
 router = APIRouter(prefix="/api/v1", tags=["images"])
 THUMBNAIL = 192  # pixels of the longer side
@@ -144,37 +151,42 @@ async def read(http: HttpRequest) -> Response:
     models = served(http)
     name = _describer(models, given.model, reads=True)
     reader = models.find(name, CaptionRequest, verb="read images")
-    translator = None
-    if given.translator is not None:
-        translator = models.find(given.translator, TranslateRequest, verb="translate")
-    elif given.to is not None:
-        translator = models.translator(TranslateRequest, reader.languages[0], given.to)
-    images = await decode(given.images, models.limits)
-    request = CaptionRequest(images=tuple(images))
-    found = await ask(http, reader, request, IMAGE * len(images))
-    answers = []
-    for each in found:
-        translation, notes = None, list(each.notes or ())
-        if translator is not None and each.text is not None:
-            # Lines of a paragraph are one text: sentences go on in the next line.
-            paragraphs = [" ".join(part.split()) for part in each.text.split("\n\n")]
-            texts = [part for part in paragraphs if part]
-            work = with_translator(models, translator, partial(translate_lines, texts=texts))
-            document = await while_connected(http, work, models.limits.answer)
-            translation = "\n\n".join(line.translation for line in document.lines)
-            notes += document.notes
-        answers.append(
-            ReadAnswer(
-                path=each.path,
-                text=each.text,
-                language=each.language,
-                to=None if translator is None else translator.languages[1],
-                translation=translation,
-                notes=tuple(notes) or None,
-                error=each.error,
-            ).to_json()
-        )
-    return JsonResponse({"model": reader.name, "answers": answers})
+    request = CaptionRequest(images=await _images(given, models.limits))
+    work = _read(models, reader, READ.make(given, images=()), request)
+    answers = await while_connected(http, work, models.limits.answer)
+    return JsonResponse({"model": reader.name, "answers": [each.to_json() for each in answers]})
+
+
+async def _read(
+    models: Served, reader: ServedModel, asked: ReadRequest, request: CaptionRequest
+) -> list[ReadAnswer]:
+    """Read images, then translate what was read, as `app/reading.py` does."""
+    translator, to = None, asked.to
+    if asked.to is not None or asked.translator is not None:
+        reads = await _language_of(reader)
+        check_language(reader.name, reads, asked)
+        if asked.translator is not None:
+            translator = models.find(asked.translator, TranslateRequest, verb="translate")
+        else:
+            translator = models.translator(TranslateRequest, reads, to)
+        source, target = translator.languages
+        to = to or target
+        check_translator(translator.name, source, target, reader=reader.name, reads=reads, to=to)
+    found = await reader.queue.ask(job_of(request, IMAGE * len(request.images)))
+    if translator is None:
+        return [read_answer(each, None, None) for each in found]
+
+    def translated(own: Translator) -> list[ReadAnswer]:
+        return [read_answer(each, to, partial(translate_paragraphs, own)) for each in found]
+
+    return await with_translator(models, translator, translated)
+
+
+async def _language_of(reader: ServedModel) -> str | None:
+    """Return the language that a reader writes by itself; None: it does not tell."""
+    if reader.languages[0] is None and not reader.queue.facts:
+        await reader.queue.load()
+    return reader.languages[0] or next(iter(reader.queue.facts.get("languages") or ()), None)
 
 
 def _describer(models: Served, name: str | None, *, reads: bool) -> str | None:
@@ -188,12 +200,16 @@ def _describer(models: Served, name: str | None, *, reads: bool) -> str | None:
 
 async def _ask(http: HttpRequest, kind: Body, given: Any, model: ServedModel) -> list[Any]:
     limits = served(http).limits
-    if not given.images:
-        raise UsageError("images is empty: send images in base64, or one as the body.")
     check_texts((*getattr(given, "labels", ()), *getattr(given, "templates", ())), limits)
     check_search(given, limits)
-    request: ImageRequest = kind.make(given, images=await decode(given.images, limits))
+    request: ImageRequest = kind.make(given, images=await _images(given, limits))
     return await ask(http, model, request, IMAGE * len(given.images))
+
+
+async def _images(given: Any, limits: Limits) -> tuple[Image.Image, ...]:
+    if not given.images:
+        raise UsageError("images is empty: send images in base64, or one as the body.")
+    return tuple(await decode(given.images, limits))
 
 
 @dataclass(frozen=True)
