@@ -195,7 +195,10 @@ def test_limits(small: Running) -> None:
     body = client.post("/api/v1/translate", content=b"x" * 20_001)
     assert "20,000 bytes" in problem(body, 413)["detail"]
     large = client.post("/api/v1/classify", json={"images": [encoded(png((101, 100)))]})
-    assert "pixels" in problem(large, 422)["detail"]
+    assert "10,000 pixels together" in problem(large, 422)["detail"]
+    both = {"images": [encoded(png((99, 100))), encoded(png((20, 20)))]}
+    second = problem(client.post("/api/v1/classify", json=both), 422)["detail"]
+    assert "10,000 pixels together" in second
     document = client.post("/api/v1/translate/document", json={"text": "a " * 300})
     assert "500 characters" in problem(document, 413)["detail"]
 

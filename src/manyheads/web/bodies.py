@@ -157,17 +157,18 @@ async def decode(encoded: Sequence[str], limits: Limits) -> list[Image.Image]:
     return await asyncio.to_thread(_decode_all, encoded, limits.pixels)
 
 
-def _decode_all(encoded: Sequence[str], pixels: int) -> list[Image.Image]:
+def _decode_all(encoded: Sequence[str], allowed: int) -> list[Image.Image]:
     found: list[Image.Image] = []
+    left = allowed
     for number, text in enumerate(encoded, 1):
-        name = f"image {number}"
-        image = _decode(text, name, pixels)
-        pixels -= image.width * image.height
+        image = _decode(text, f"image {number}", left, allowed)
+        left -= image.width * image.height
         found.append(image)
     return found
 
 
-def _decode(text: str, name: str, pixels: int) -> Image.Image:
+def _decode(text: str, name: str, left: int, allowed: int) -> Image.Image:
+    """Decode an image; of the pixels that a request is allowed some are left."""
     if text.startswith("data:"):
         text = text.partition(",")[2]
     try:
@@ -176,12 +177,12 @@ def _decode(text: str, name: str, pixels: int) -> Image.Image:
         raise UnreadableError(name, "it is not base64; paths are not read here") from None
 
     def opened() -> Image.Image:
-        too_many = ValueError(f"the images of a request may have {pixels:,} pixels together")
+        too_many = ValueError(f"the images of a request may have {allowed:,} pixels together")
         try:
             image = Image.open(BytesIO(content), formats=PILLOW)
         except Image.DecompressionBombError:
             raise too_many from None
-        if image.width * image.height > pixels:
+        if image.width * image.height > left:
             raise too_many
         return image
 

@@ -20,7 +20,7 @@ class Limits:
 
     body: int = 12 << 20  # bytes of a request
     bodies: int = 256 << 20  # bytes of all requests that are being read or answered
-    pixels: int = 24_000_000  # of an image
+    pixels: int = 24_000_000  # of all images of a request
     inputs: int = 128  # texts or images of a request
     characters: int = 20_000  # of all texts of a request
     document: int = 500_000  # characters of a document
