@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -634,6 +635,39 @@ def test_errors_are_said(page: Page, shipped: Running) -> None:
     page.wait("document.querySelector('.status.wrong')")
     assert "characters" in text_of(page, ".status.wrong")
     page.problems.clear()  # the browser notes the status 413
+
+
+def test_typing_again_waits_once(page: Page, shipped: Running) -> None:
+    """The words for a question that was given up do not appear beside the answer to the next."""
+    visit(page, shipped, "model=multi30k-en-de&text=A+dog", WORDS)
+    page.wait(DRAWN)
+    page.evaluate(
+        """(() => {
+          const fetched = window.fetch;
+          window.fetch = (path, options) => {
+            window.fetch = fetched;  // all but the first are answered
+            return new Promise((_, fail) => {
+              window.asked = true;
+              options.signal.addEventListener("abort", () => fail(options.signal.reason));
+            });
+          };
+          const type = (text) => {
+            const field = document.getElementById("source");
+            field.value = text;
+            field.dispatchEvent(new Event("input"));
+          };
+          type("A dog plays");
+          const again = setInterval(() => {
+            if (!window.asked) return;
+            clearInterval(again);
+            type("A dog sleeps.");
+          }, 10);
+        })()"""
+    )
+    page.wait("location.hash.includes('sleeps')")
+    page.wait("!document.querySelector('.out').classList.contains('old')")
+    time.sleep(0.5)  # longer than the page waits before it says that it does
+    assert page.evaluate("document.querySelector('.status').textContent") == ""
 
 
 ENDS = """(() => {

@@ -54,6 +54,7 @@ export function translate(page, models) {
     begin() {
       out.classList.add("old");
       figure.dim();
+      clearTimeout(timer); // of a question that is given up
       timer = setTimeout(() => status.say(awaiting(choice.model)), 300);
     },
     done(found) {
@@ -341,6 +342,7 @@ export function translate(page, models) {
   follow();
   return {
     destroy() {
+      clearTimeout(timer);
       asker.stop();
       leaver.stop();
       scorer.stop();
