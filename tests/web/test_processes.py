@@ -109,10 +109,18 @@ def test_one_dies_under_load_and_all_end_well() -> None:
 
 
 def test_processes_end_with_the_one_that_started_them() -> None:
-    """Also after `kill -9`; with a token as ever."""
+    """Also after `kill -9`; with a token as ever, and without glossaries."""
     with process("digits", "--processes", "2", MANYHEADS_TOKEN="secret") as (running, address):
         until(lambda: len(servers(running.pid)) == 2)
         assert httpx.get(f"{address}/metrics", timeout=60).status_code == 401
+        refused = httpx.post(
+            f"{address}/v2/glossaries",
+            json={"name": "a", "source_lang": "en", "target_lang": "de", "entries": "a\tb"},
+            headers={"Authorization": "Bearer secret"},
+            timeout=60,
+        )
+        assert refused.status_code == 501, refused.text
+        assert "several processes" in refused.json()["detail"]
         everybody = [pid for server in servers(running.pid) for pid in (server, *children(server))]
         running.kill()
         running.wait()

@@ -35,7 +35,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         "description": (
             "400 and 422: the request is wrong. 401 and 403: no access. 404: no such model. 408, "
             "413 and 415: the body is too slow, too large, or of another type. 429 and 503: try "
-            "again after the seconds of Retry-After."
+            "again after the seconds of Retry-After. 501: only one process can do it."
         ),
         "content": {
             MEDIA: {

@@ -15,7 +15,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -172,7 +172,8 @@ def serve_in_processes(
     address = address_of(listening)
     say(f"serving {names} at {address} by {count} processes (Ctrl-C stops)")
     opened = address if opens else None
-    ServerProcesses(options, settings, listening, count, own_worker, opened).run()
+    one = replace(settings, alone=False)
+    ServerProcesses(options, one, listening, count, own_worker, opened).run()
     say(STOPPED)
 
 

@@ -63,7 +63,8 @@ def serve_on_ray(
         with bind(settings) as free:  # or it is refused; 0 becomes a port
             port = free.getsockname()[1]
         serve.start(http_options={"host": settings.host, "port": port})
-        bound = _deployment(shared, settings, replicas, own_worker).bind()
+        one = replace(settings, alone=False)
+        bound = _deployment(shared, one, replicas, own_worker).bind()
         serve.run(bound, name=NAME, route_prefix="/")
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         say(f"serving {names} at http://{host}:{port} by Ray (Ctrl-C stops)")

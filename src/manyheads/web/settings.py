@@ -48,6 +48,7 @@ class Settings:
     port: int = 8000
     token: str | None = None  # that clients must send; None: everybody may ask
     public: bool = False  # allow another address than loopback without a token
+    alone: bool = True  # no other process answers at this address
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from manyheads.web.documents import translate_texts
 from manyheads.web.fields import JSON, read_fields
 from manyheads.web.glossaries import Glossaries
 from manyheads.web.languages import NAMES, guess
-from manyheads.web.problems import JsonResponse
+from manyheads.web.problems import JsonResponse, ProblemError
 from manyheads.web.served import Served, ServedModel
 
 libretranslate = APIRouter(tags=["LibreTranslate"])
@@ -168,6 +168,21 @@ async def _alternatives(
 _TAG = re.compile(r"[A-Za-z_][\w.:-]{0,63}")
 
 
+def _check_alone(http: HttpRequest) -> None:
+    """Refuse to keep a glossary that other processes at this address would not find.
+
+    Raises:
+        ProblemError: there are others.
+    """
+    if not http.app.state.settings.alone:
+        raise ProblemError(
+            501,
+            "Glossaries are not shared",
+            "This server is several processes, and a glossary would be in the memory of one.",
+            remedy="Serve with one process, or send terms to /api/v1/translate/document.",
+        )
+
+
 def _glossaries(http: HttpRequest) -> Glossaries:
     """Return the glossaries that clients keep; they are gone when the server stops."""
     found: Glossaries = http.app.state.glossaries
@@ -295,6 +310,7 @@ async def usage() -> dict[str, int]:
 )
 async def create_glossary(http: HttpRequest) -> dict[str, Any]:
     """Keep terms and their required translations until the server stops."""
+    _check_alone(http)
     given = await read_fields(await http.body(), http.headers.get("content-type", ""))
     check_texts([_text(given, "entries"), _text(given, "name")], served(http).limits)
     return (
