@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.app.documents.documents import translate_lines
+from manyheads.app.documents.fallbacks import TextTranslator
 from manyheads.app.load import load_for, loaded
 from manyheads.app.predictors.predictor import Predictor, answers
 from manyheads.app.predictors.translator import Translator
@@ -166,7 +167,7 @@ def read_answer(read: CaptionAnswer, to: str | None, translate: Translate | None
 
 
 def translate_paragraphs(
-    translator: Translator, texts: Sequence[str]
+    translator: TextTranslator, texts: Sequence[str]
 ) -> tuple[list[str], Sequence[str]]:
     """Translate texts sentence by sentence; return them and what to note."""
     document = translate_lines(translator, texts)

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from manyheads.app.documents import documents
 from manyheads.app.documents.documents import Document, translate_document, translate_file
+from manyheads.app.documents.fallbacks import TextTranslator
 from manyheads.app.predictors.translator import Translator
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.documents.office import Unpacked
@@ -46,7 +47,7 @@ class _Translate:
 
 
 class QueuedTranslator:
-    """What documents need of a translator; its searches wait in the queue of the model.
+    """A `TextTranslator` whose searches wait in the queue of the model.
 
     The model itself is the worker's; here are its tokenizers only.
     """
@@ -60,7 +61,8 @@ class QueuedTranslator:
     ) -> None:
         self._model, self._loop, self._progress = model, loop, progress
         self._most = models.limits.document
-        recipe: Any = model.folder.recipe
+        self.folder = model.folder
+        recipe: Any = self.folder.recipe
         self.source, self.target = recipe.data.source, recipe.data.target
         self.decode = recipe.decode
         self.longest = int(recipe.train.max_length)
@@ -149,7 +151,7 @@ async def translate(
         UsageError: no such format.
     """
 
-    def work(translator: Translator) -> Document:
+    def work(translator: TextTranslator) -> Document:
         return translate_document(translator, text, format=format, glossary=terms, **options)
 
     return await with_translator(models, model, work, progress)
@@ -170,7 +172,7 @@ async def translate_texts(
         UsageError: no such format.
     """
 
-    def work(translator: Translator) -> list[str]:
+    def work(translator: TextTranslator) -> list[str]:
         return documents.translate_texts(translator, texts, format=format, glossary=terms)
 
     return await with_translator(models, model, work)
@@ -192,7 +194,7 @@ async def translate_content(
         DataError: it is damaged, of another format, or unpacks to too much.
     """
 
-    def work(translator: Translator) -> Document:
+    def work(translator: TextTranslator) -> Document:
         name = "The document"
         return translate_file(
             translator, content, name, format=format, glossary=terms, unpacked=UNPACKED
@@ -209,7 +211,7 @@ async def translate_content(
 async def with_translator(
     models: Served,
     model: ServedModel,
-    work: Callable[[Translator], T],
+    work: Callable[[TextTranslator], T],
     progress: Progress | None = None,
 ) -> T:
     """Run work that translates, as one document; it stops when the caller is cancelled.
@@ -230,7 +232,7 @@ async def with_translator(
     queued = QueuedTranslator(models, model, loop, progress)
     models.documents += 1
     try:
-        return await loop.run_in_executor(_threads(models), work, cast(Translator, queued))
+        return await loop.run_in_executor(_threads(models), work, queued)
     finally:
         queued.leave()
         models.documents -= 1

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from manyheads.app.bulk.blocks import Answer, BlockRunner, Setup, finish_blocks
 from manyheads.app.bulk.ledger import Ledger
-from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence
-from manyheads.app.predictors.translator import Translator
+from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence, TextTranslator
 from manyheads.strict_json import dumps
 from manyheads.version import __version__
 
@@ -33,7 +32,7 @@ class BulkTranslator:
         return self.notes
 
     @property
-    def translator(self) -> Translator:
+    def translator(self) -> TextTranslator:
         """The model of this process, for lengths and languages."""
         return self.own.translator
 

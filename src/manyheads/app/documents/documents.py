@@ -13,9 +13,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence, tidy
+from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence, TextTranslator, tidy
 from manyheads.app.predictors.text_predictor import one_line
-from manyheads.app.predictors.translator import Translator
 from manyheads.data.documents.formats import (
     TEXT_FORMATS,
     OpenDocument,
@@ -63,7 +62,7 @@ class SentenceTranslator(Protocol):
         """Notes on the glossary."""
 
     @property
-    def translator(self) -> Translator:
+    def translator(self) -> TextTranslator:
         """The model, for lengths and languages."""
 
     def translate_with_fallbacks(self, sentences: Iterable[str]) -> Mapping[str, Sentence]:
@@ -71,7 +70,7 @@ class SentenceTranslator(Protocol):
 
 
 def translate_document(
-    translator: Translator,
+    translator: TextTranslator,
     text: str,
     *,
     format: str = "text",
@@ -103,7 +102,7 @@ def translate_document(
 
 
 def translate_texts(
-    translator: Translator,
+    translator: TextTranslator,
     texts: Sequence[str],
     *,
     format: str = "text",
@@ -143,7 +142,7 @@ def _check_texts(texts: Sequence[str], format: str) -> None:
 
 
 def translate_file(
-    translator: Translator,
+    translator: TextTranslator,
     content: bytes,
     name: str,
     *,
@@ -181,7 +180,7 @@ def translate_file(
 
 
 def translate_lines(
-    translator: Translator,
+    translator: TextTranslator,
     texts: Sequence[str],
     *,
     glossary: Glossary | None = None,

@@ -12,9 +12,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
-from manyheads.app.predictors.translator import Translator
+from manyheads.app.project.folder import ModelFolder
 from manyheads.data.documents.glossary import Glossary, with_terms
 from manyheads.data.documents.markup_transfer import Link, MarkupSpan, extract_markup, reinsert
 from manyheads.data.documents.placeholders import (
@@ -27,6 +27,7 @@ from manyheads.data.documents.placeholders import (
     put_together,
 )
 from manyheads.data.documents.segments import is_bullet
+from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import UsageError
 from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.tasks.decoding import Translation
@@ -37,6 +38,49 @@ PATIENCE = 2.0
 MOST = 32  # tokens demanded of a search, which gets as many beams more
 SPACE = "\u2581"  # as sentencepiece writes it
 _DEMANDED: tuple[Kind, ...] = ("number", "term")  # words of the language, which a model can write
+
+
+class TextTranslator(Protocol):
+    """What documents need of a translator."""
+
+    @property
+    def folder(self) -> ModelFolder:
+        """Where it is stored."""
+
+    @property
+    def source(self) -> str:
+        """The language that it translates from."""
+
+    @property
+    def target(self) -> str:
+        """The language that it translates into."""
+
+    @property
+    def decode(self) -> DecodeConfig:
+        """How it searches unless told otherwise."""
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest source in training, the end included."""
+
+    @property
+    def tokenizers(self) -> Tokenizers:
+        """Its tokenizers."""
+
+    def source_length(self, text: str) -> int:
+        """Count the tokens of a source, its end included."""
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        n_best: int = 1,
+        options: DecodeConfig | None = None,
+        constraints: Sequence[Sequence[Sequence[int]]] | None = None,
+        seed: int = 1,
+        align: bool = False,
+    ) -> list[list[Translation]]:
+        """Return the n_best translations of each text, as `Translator.translate` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +119,7 @@ class _Job(NamedTuple):
 class FallbackTranslator:
     """Translates sentences, and step by step again those that lost something."""
 
-    translator: Translator
+    translator: TextTranslator
     glossary: Glossary
     options: DecodeConfig
     seed: int

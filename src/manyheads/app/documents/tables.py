@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.app.documents.documents import Document, SentenceTranslator, translate_blocks
-from manyheads.app.documents.fallbacks import FallbackTranslator
+from manyheads.app.documents.fallbacks import FallbackTranslator, TextTranslator
 from manyheads.app.predictors.text_predictor import one_line
-from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.remote import fetch_remote, is_remote
 from manyheads.data.documents.glossary import Glossary
 from manyheads.data.documents.segments import split_document
@@ -27,7 +26,7 @@ def is_table(name: str) -> bool:
 
 
 def translate_table(
-    translator: Translator,
+    translator: TextTranslator,
     name: str,
     *,
     column: str | None = None,

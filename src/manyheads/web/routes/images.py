@@ -14,8 +14,8 @@ from fastapi import Request as HttpRequest
 from PIL import Image
 from starlette.responses import Response
 
+from manyheads.app.documents.fallbacks import TextTranslator
 from manyheads.app.image_search.image_index import ImageIndex
-from manyheads.app.predictors.translator import Translator
 from manyheads.app.reading import (
     check_language,
     check_translator,
@@ -176,7 +176,7 @@ async def _read(
     if translator is None:
         return [read_answer(each, None, None) for each in found]
 
-    def translated(own: Translator) -> list[ReadAnswer]:
+    def translated(own: TextTranslator) -> list[ReadAnswer]:
         return [read_answer(each, to, partial(translate_paragraphs, own)) for each in found]
 
     return await with_translator(models, translator, translated)
