@@ -1,4 +1,4 @@
-"""Stop work that nobody waits for any more.
+"""Stop work whose client has left.
 
 Long loops call `raise_if_cancelled` between their steps. It does nothing unless the thread is
 inside `cancellable`, whose check then decides.
@@ -12,7 +12,7 @@ _local = threading.local()
 
 
 class WorkCancelledError(Exception):
-    """The work was cancelled by whoever asked for it."""
+    """The client that asked for the work has left."""
 
 
 @contextmanager

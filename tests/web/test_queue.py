@@ -90,12 +90,12 @@ def test_equal_requests_are_merged() -> None:
     asyncio.run(ask())
 
 
-def test_an_idle_model_waits_a_moment_for_company() -> None:
+def test_an_idle_model_waits_a_moment_for_more() -> None:
     """Requests that arrive one after another are one batch."""
 
     async def ask() -> None:
         echo = Echo()
-        queue = queue_of(echo, company=0.5)
+        queue = queue_of(echo, batch_wait=0.5)
 
         async def later(text: str, seconds: float) -> list[str]:
             await asyncio.sleep(seconds)
@@ -112,7 +112,7 @@ def test_a_wrong_request_spoils_no_other() -> None:
     """What was merged with it is answered again without it."""
 
     async def ask() -> None:
-        queue = queue_of(Echo(), company=0.2)
+        queue = queue_of(Echo(), batch_wait=0.2)
         asked = (queue.ask(job(each)) for each in ("a", "wrong", "b"))
         found = await asyncio.gather(*asked, return_exceptions=True)
         assert found[0] == ["A"]
@@ -128,7 +128,7 @@ def test_a_full_queue_refuses_and_a_client_that_leaves_makes_room() -> None:
 
     async def ask() -> None:
         echo = Echo()
-        queue = queue_of(echo, waiting=10)
+        queue = queue_of(echo, queued=10)
         echo.gate.clear()
         running_now = asyncio.create_task(queue.ask(job("running", cost=3)))
         await until(lambda: queue._running)
@@ -176,7 +176,7 @@ def test_answers_are_the_same_merged_and_alone() -> None:
     """Of a translator, by 24 clients at once: whatever company a text had."""
     own = load("multi30k-en-de")
     alone = [own(text) for text in TEXTS]
-    with running(["multi30k-en-de"], limits=Limits(company=0.2)) as server:
+    with running(["multi30k-en-de"], limits=Limits(batch_wait=0.2)) as server:
 
         def ask(number: int) -> str:
             text = TEXTS[number % len(TEXTS)]

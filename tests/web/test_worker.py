@@ -53,7 +53,7 @@ def worker() -> ProcessWorker:
 @pytest.fixture(scope="module")
 def server(worker: ProcessWorker) -> Iterator[Running]:
     """A server whose model is in a process."""
-    with running([MODEL], worker=worker, limits=Limits(company=0.5)) as found:
+    with running([MODEL], worker=worker, limits=Limits(batch_wait=0.5)) as found:
         until(lambda: found.served.ready)
         yield found
 

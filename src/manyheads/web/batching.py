@@ -1,7 +1,7 @@
 """A queue in front of each model: requests of many clients are answered together.
 
 A worker (`workers.py`) owns the model. It takes up what has arrived while it was busy, up to a
-budget of tokens; if that is little, it first waits a few milliseconds for company. Only requests
+budget of tokens; if that is little, it first waits a few milliseconds for more. Only requests
 that differ in nothing but their inputs are merged. Work that nobody waits for any more is taken
 back, or stopped if it runs.
 """
@@ -103,7 +103,7 @@ class ModelQueue:
                 remedy="Try again when it has started again.",
                 retry_after=5,
             )
-        if self._waiting and self._waiting + job.cost > self._limits.waiting:
+        if self._waiting and self._waiting + job.cost > self._limits.queued:
             self._metrics.refused.labels(self.name).inc()
             raise ProblemError(
                 429,
@@ -148,7 +148,7 @@ class ModelQueue:
                 self._arrived.clear()
                 await self._arrived.wait()
             if self._pending[0].key is not None:
-                await self._company()
+                await self._wait_for_more()
             jobs = self._take()
             if not jobs:
                 continue
@@ -164,10 +164,10 @@ class ModelQueue:
                 else:
                     job.future.set_result(outcome)
 
-    async def _company(self) -> None:
+    async def _wait_for_more(self) -> None:
         """Wait a moment for more jobs, or until there are enough: few cost as much as many."""
-        end = time.monotonic() + self._limits.company
-        while self._waiting < self._limits.enough and not self._closing:
+        end = time.monotonic() + self._limits.batch_wait
+        while self._waiting < self._limits.full_batch and not self._closing:
             self._arrived.clear()
             try:
                 await asyncio.wait_for(self._arrived.wait(), end - time.monotonic())

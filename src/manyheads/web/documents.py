@@ -1,7 +1,7 @@
 """Documents, whose sentences are translated among the requests of all other clients.
 
 A document is put together in a thread of its own; its sentences wait in the queue of the model, a
-few at a time, so that nobody waits for a long one, and it stops where its client leaves.
+few at a time, so that a long one delays no other, and it stops where its client leaves.
 """
 
 import asyncio

@@ -34,10 +34,10 @@ class Limits:
     connections: int = 1024
     documents: int = 64  # that are translated at the same time
     files: int = 4  # of them, those sent as files: a DOCX may take 300 MB
-    waiting: int = 32_768  # tokens in the queue of a model, by estimate
+    queued: int = 32_768  # tokens in the queue of a model, by estimate
     batch: int = 4096  # tokens that are answered together, by estimate
-    enough: int = 384  # tokens for which a model does not wait for more
-    company: float = 0.005  # seconds that it waits otherwise
+    full_batch: int = 384  # tokens for which a model does not wait for more
+    batch_wait: float = 0.005  # seconds that it waits otherwise
 
 
 @dataclass(frozen=True)

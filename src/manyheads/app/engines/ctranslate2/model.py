@@ -87,8 +87,8 @@ class CTranslate2Model(EngineModel):
         """Search or sample; yield batches of jobs with n_best outputs for each, best first.
 
         The workers have their next batch before they ask for it, and those of long texts come
-        first: what Python does with one batch, and the last worker, then keep nobody waiting. What
-        is to be scored or searched again comes last: it would wait behind everything else.
+        first: no worker waits for Python, and the last one ends soon after the others. What is to
+        be scored or searched again comes last: it would delay everything else.
         """
         workers = self.translator.num_translators
         rows = sum(job.beams for job in jobs)
