@@ -30,14 +30,31 @@ def data_to_compare(
     """
     if request.texts:
         raise UsageError(f"`texts` is for models that read texts: give {what} as `data`.")
+    return _recipes_or_given(read, request, f"{what} as `data`,")
+
+
+def pairs_to_compare(
+    read: Callable[[EvaluateRequest], tuple[T, Mapping[str, Any]]], request: ParityRequest
+) -> tuple[T, Mapping[str, Any]]:
+    """Do the same for a translator, which could also be given texts alone.
+
+    Raises:
+        NotFoundError: they are not here.
+    """
+    return _recipes_or_given(read, request, "pairs as `data`, or `texts`,")
+
+
+def _recipes_or_given(
+    read: Callable[[EvaluateRequest], tuple[T, Mapping[str, Any]]],
+    request: ParityRequest,
+    instead: str,
+) -> tuple[T, Mapping[str, Any]]:
     try:
         return read(EvaluateRequest(data=request.data))
     except NotFoundError as error:
         if request.data is not None:
             raise
-        raise NotFoundError(
-            f"{error} Or give other {what} as `data`, to compare the engine on."
-        ) from None
+        raise NotFoundError(f"{error} Or give other {instead} to compare the engine on.") from None
 
 
 def examples_to_compare(count: int, request: ParityRequest) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from manyheads.app.data.tables import PairData
 from manyheads.app.engines.parity import Parity
-from manyheads.app.evaluate.parity_inputs import data_to_compare, run_both
+from manyheads.app.evaluate.parity_inputs import pairs_to_compare, run_both
 from manyheads.app.evaluate.translations import corpus_to_measure
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.requests import ParityRequest
@@ -65,7 +65,7 @@ def _inputs(data: PairData, request: ParityRequest) -> tuple[str, list[str], lis
     """Take texts from all over the data, with their translations."""
     if request.texts:
         return "texts given", list(request.texts), None
-    corpus, head = data_to_compare(lambda given: corpus_to_measure(data, given), request, "pairs")
+    corpus, head = pairs_to_compare(lambda given: corpus_to_measure(data, given), request)
     chosen = spread(len(corpus), request.limit)
     return head["data"], [corpus.source[n] for n in chosen], [corpus.target[n] for n in chosen]
 
