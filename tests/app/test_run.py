@@ -9,7 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Event
 
 import pytest
 import torch
@@ -454,6 +457,34 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
     with locked(out):
         pass
     assert not (out / LOCK).exists()
+
+
+def test_a_folder_that_others_remove_is_made_again(tmp_path: Path) -> None:
+    """Whoever leaves removes what stayed empty, at any time."""
+    folder = tmp_path / "runs" / "out"
+    ended = Event()
+
+    def remove() -> None:
+        while not ended.wait(1e-4):
+            with suppress(OSError):
+                folder.rmdir()
+                folder.parent.rmdir()
+
+    with ThreadPoolExecutor(1) as others:
+        removed = others.submit(remove)
+        try:
+            for _ in range(500):
+                with locked(folder):
+                    assert (folder / LOCK).exists()
+        finally:
+            ended.set()
+        removed.result()
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    with pytest.raises(FileExistsError), locked(tmp_path / "link" / "out"):
+        pass
 
 
 def test_without_locks_training_goes_on(

@@ -14,6 +14,7 @@ from manyheads.files import UNFINISHED
 
 LOCK = ".manyheads-lock"
 _PAUSE = 0.1  # seconds between two tries of a process that waits
+_TRIES = 100  # to make a folder that others who leave may remove
 
 
 @contextmanager
@@ -57,13 +58,7 @@ def remove_abandoned(folder: Path) -> None:
 def _take(path: Path, work: str, *, wait: bool) -> IO[str]:
     """Lock a file in a folder, which is made, and write into it who did."""
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            file = path.open("a+", encoding="utf-8")
-        except FileNotFoundError:
-            if path.parent.is_dir():
-                raise
-            continue  # the process that had the lock has just removed the folder
+        file = _open(path)
         while not _exclusive(file):
             if not wait:
                 file.seek(0)
@@ -81,6 +76,17 @@ def _take(path: Path, work: str, *, wait: bool) -> IO[str]:
                 file.flush()
                 return file
         file.close()  # removed meanwhile by the process that had it: a lock on nothing
+
+
+def _open(path: Path) -> IO[str]:
+    """Open a file in a folder, which is made and which a process that leaves may just remove."""
+    for _ in range(_TRIES):
+        with suppress(FileNotFoundError, FileExistsError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return path.open("a+", encoding="utf-8")
+        time.sleep(_PAUSE / _TRIES)
+    path.parent.mkdir(parents=True, exist_ok=True)  # nobody removes it: it is a link to nothing
+    return path.open("a+", encoding="utf-8")
 
 
 def _exclusive(file: IO[str]) -> bool:
