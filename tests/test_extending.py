@@ -1,6 +1,7 @@
 """Adding from outside: the examples as a reader runs them, plugins, and folders that need one."""
 
 import ast
+import asyncio
 import dataclasses
 import inspect
 import json
@@ -33,6 +34,7 @@ from manyheads.data.text.formats import FORMATS as TEXT_FORMATS
 from manyheads.data.text.formats import Pair, read_pairs
 from manyheads.errors import DataError, FolderError, NotFoundError, UsageError
 from manyheads.extend import (
+    BatchRequest,
     ImageFormat,
     Pipeline,
     Predictor,
@@ -48,6 +50,12 @@ from manyheads.extend import (
     register_text_format,
 )
 from manyheads.models import PRESETS, ModelConfig, VitConfig, presets
+from manyheads.web.asking import job_of
+from manyheads.web.bodies import check_limits
+from manyheads.web.metrics import Metrics
+from manyheads.web.problems import ProblemError
+from manyheads.web.served import Served
+from manyheads.web.settings import Limits
 from tests import squares
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.made import CLASSIFY, TRANSLATE, half, write_halves, write_numbers, write_recipe
@@ -410,6 +418,54 @@ def test_the_command_line_takes_plugins(trained: Path, call: Call) -> None:  # n
     (found,) = rater.answer(sys.modules["own_task"].RateRequest(texts=["one"]))
     assert found.to_json() == {"text": "one", "number": rater("one")}
     assert "Gives a text a number." in (task / "README.md").read_text()
+
+
+class Draw(BatchRequest):
+    """Draw numbers below each of some: neither texts nor images."""
+
+    input_field = "below"
+    limited: ClassVar[Any] = {"draws": "beams"}
+
+    below: tuple[int, ...]
+    draws: int = 1
+
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        return tuple(map(str, self.below))
+
+    @property
+    def cost(self) -> int:
+        return self.draws * len(self.below)
+
+    @property
+    def independent(self) -> bool:
+        return self.draws == 1
+
+
+@pytest.mark.usefixtures("undone")
+def test_an_own_request_through_the_queue_of_a_server(trained: Path) -> None:
+    """It says itself what its inputs are, what they cost, what is limited and what is merged."""
+    request = load_example("own_task").RateRequest
+    limits = Limits()
+
+    async def ask() -> list[Any]:
+        served = Served([str(trained / "task")], limits=limits, metrics=Metrics())
+        model = served.find(None, request, verb="rate texts")
+        jobs = [job_of(request(texts=texts)) for texts in (("one", "two"), ("three",))]
+        assert jobs[0].key == jobs[1].key
+        answers = await asyncio.gather(*map(model.queue.ask, jobs))
+        drawn = [job_of(Draw(below=(2, 3), draws=draws)) for draws in (1, 4)]
+        assert [(each.inputs, each.cost) for each in drawn] == [((2, 3), 2), ((2, 3), 8)]
+        assert [each.key for each in drawn] == [Draw(below=()), None]
+        await served.close()
+        return [each.text for some in answers for each in some]
+
+    assert asyncio.run(ask()) == ["one", "two", "three"]
+    check_limits(Draw(below=(1,), draws=16), limits)
+    with pytest.raises(UsageError, match="`draws` is 17: this server allows 16"):
+        check_limits(Draw(below=(1,), draws=17), limits)
+    with pytest.raises(ProblemError, match="Too large"):
+        check_limits(Draw(below=(1,) * 129), limits)
 
 
 @pytest.mark.parametrize("verb", ["train", "fetch", "check-data", "convert to-marian"])

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from manyheads.app.project.registry import register_task
     from manyheads.app.requests import (
         Answer,
+        BatchRequest,
         Caption,
         CaptionAnswer,
         CaptionRequest,
@@ -68,20 +69,21 @@ if TYPE_CHECKING:
     from manyheads.models.presets import register_preset
     from manyheads.tasks.metrics import Score
 
-__all__ = ["Answer", "Attribution", "Caption", "CaptionAnswer", "CaptionRequest", "CaptionToken"]
-__all__ += ["ClassProbability", "ClassifyAnswer", "ClassifyRequest", "Columns", "Continuation"]
-__all__ += ["DataTable", "Engine", "EngineModel", "EvaluateRequest", "Explanation"]
-__all__ += ["ExportOptions", "Exported", "Exporter", "FillAnswer", "FillRequest"]
-__all__ += ["GenerateAnswer", "GenerateRequest", "ImageFormat", "ImageView", "LoadOptions"]
-__all__ += ["LookRequest", "ModelConfig", "ModelFolder", "Pair", "Parity", "ParityRequest"]
-__all__ += ["Pipeline", "Predictor", "Prepared", "Problem", "Proposal", "Recipe", "Report"]
-__all__ += ["Request", "RunInspection", "Samples", "Say", "Score", "SearchRequest", "Section"]
-__all__ += ["ShapeLine", "SourceToken", "Table", "TagAnswer", "TagRequest", "TextOverlay"]
-__all__ += ["TextRequest", "TextView", "TorchEngine", "TranslateAnswer", "TranslateRequest"]
-__all__ += ["TranslatedText", "TranslatedToken", "engine_files", "find_data", "heading"]
-__all__ += ["image_view", "lines", "read_json", "refuse_for_images", "refuse_for_texts"]
-__all__ += ["register_engine", "register_exporter", "register_image_format", "register_preset"]
-__all__ += ["register_task", "register_text_format", "scored", "text_overlay", "text_view"]
-__all__ += ["walk", "write_json"]
+__all__ = ["Answer", "Attribution", "BatchRequest", "Caption", "CaptionAnswer"]
+__all__ += ["CaptionRequest", "CaptionToken", "ClassProbability", "ClassifyAnswer"]
+__all__ += ["ClassifyRequest", "Columns", "Continuation", "DataTable", "Engine", "EngineModel"]
+__all__ += ["EvaluateRequest", "Explanation", "ExportOptions", "Exported", "Exporter"]
+__all__ += ["FillAnswer", "FillRequest", "GenerateAnswer", "GenerateRequest", "ImageFormat"]
+__all__ += ["ImageView", "LoadOptions", "LookRequest", "ModelConfig", "ModelFolder", "Pair"]
+__all__ += ["Parity", "ParityRequest", "Pipeline", "Predictor", "Prepared", "Problem"]
+__all__ += ["Proposal", "Recipe", "Report", "Request", "RunInspection", "Samples", "Say"]
+__all__ += ["Score", "SearchRequest", "Section", "ShapeLine", "SourceToken", "Table"]
+__all__ += ["TagAnswer", "TagRequest", "TextOverlay", "TextRequest", "TextView", "TorchEngine"]
+__all__ += ["TranslateAnswer", "TranslateRequest", "TranslatedText", "TranslatedToken"]
+__all__ += ["engine_files", "find_data", "heading", "image_view", "lines", "read_json"]
+__all__ += ["refuse_for_images", "refuse_for_texts", "register_engine", "register_exporter"]
+__all__ += ["register_image_format", "register_preset", "register_task"]
+__all__ += ["register_text_format", "scored", "text_overlay", "text_view", "walk"]
+__all__ += ["write_json"]
 
 __getattr__ = lazy(__name__, __file__)

@@ -14,6 +14,7 @@ from manyheads.app import requests
 from manyheads.app.predictors.stream import stream
 from manyheads.app.requests import (
     Answer,
+    CaptionRequest,
     ClassifyRequest,
     FillRequest,
     GenerateRequest,
@@ -74,7 +75,7 @@ def test_mistakes_name_the_parameter() -> None:
     with pytest.raises(UsageError, match=r"^`texts` is missing\.$"):
         FillRequest.model_validate_json('{"top": 3}')
     with pytest.raises(UsageError, match=r"`texts\.0` = 3"):
-        TagRequest(texts=()).with_texts([3])  # type: ignore[list-item]
+        TagRequest(texts=()).with_inputs([3])
 
 
 def test_several_come_in_a_list_too() -> None:
@@ -82,7 +83,7 @@ def test_several_come_in_a_list_too() -> None:
     made: Any = ClassifyRequest
     assert made(images=["a.png"]).images == (Path("a.png"),)
     assert ClassifyRequest.model_validate_json('{"images": ["a.png"]}').images == (Path("a.png"),)
-    assert TagRequest(texts=()).with_texts(iter("ab")).texts == ("a", "b")
+    assert TagRequest(texts=()).with_inputs(iter("ab")).texts == ("a", "b")
 
 
 def test_a_predictor_answers_requests_of_its_own_type(translator: Path, classifier: Path) -> None:
@@ -92,6 +93,24 @@ def test_a_predictor_answers_requests_of_its_own_type(translator: Path, classifi
         manyheads.load(classifier).answer(TranslateRequest(texts=("a",)))
     with pytest.raises(UsageError, match="model answers a TranslateRequest, not 'a'"):
         manyheads.load(translator).answer("a")
+
+
+def test_what_a_server_asks_of_requests() -> None:
+    """Inputs, tokens of work, texts, limited parameters, and whether answers are independent."""
+    generate = GenerateRequest(texts=("abc", "ä" * 9), n_best=4, tokens=10)
+    assert generate.inputs == generate.all_texts == ("abc", "ä" * 9)
+    assert generate.cost == 4 * ((3 // 3 + 2) + (18 // 3 + 2)) + 2 * 10
+    assert {*generate.limited} == {"beams", "n_best", "tokens"}
+    assert generate.independent
+    assert not GenerateRequest(texts=("a",), top_k=3).independent
+    assert TranslateRequest(texts=("abc",), beams=5, n_best=2).cost == 5 * 3
+    classify = ClassifyRequest(images=(Path("a.png"),), labels=("cat",), templates=("a {}",))
+    assert (classify.inputs, classify.cost) == ((Path("a.png"),), requests.IMAGE_TOKENS)
+    assert classify.all_texts == ("cat", "a {}")
+    assert classify.with_inputs(()) == classify.with_inputs([Path("b.png")]).with_inputs([])
+    caption = CaptionRequest(images=(Path("a.png"),), n_best=9)
+    assert (caption.cost, {*caption.limited}) == (requests.IMAGE_TOKENS, {"beams", "n_best"})
+    assert not CaptionRequest(images=(), sample=True).independent
 
 
 def test_any_sampling_option_samples() -> None:

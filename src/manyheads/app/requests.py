@@ -8,10 +8,10 @@ What looking gives back is a `Look`; `lens/view/view.schema.json` describes its 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from annotated_types import Ge, Gt, Le
 from PIL import Image
@@ -33,6 +33,7 @@ from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
 from manyheads.train.config import Count
 
 Beams = Annotated[int, Ge(1), Le(1000)]  # each takes the memory of a text
+IMAGE_TOKENS = 256  # that an image counts as
 
 T = TypeVar("T")
 Several = Annotated[tuple[T, ...], Strict(False)]  # also from a list
@@ -67,18 +68,66 @@ class Answer(BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class TextRequest(Request):
+class BatchRequest(Request):
+    """Inputs of a model; each gets an answer of its own, in the same order.
+
+    A type of requests says in these members what a server needs to know of it.
+    """
+
+    input_field: ClassVar[str]
+    """The parameter that holds the inputs."""
+
+    limited: ClassVar[Mapping[str, Literal["beams", "tokens", "top"]]] = {}
+    """Parameters that make an answer cost more, each with the server's limit that it is under."""
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """The inputs."""
+        found: tuple[Any, ...] = getattr(self, self.input_field)
+        return found
+
+    def with_inputs(self, inputs: Iterable[Any]) -> Self:
+        """Ask the same of other inputs."""
+        return type(self)(**dict(self) | {self.input_field: tuple(inputs)})
+
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        """Every text to read; a server limits their number and length."""
+        return ()
+
+    @property
+    def cost(self) -> int:
+        """Tokens of work, by estimate."""
+        return len(self.inputs)
+
+    @property
+    def independent(self) -> bool:
+        """Whether an answer depends on its own input alone, not on those beside it."""
+        return True
+
+
+class TextRequest(BatchRequest):
     """Texts; each gets an answer of its own, in the same order."""
+
+    input_field = "texts"
 
     texts: Several[str]
 
-    def with_texts(self, texts: Iterable[str]) -> Self:
-        """Ask the same of other texts."""
-        return type(self)(**dict(self) | {"texts": texts})
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        """The inputs."""
+        return self.texts
+
+    @property
+    def cost(self) -> int:
+        """Tokens of the texts."""
+        return estimate_tokens(self.texts)
 
 
-class SearchOptions(Request):
+class SearchOptions(BatchRequest):
     """How an output is found: by a search for the most probable, or by sampling."""
+
+    limited = {"beams": "beams", "n_best": "beams"}
 
     n_best: Beams = 1  # outputs per input
     beams: Beams | None = None  # of the search, 1 is greedy; the model's own number if None
@@ -93,6 +142,11 @@ class SearchOptions(Request):
         """Whether tokens are drawn."""
         narrowed = (self.temperature, self.top_k, self.top_p)
         return self.sample or any(each is not None for each in narrowed)
+
+    @property
+    def independent(self) -> bool:
+        """Only without sampling: all inputs draw from one generator."""
+        return not self.samples
 
     @property
     def sampling(self) -> Sampling | None:
@@ -112,6 +166,11 @@ class SearchOptions(Request):
 
 class SearchRequest(TextRequest, SearchOptions):
     """Write a text for each text."""
+
+    @property
+    def cost(self) -> int:
+        """Tokens of the texts in each beam."""
+        return super().cost * max(self.beams or 1, self.n_best)
 
 
 class TranslateRequest(SearchRequest):
@@ -204,7 +263,14 @@ class TranslateAnswer(Answer):
 class GenerateRequest(SearchRequest):
     """Continue texts."""
 
+    limited = {**SearchRequest.limited, "tokens": "tokens"}
+
     tokens: Annotated[int, Ge(1), Le(10_000)] = 64  # at most
+
+    @property
+    def cost(self) -> int:
+        """Tokens of the texts in each beam, and those to write."""
+        return super().cost + self.tokens * len(self.texts)
 
 
 class Continuation(Answer):
@@ -225,6 +291,8 @@ class GenerateAnswer(Answer):
 
 class FillRequest(TextRequest):
     """Propose tokens for each <mask> of texts."""
+
+    limited = {"top": "top"}
 
     top: Count = 5  # proposals per mask
 
@@ -259,23 +327,33 @@ class TagAnswer(Answer):
     notes: tuple[str, ...] | None = None
 
 
-class ImageRequest(Request):
+class ImageRequest(BatchRequest):
     """Images; each gets an answer of its own, in the same order."""
+
+    input_field = "images"
 
     images: Several[AnyImage]
 
-    def with_images(self, images: Iterable[Path | Image.Image]) -> Self:
-        """Ask the same of other images."""
-        return type(self)(**dict(self) | {"images": tuple(images)})
+    @property
+    def cost(self) -> int:
+        """Tokens that the images count as."""
+        return IMAGE_TOKENS * len(self.images)
 
 
 class ClassifyRequest(ImageRequest):
     """Classify images."""
 
+    limited = {"top": "top"}
+
     top: Count = 5  # classes per image
     # Of matchers only: the classes, in words, and sentences around them, such as "a photo of {}".
     labels: Several[str] = ()
     templates: Several[str] = ()
+
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        """The classes, and the sentences around them."""
+        return (*self.labels, *self.templates)
 
 
 class ClassProbability(Answer):
@@ -385,12 +463,25 @@ class IndexAnswer(Answer):
     unreadable: tuple[UnreadableImage, ...] = ()
 
 
-class ImageSearchRequest(Request):
+class ImageSearchRequest(BatchRequest):
     """Find images of an index by words, or by an image that they resemble."""
+
+    input_field = "queries"
+    limited = {"top": "top"}
 
     queries: Several[str]  # texts, or paths of images
     top: Count = 10  # images per query
     kind: Literal["text", "image"] | None = None  # None: a file that is an image is one
+
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        """The queries."""
+        return self.queries
+
+    @property
+    def cost(self) -> int:
+        """Tokens of the queries."""
+        return estimate_tokens(self.queries)
 
 
 class FoundImage(Answer):
@@ -497,6 +588,11 @@ class LookRequest(Request):
     # Of text models:
     word: str | None = None  # word whose vector is compared between sentences
     also: Several[str] = ()  # more sentences with this word
+
+
+def estimate_tokens(texts: Sequence[str]) -> int:
+    """Estimate the tokens of texts: of Latin letters about three to a token."""
+    return sum(len(text.encode("utf-8", "replace")) // 3 + 2 for text in texts)
 
 
 def _usage_error(error: ValidationError, known: list[str]) -> UsageError:

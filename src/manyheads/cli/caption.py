@@ -1,18 +1,13 @@
 """manyheads caption."""
 
-from collections.abc import Iterator
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from manyheads.cli.images import AT_ONCE, images, no_images
+from manyheads.cli.images import AT_ONCE, answers, images
 from manyheads.cli.options import Device, Engine, Sample, Seed, Temperature, Threads, TopK, TopP
-
-if TYPE_CHECKING:
-    from manyheads.app.predictors.predictor import Predictor
-    from manyheads.app.requests import CaptionAnswer, CaptionRequest
 
 SEARCH, ANSWERS = "Search", "Answers"  # panels of the help
 
@@ -67,7 +62,7 @@ def run(
     """
     from manyheads.app.load import load_for
     from manyheads.app.predictors.text_predictor import one_line
-    from manyheads.app.requests import CaptionRequest
+    from manyheads.app.requests import CaptionAnswer, CaptionRequest
     from manyheads.cli.show import print_json, warn, warn_of
     from manyheads.errors import UsageError
 
@@ -93,10 +88,14 @@ def run(
         device=device,
         threads=threads,
     )
+
+    def ask(images: list[Path]) -> list[CaptionAnswer]:
+        return captioner.answer(request.with_inputs(images))
+
     code = 0
     waiting = images(paths or [Path("-")])
     while chunk := list(islice(waiting, AT_ONCE)):
-        for answer in _answers(captioner, request, chunk):
+        for answer in answers(chunk, ask, CaptionAnswer):
             if answer.error is not None:
                 code = max(code, 1 if Path(answer.path).exists() else 2)
                 warn(answer.error)
@@ -111,17 +110,3 @@ def run(
             warn_of(answer.path, answer.notes)
     if code:
         raise typer.Exit(code)
-
-
-def _answers(
-    captioner: "Predictor", request: "CaptionRequest", paths: list[Path]
-) -> "Iterator[CaptionAnswer]":
-    """Write texts for images together; say in its place of a folder that it has none."""
-    from manyheads.app.requests import CaptionAnswer
-
-    for folder, group in groupby(paths, Path.is_dir):
-        if not folder:
-            yield from captioner.answer(request.with_images(group))
-            continue
-        for path in group:
-            yield CaptionAnswer(path=str(path), error=no_images(path))

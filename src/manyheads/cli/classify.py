@@ -1,19 +1,14 @@
 """manyheads classify."""
 
-from collections.abc import Iterator
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from manyheads.cli.images import AT_ONCE, images, no_images
+from manyheads.cli.images import AT_ONCE, answers, images
 from manyheads.cli.options import Device, Engine, Threads
 from manyheads.cli.terminal import visible_name
-
-if TYPE_CHECKING:
-    from manyheads.app.predictors.predictor import Predictor
-    from manyheads.app.requests import ClassifyAnswer, ClassifyRequest
 
 
 def run(
@@ -54,7 +49,7 @@ def run(
     is 1, or 2 if there is no such file. Of animated images the first frame counts.
     """
     from manyheads.app.load import load_for
-    from manyheads.app.requests import ClassifyRequest
+    from manyheads.app.requests import ClassifyAnswer, ClassifyRequest
     from manyheads.cli.show import print_json, warn, warn_of
     from manyheads.errors import UsageError
 
@@ -79,10 +74,14 @@ def run(
             1, min(top, len(request.labels or getattr(classifier, "labels", range(top)))) + 1
         )
         _print_row(["path", *(f"{what}{n}" for n in shown for what in ("label", "p"))])
+
+    def ask(images: list[Path]) -> list[ClassifyAnswer]:
+        return classifier.answer(request.with_inputs(images))
+
     code = 0
     waiting = images(paths or [Path("-")])
     while chunk := list(islice(waiting, AT_ONCE)):
-        for answer in _answers(classifier, request, chunk):
+        for answer in answers(chunk, ask, ClassifyAnswer):
             if answer.error is not None:
                 code = max(code, 1 if Path(answer.path).exists() else 2)
                 warn(answer.error)
@@ -99,20 +98,6 @@ def run(
             warn_of(answer.path, answer.notes)
     if code:
         raise typer.Exit(code)
-
-
-def _answers(
-    classifier: "Predictor", request: "ClassifyRequest", paths: list[Path]
-) -> "Iterator[ClassifyAnswer]":
-    """Classify images together; say in its place of a folder that it has none."""
-    from manyheads.app.requests import ClassifyAnswer
-
-    for folder, group in groupby(paths, Path.is_dir):
-        if not folder:
-            yield from classifier.answer(request.with_images(group))
-            continue
-        for path in group:
-            yield ClassifyAnswer(path=str(path), error=no_images(path))
 
 
 def _print_row(cells: list[str]) -> None:

@@ -1,8 +1,11 @@
 """Images as a command gets them: paths of files or folders, or the lines of stdin."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import TypeVar
 
+A = TypeVar("A")
 AT_ONCE = 32  # images that a model reads together
 
 
@@ -21,8 +24,22 @@ def images(paths: list[Path]) -> Iterator[Path]:
             yield path
 
 
-def no_images(folder: Path) -> str:
-    """Say that a folder has no images."""
+def answers(
+    paths: Sequence[Path], answer: Callable[[list[Path]], Iterable[A]], made: Callable[..., A]
+) -> Iterator[A]:
+    """Answer images together; of a folder without any, say so in its place.
+
+    Args:
+        paths: images, and folders without any.
+        answer: answers images.
+        made: the type of the answers.
+    """
     from manyheads.data.images.image_file import SUFFIXES
 
-    return f"{folder} has no images ({', '.join(sorted(SUFFIXES))})."
+    for folder, group in groupby(paths, Path.is_dir):
+        if not folder:
+            yield from answer([*group])
+            continue
+        for path in group:
+            error = f"{path} has no images ({', '.join(sorted(SUFFIXES))})."
+            yield made(path=str(path), error=error)

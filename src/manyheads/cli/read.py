@@ -1,18 +1,16 @@
 """manyheads read."""
 
-from collections.abc import Iterator
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from manyheads.cli.images import AT_ONCE, images, no_images
+from manyheads.cli.images import AT_ONCE, answers, images
 from manyheads.cli.options import Device, Engine, Threads
 from manyheads.cli.terminal import visible_name
 
 if TYPE_CHECKING:
-    from manyheads.app.reading import ReadingTranslator
     from manyheads.app.requests import ReadAnswer
 
 
@@ -44,7 +42,7 @@ def run(
     """
     from manyheads.app.load import load_for
     from manyheads.app.reading import ReadingTranslator
-    from manyheads.app.requests import CaptionRequest, ReadRequest
+    from manyheads.app.requests import CaptionRequest, ReadAnswer, ReadRequest
     from manyheads.cli.show import print_json, warn, warn_of
 
     reader = load_for(
@@ -55,7 +53,7 @@ def run(
     waiting = images(paths or [Path("-")])
     while chunk := list(islice(waiting, AT_ONCE)):
         several = number > 0 or len(chunk) > 1
-        for answer in _answers(both, chunk):
+        for answer in answers(chunk, both.answer, ReadAnswer):
             number += 1
             if answer.error is not None:
                 code = max(code, 1 if Path(answer.path).exists() else 2)
@@ -76,15 +74,3 @@ def _print(answer: "ReadAnswer", *, named: bool) -> None:
     if answer.translation is not None:
         print(f"\n{answer.translation}")
     print(end="\n" if named else "", flush=True)
-
-
-def _answers(both: "ReadingTranslator", paths: list[Path]) -> "Iterator[ReadAnswer]":
-    """Read images together; say in its place of a folder that it has none."""
-    from manyheads.app.requests import ReadAnswer
-
-    for folder, group in groupby(paths, Path.is_dir):
-        if not folder:
-            yield from both.answer([*group])
-            continue
-        for path in group:
-            yield ReadAnswer(path=str(path), error=no_images(path))

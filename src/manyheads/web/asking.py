@@ -7,13 +7,12 @@ from typing import Any, TypeVar
 
 from fastapi import Request as HttpRequest
 
-from manyheads.app.requests import ImageRequest, SearchOptions, TextRequest
+from manyheads.app.requests import BatchRequest
 from manyheads.web.batching import Job
 from manyheads.web.problems import ProblemError
 from manyheads.web.served import Served, ServedModel
 
 T = TypeVar("T")
-IMAGE = 256  # tokens that an image counts as
 
 
 class ClientGoneError(ProblemError):
@@ -66,44 +65,26 @@ def served(http: HttpRequest) -> Served:
     return found
 
 
-async def ask(
-    http: HttpRequest, model: ServedModel, request: TextRequest | ImageRequest, cost: int
-) -> list[Any]:
+async def ask(http: HttpRequest, model: ServedModel, request: BatchRequest) -> list[Any]:
     """Ask a model for its answers to a request, together with equal requests of others."""
     seconds = served(http).limits.answer
-    return await while_connected(http, model.queue.ask(job_of(request, cost)), seconds)
+    return await while_connected(http, model.queue.ask(job_of(request)), seconds)
 
 
 @dataclass(frozen=True)
-class AskTexts:
-    """Ask a predictor for its answers to texts."""
+class Ask:
+    """Ask a predictor, or an index, for its answers to inputs."""
 
-    request: TextRequest  # without its texts
-
-    def __call__(self, own: Any, given: Sequence[str]) -> list[Any]:
-        """Ask."""
-        found: list[Any] = own.answer(self.request.with_texts(given))
-        return found
-
-
-@dataclass(frozen=True)
-class AskImages:
-    """Ask a predictor for its answers to images."""
-
-    request: ImageRequest  # without its images
+    request: BatchRequest  # without its inputs
 
     def __call__(self, own: Any, given: Sequence[Any]) -> list[Any]:
         """Ask."""
-        found: list[Any] = own.answer(self.request.with_images(given))
+        found: list[Any] = own.answer(self.request.with_inputs(given))
         return found
 
 
-def job_of(request: TextRequest | ImageRequest, cost: int) -> Job:
+def job_of(request: BatchRequest) -> Job:
     """Make a job of a request; requests are merged if only their inputs differ."""
-    sampled = isinstance(request, SearchOptions) and request.samples  # depends on the others
-    if isinstance(request, TextRequest):
-        texts = request.with_texts(())
-        key = None if sampled else texts
-        return Job(AskTexts(texts), request.texts, cost, key)
-    images = request.with_images(())
-    return Job(AskImages(images), request.images, cost, None if sampled else images)
+    options = request.with_inputs(())
+    key = options if request.independent else None
+    return Job(Ask(options), request.inputs, request.cost, key)

@@ -16,7 +16,7 @@ from fastapi import Request as HttpRequest
 from PIL import Image
 from pydantic import create_model
 
-from manyheads.app.requests import Request, Several
+from manyheads.app.requests import BatchRequest, Request, Several
 from manyheads.data.images.image_file import PILLOW
 from manyheads.data.images.image_file import load as load_image
 from manyheads.errors import ManyheadsError, UnreadableError, UsageError
@@ -127,22 +127,18 @@ def check_texts(texts: Sequence[str], limits: Limits) -> None:
         )
 
 
-def check_search(request: Any, limits: Limits) -> None:
-    """Refuse a search that costs too much.
+def check_limits(request: BatchRequest, limits: Limits) -> None:
+    """Refuse a request that costs too much.
 
     Raises:
-        UsageError: too many beams, outputs or tokens.
+        ProblemError: too many texts, or too long ones.
+        UsageError: a parameter is above its limit, such as too many beams.
     """
-    allowed = {"beams": limits.beams, "n_best": limits.beams, "tokens": limits.tokens}
-    for name, most in (allowed | {"top": limits.top}).items():
-        value = getattr(request, name, None)
-        if isinstance(value, int) and value > most:
+    check_texts(request.all_texts, limits)
+    for name, limit in request.limited.items():
+        value, most = getattr(request, name), getattr(limits, limit)
+        if value is not None and value > most:
             raise UsageError(f"`{name}` is {value:,}: this server allows {most}.")
-
-
-def cost_of(texts: Sequence[str], width: int = 1) -> int:
-    """Estimate the tokens of texts: of Latin letters about three to a token."""
-    return sum(len(text.encode("utf-8", "replace")) // 3 + 2 for text in texts) * width
 
 
 async def decode(encoded: Sequence[str], limits: Limits) -> list[Image.Image]:

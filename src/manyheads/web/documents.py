@@ -15,12 +15,12 @@ from manyheads.app.documents import documents
 from manyheads.app.documents.documents import Document, translate_document, translate_file
 from manyheads.app.documents.fallbacks import TextTranslator
 from manyheads.app.predictors.translator import Translator
+from manyheads.app.requests import estimate_tokens
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.documents.office import Unpacked
 from manyheads.errors import UsageError
 from manyheads.tasks.decoding import Translation
 from manyheads.web.batching import Job
-from manyheads.web.bodies import cost_of
 from manyheads.web.problems import ProblemError
 from manyheads.web.served import Served, ServedModel
 
@@ -108,7 +108,8 @@ class QueuedTranslator:
                 raise LeftError
             part = texts[first : first + AT_A_TIME]
             demands = None if constraints is None else constraints[first : first + AT_A_TIME]
-            job = partial(Job, _Translate(options, demands), part, cost_of(part, width), key)
+            cost = estimate_tokens(part) * width
+            job = partial(Job, _Translate(options, demands), part, cost, key)
             self._asked = asyncio.run_coroutine_threadsafe(self._ask(job), self._loop)
             found += self._asked.result()
             if self._progress is not None and constraints is None:

@@ -42,7 +42,7 @@ class CheckedCaptions(Checked):
 def are_captions(name: str) -> bool:
     """Tell whether a name is that of images with texts: COCO's file, or a recipe."""
     if is_recipe(name):
-        return isinstance(read_recipe(find_recipe(name)).data, CaptionData)
+        return read_recipe(find_recipe(name)).data.has_captions
     return name.endswith(".json")
 
 
@@ -95,7 +95,7 @@ def check_caption_recipe(name: str) -> Iterator[CheckedCaptions]:
     """Check the data of a recipe: training against validation and test, these by themselves."""
     recipe = cast(CaptionRecipe, read_recipe(find_recipe(name)))
     data = recipe.data
-    if not isinstance(data, CaptionData):
+    if not data.has_captions:
         raise UsageError(
             f"The recipe {name!r} does not train on images with texts: leave out `captions`."
         )

@@ -113,6 +113,8 @@ class CaptionData(ImageData):
     one column of texts, and one language or a column of it.
     """
 
+    has_captions = True
+
     texts: Mapping[Language, Columns] = {}  # for each language its columns, of texts or lists
     caption: Column | None = None  # else "caption"
     language: Language | None = None  # else "en"

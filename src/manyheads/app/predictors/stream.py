@@ -41,6 +41,6 @@ def stream(
         if not chunk and not long:
             break
         for part in filter(None, (chunk, long)):
-            yield from answer(request.with_texts(part))
+            yield from answer(request.with_inputs(part))
     if failure is not None:
         raise failure

@@ -52,6 +52,7 @@ class DataTable(Table):
 
     has_pairs: ClassVar[bool] = False  # parallel text
     has_images: ClassVar[bool] = False
+    has_captions: ClassVar[bool] = False  # images with texts, in the columns of `CaptionData`
 
     root: str | None = None
     train: str

@@ -16,7 +16,7 @@ from manyheads.data.documents.formats import TEXT_FORMATS
 from manyheads.data.text.languages import base
 from manyheads.errors import UsageError
 from manyheads.web.asking import ask, served, while_connected
-from manyheads.web.bodies import check_texts, cost_of
+from manyheads.web.bodies import check_texts
 from manyheads.web.documents import translate_texts
 from manyheads.web.fields import JSON, read_fields
 from manyheads.web.glossaries import Glossaries
@@ -159,7 +159,7 @@ async def _alternatives(
     http: HttpRequest, model: ServedModel, texts: Sequence[str], count: int
 ) -> list[list[str]]:
     request = TranslateRequest(texts=tuple(texts), n_best=count + 1)
-    answers = await ask(http, model, request, cost_of(texts, count + 1))
+    answers = await ask(http, model, request)
     return [[each.text for each in answer.n_best[1:]] for answer in answers]
 
 

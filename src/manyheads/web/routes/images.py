@@ -23,6 +23,7 @@ from manyheads.app.reading import (
     translate_paragraphs,
 )
 from manyheads.app.requests import (
+    IMAGE_TOKENS,
     Answer,
     CaptionAnswer,
     CaptionRequest,
@@ -39,9 +40,8 @@ from manyheads.app.requests import (
 )
 from manyheads.data.images.image_file import open_image
 from manyheads.errors import ManyheadsError, NotFoundError, UsageError
-from manyheads.web.asking import IMAGE, ask, job_of, served, while_connected
-from manyheads.web.batching import Job
-from manyheads.web.bodies import Body, body, check_search, check_texts, cost_of, decode
+from manyheads.web.asking import ask, job_of, served, while_connected
+from manyheads.web.bodies import Body, body, check_limits, decode
 from manyheads.web.documents import with_translator
 from manyheads.web.problems import JsonResponse
 from manyheads.web.served import Served, ServedModel
@@ -172,7 +172,7 @@ async def _read(
         source, target = translator.languages
         to = to or target
         check_translator(translator.name, source, target, reader=reader.name, reads=reads, to=to)
-    found = await reader.queue.ask(job_of(request, IMAGE * len(request.images)))
+    found = await reader.queue.ask(job_of(request))
     if translator is None:
         return [read_answer(each, None, None) for each in found]
 
@@ -200,27 +200,15 @@ def _describer(models: Served, name: str | None, *, reads: bool) -> str | None:
 
 async def _ask(http: HttpRequest, kind: Body, given: Any, model: ServedModel) -> list[Any]:
     limits = served(http).limits
-    check_texts((*getattr(given, "labels", ()), *getattr(given, "templates", ())), limits)
-    check_search(given, limits)
-    request: ImageRequest = kind.make(given, images=await _images(given, limits))
-    return await ask(http, model, request, IMAGE * len(given.images))
+    request: ImageRequest = kind.make(given, images=())
+    check_limits(request, limits)
+    return await ask(http, model, request.with_inputs(await _images(given, limits)))
 
 
 async def _images(given: Any, limits: Limits) -> tuple[Image.Image, ...]:
     if not given.images:
         raise UsageError("images is empty: send images in base64, or one as the body.")
     return tuple(await decode(given.images, limits))
-
-
-@dataclass(frozen=True)
-class _ByWords:
-    """Find images by words."""
-
-    top: int
-
-    def __call__(self, index: ImageIndex, queries: Sequence[str]) -> list[Any]:
-        """Find them."""
-        return index.answer(ImageSearchRequest(queries=tuple(queries), top=self.top, kind="text"))
 
 
 @dataclass(frozen=True)
@@ -249,18 +237,17 @@ async def search(http: HttpRequest) -> Response:
     models = served(http)
     if models.index is None:
         raise NotFoundError("No index of images is served. Start the server with an `index`.")
-    check_texts(given.queries, models.limits)
-    check_search(given, models.limits)
+    request: ImageSearchRequest = SEARCH.make(given, kind="text")
+    check_limits(request, models.limits)
     if not given.queries and not given.images:
         raise UsageError("queries is empty: send words, or images in base64.")
     answers: list[Any] = []
     if given.queries:
-        words = _ByWords(given.top)
-        job = Job(words, given.queries, cost_of(given.queries), words)
-        answers += await while_connected(http, models.index.ask(job), models.limits.answer)
+        work = models.index.ask(job_of(request))
+        answers += await while_connected(http, work, models.limits.answer)
     if given.images:
         images = await decode(given.images, models.limits)
-        work = models.index.call(_ByImages(images, given.top), cost=IMAGE * len(images))
+        work = models.index.call(_ByImages(images, given.top), cost=IMAGE_TOKENS * len(images))
         answers += await while_connected(http, work, models.limits.answer)
     found = [each.to_json() for each in answers]
     if given.thumbnails:

@@ -8,10 +8,10 @@ from fastapi import Request as HttpRequest
 from starlette.responses import Response
 
 from manyheads.app.explain.look import head_steps_at, look_at
-from manyheads.app.requests import LookRequest
+from manyheads.app.requests import IMAGE_TOKENS, LookRequest, estimate_tokens
 from manyheads.errors import UsageError
-from manyheads.web.asking import IMAGE, served, while_connected
-from manyheads.web.bodies import Body, body, check_texts, cost_of, decode
+from manyheads.web.asking import served, while_connected
+from manyheads.web.bodies import Body, body, check_texts, decode
 from manyheads.web.problems import JsonResponse, ProblemError
 from manyheads.web.served import Served
 
@@ -114,12 +114,12 @@ async def _request(
     texts = tuple(filter(None, (given.text, given.reference, *given.also)))
     check_texts(texts, limits)
     _check_length(models, given.model, texts)
-    cost = 8 * cost_of(texts)
+    cost = 8 * estimate_tokens(texts)
     if given.text is not None:
         return kind.make(given, given=given.text, kind="text", integrated=integrated), cost
     (image,) = await decode((given.image,), limits)
     request = kind.make(given, given=image, kind="image", integrated=integrated)
-    return request, 8 * IMAGE + cost
+    return request, 8 * IMAGE_TOKENS + cost
 
 
 def _check_length(models: Served, model: str, texts: tuple[str, ...]) -> None:

@@ -19,7 +19,7 @@ from manyheads.app.requests import (
     TranslateRequest,
 )
 from manyheads.web.asking import ask, served
-from manyheads.web.bodies import Body, body, check_search, check_texts, cost_of
+from manyheads.web.bodies import Body, body, check_limits
 from manyheads.web.problems import JsonResponse
 from manyheads.web.served import ServedModel
 
@@ -102,11 +102,7 @@ async def tag(http: HttpRequest) -> Response:
 
 
 async def _answer(http: HttpRequest, kind: Body, given: Any, model: ServedModel) -> Response:
-    limits = served(http).limits
     request: TextRequest = kind.make(given)
-    check_texts(request.texts, limits)
-    check_search(request, limits)
-    width = max(getattr(request, "beams", None) or 1, getattr(request, "n_best", 1))
-    cost = cost_of(request.texts, width) + getattr(request, "tokens", 0) * len(request.texts)
-    answers = await ask(http, model, request, cost)
+    check_limits(request, served(http).limits)
+    answers = await ask(http, model, request)
     return JsonResponse({"model": model.name, "answers": [each.to_json() for each in answers]})
