@@ -24,7 +24,9 @@ from torch import nn
 
 import manyheads
 from manyheads.app.engines.engine import ENGINES, find_engine
-from manyheads.app.engines.exporter import EXPORTERS
+from manyheads.app.engines.exporter import EXPORTERS, find_exporter
+from manyheads.app.engines.onnx.graph_files import describe, graphs
+from manyheads.app.engines.web.exporter import describe_for_page
 from manyheads.app.project import plugins, registry
 from manyheads.app.project.paths import find_data
 from manyheads.app.project.plugins import home, load_plugin
@@ -35,7 +37,13 @@ from manyheads.data.text.formats import Pair, read_pairs
 from manyheads.errors import DataError, FolderError, NotFoundError, UsageError
 from manyheads.extend import (
     BatchRequest,
+    ClassifyAnswer,
+    ClassifyRequest,
+    ClassProbability,
+    ExportOptions,
     ImageFormat,
+    ModelFolder,
+    OutputClasses,
     Pipeline,
     Predictor,
     Recipe,
@@ -541,6 +549,80 @@ def test_a_translator_from_outside(
     assert (code, "translates texts only" in err) == (2, True)
     code, _, err = call("classify", "--model", own_translator, "x.png")
     assert (code, "does not classify images" in err) == (2, True)
+
+
+@pytest.mark.usefixtures("undone")
+def test_a_predictor_from_outside_says_what_it_can(
+    own_classifier: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    call: Call,  # noqa: F811
+) -> None:
+    """Server, exports and commands ask its class, and look neither for methods nor for files."""
+
+    class Silent(Predictor):
+        request = ClassifyRequest
+
+        def respond(self, request: ClassifyRequest) -> list[ClassifyAnswer]:
+            best = (ClassProbability(label="good", probability=1.0),)
+            return [ClassifyAnswer(path=str(each), classes=best) for each in request.images]
+
+    class Grader(Silent):
+        zero_shot = True
+        page = "classify"
+
+        @classmethod
+        def output_classes(cls, folder: ModelFolder) -> OutputClasses:
+            return OutputClasses(["bad", "good"], multi_label=True)
+
+        @classmethod
+        def image_input(cls, folder: ModelFolder) -> Any:
+            return dataclasses.replace(folder.preprocessing(), height=5)
+
+        @classmethod
+        def positions(cls, recipe: Any) -> int:
+            return 7
+
+    pipeline = type(registry.find_task("classify"))
+    folder = ModelFolder(own_classifier)
+    served = Served([str(own_classifier)], limits=Limits(), metrics=Metrics())
+    (model,) = served.models.values()
+    labels = own_classifier / "labels.json"
+    assert labels.is_file()  # and nobody takes it for those of another predictor
+    asked: list[int] = []
+
+    def with_positions(own: VitConfig, most: int) -> VitConfig:
+        asked.append(most)
+        return own
+
+    monkeypatch.setattr(VitConfig, "with_positions", with_positions)
+
+    monkeypatch.setattr(pipeline, "predictor", Silent)
+    assert model.facts()["words"] is False
+    assert not {"manyheads.classes", "manyheads.preprocessing"} & describe(folder).keys()
+    for target, message in (("web", "the page has nothing for the task"), ("openvino", "one size")):
+        with pytest.raises(UsageError, match=message):
+            find_exporter(target).export(folder, tmp_path, ExportOptions("float32"))
+    image = tmp_path / "half.png"
+    half(0, 1).save(image)
+    row = call("classify", "--model", own_classifier, image, "--csv", "--top", "3").out
+    assert row.splitlines()[0] == "path,label1,p1,label2,p2,label3,p3"
+
+    monkeypatch.setattr(pipeline, "predictor", Grader)
+    assert model.facts()["words"] is True
+    assert (served.find(None, ClassifyRequest, verb="classify"), asked) == (model, [])
+    said = describe(folder)
+    assert json.loads(said["manyheads.classes"]) == ["bad", "good"]
+    assert "a sigmoid each" in said["manyheads.output"]
+    about = describe_for_page(folder)
+    assert (about["kind"], about["classes"], about["multi_label"]) == (
+        "classify",
+        ["bad", "good"],
+        True,
+    )
+    assert (about["preprocessing"]["height"], len(graphs(folder)), asked) == (5, 1, [7])
+    row = call("classify", "--model", own_classifier, image, "--csv", "--top", "3").out
+    assert row.splitlines()[0] == "path,label1,p1,label2,p2"
 
 
 @pytest.mark.usefixtures("undone")

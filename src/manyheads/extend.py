@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from manyheads.app.evaluate.score import heading, scored
     from manyheads.app.explain.given import refuse_for_images, refuse_for_texts
     from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say, Section
-    from manyheads.app.predictors.predictor import LoadOptions, Predictor
+    from manyheads.app.predictors.predictor import LoadOptions, OutputClasses, Predictor
     from manyheads.app.project.engine_files import engine_files
     from manyheads.app.project.folder import ModelFolder, read_json, write_json
     from manyheads.app.project.paths import find_data
@@ -74,15 +74,15 @@ __all__ += ["CaptionRequest", "CaptionToken", "ClassProbability", "ClassifyAnswe
 __all__ += ["ClassifyRequest", "Columns", "Continuation", "DataTable", "Engine", "EngineModel"]
 __all__ += ["EvaluateRequest", "Explanation", "ExportOptions", "Exported", "Exporter"]
 __all__ += ["FillAnswer", "FillRequest", "GenerateAnswer", "GenerateRequest", "ImageFormat"]
-__all__ += ["ImageView", "LoadOptions", "LookRequest", "ModelConfig", "ModelFolder", "Pair"]
-__all__ += ["Parity", "ParityRequest", "Pipeline", "Predictor", "Prepared", "Problem"]
-__all__ += ["Proposal", "Recipe", "Report", "Request", "RunInspection", "Samples", "Say"]
-__all__ += ["Score", "SearchRequest", "Section", "ShapeLine", "SourceToken", "Table"]
-__all__ += ["TagAnswer", "TagRequest", "TextOverlay", "TextRequest", "TextView", "TorchEngine"]
-__all__ += ["TranslateAnswer", "TranslateRequest", "TranslatedText", "TranslatedToken"]
-__all__ += ["engine_files", "find_data", "heading", "image_view", "lines", "read_json"]
-__all__ += ["refuse_for_images", "refuse_for_texts", "register_engine", "register_exporter"]
-__all__ += ["register_image_format", "register_preset", "register_task"]
+__all__ += ["ImageView", "LoadOptions", "LookRequest", "ModelConfig", "ModelFolder"]
+__all__ += ["OutputClasses", "Pair", "Parity", "ParityRequest", "Pipeline", "Predictor"]
+__all__ += ["Prepared", "Problem", "Proposal", "Recipe", "Report", "Request", "RunInspection"]
+__all__ += ["Samples", "Say", "Score", "SearchRequest", "Section", "ShapeLine", "SourceToken"]
+__all__ += ["Table", "TagAnswer", "TagRequest", "TextOverlay", "TextRequest", "TextView"]
+__all__ += ["TorchEngine", "TranslateAnswer", "TranslateRequest", "TranslatedText"]
+__all__ += ["TranslatedToken", "engine_files", "find_data", "heading", "image_view", "lines"]
+__all__ += ["read_json", "refuse_for_images", "refuse_for_texts", "register_engine"]
+__all__ += ["register_exporter", "register_image_format", "register_preset", "register_task"]
 __all__ += ["register_text_format", "scored", "text_overlay", "text_view", "walk"]
 __all__ += ["write_json"]
 

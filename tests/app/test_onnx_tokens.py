@@ -9,7 +9,6 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 import manyheads
-from manyheads.app.engines.onnx.graph_files import positions
 from manyheads.app.evaluate.evaluate import evaluate
 from manyheads.app.export import export
 from manyheads.app.predictors.embedder import Embedder
@@ -128,7 +127,7 @@ def test_the_widest_line_fits_the_graph(tmp_path: Path) -> None:
     text = READ + "\n[image]\nmax_width = 8192\n"
     recipe = read_recipe(write_recipe(tmp_path / "recipe.toml", text, tmp_path))
     config: Any = recipe.config()
-    assert positions(recipe) * config.column_width >= 8192
+    assert Reader.positions(recipe) * config.column_width >= 8192
 
 
 def test_vectors_are_those_of_torch(tmp_path: Path) -> None:

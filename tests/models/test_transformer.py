@@ -314,3 +314,12 @@ def test_every_parameter_learns(config: TransformerConfig) -> None:
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
+
+
+def test_room_for_more_positions() -> None:
+    """Of formulas alone, and only where there is too little; learned positions stay as they are."""
+    config = replace(BASE, max_length=8, positions="sinusoidal")
+    assert config.with_positions(20) == replace(config, max_length=20)
+    assert config.with_positions(8) is config
+    learned = replace(config, positions="learned")
+    assert learned.with_positions(20) is learned

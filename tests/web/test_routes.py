@@ -393,7 +393,7 @@ def test_each_text_of_deepl_by_its_model(monkeypatch: pytest.MonkeyPatch) -> Non
         return [f"{model.name}: {text}" for text in texts]
 
     def translator(_: Served, __: object, source: str | None, target: str) -> ServedModel:
-        data = SimpleNamespace(source=source, target=target)
+        data = SimpleNamespace(language_pair=(source, target))
         folder: Any = SimpleNamespace(name=source, recipe=SimpleNamespace(data=data))
         return ServedModel(folder, queue=None)  # type: ignore[arg-type]
 

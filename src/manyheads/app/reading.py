@@ -183,9 +183,8 @@ def shipped_translator(source: str | None, target: str | None) -> str:
     known = {}
     for name, manifest in shipped("pretrained").items():
         recipe = read_recipe(manifest.parent / "recipe.toml", stored=True)
-        sides: Any = recipe.data
         if recipe.data.has_pairs:
-            known[name] = (sides.source, sides.target)
+            known[name] = recipe.data.language_pair
     for name, (one, other) in known.items():
         if _same(source, one) and _same(target, other):
             return name

@@ -70,9 +70,9 @@ def run(
         threads=threads,
     )
     if csv:
-        shown = range(
-            1, min(top, len(request.labels or getattr(classifier, "labels", range(top)))) + 1
-        )
+        own = classifier.output_classes(classifier.folder)
+        count = len(request.labels) or (top if own is None else len(own.names))
+        shown = range(1, min(top, count) + 1)
         _print_row(["path", *(f"{what}{n}" for n in shown for what in ("label", "p"))])
 
     def ask(images: list[Path]) -> list[ClassifyAnswer]:

@@ -85,7 +85,7 @@ def run(
         alignment=alignment,
     )
     predictor = load(model, engine=engine, device=device, threads=threads)
-    draws = answers(predictor, ClassifyRequest) and hasattr(predictor, "labels")
+    draws = answers(predictor, ClassifyRequest) and predictor.output_classes(predictor.folder)
     if plots is not None and not draws:
         raise UsageError(f"--plots is for classifiers, and {model} is none: leave it out.")
     if plots is not None:

@@ -7,8 +7,8 @@ A model from outside the package joins with a Config of its own: the simplest wa
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from dataclasses import Field, dataclass, replace
+from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 
 from torch import nn
 
@@ -52,6 +52,16 @@ class ModelConfig(Protocol):
     def token_limit(self) -> int:
         """Maximum number of tokens per text: sys.maxsize unless positions are learned."""
         return sys.maxsize
+
+    def with_positions(self, most: int) -> "ModelConfig":
+        """Return the Config with tables for so many tokens, where positions are a formula.
+
+        Where they are learned, or there is room already, it is the Config itself.
+        """
+        own: Any = self
+        if self.token_limit < sys.maxsize or getattr(own, "max_length", sys.maxsize) >= most:
+            return self
+        return cast(ModelConfig, replace(own, max_length=most))
 
     @property
     def sized_tables(self) -> Mapping[str, SizedTable]:

@@ -126,7 +126,7 @@ def check_translator(model: ServedModel) -> None:
     Raises:
         UsageError: it is one.
     """
-    if not model.can("source_length"):
+    if not model.predictor.documents:
         raise UsageError(f"{model.name} translates single texts only: use /api/v1/translate.")
 
 

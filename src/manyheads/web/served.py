@@ -12,6 +12,7 @@ from typing import Any
 from manyheads.app.image_search.index_folder import read_header
 from manyheads.app.load import load
 from manyheads.app.pipeline import Pipeline, pipeline_of
+from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.paths import find_model, shipped
 from manyheads.app.requests import Request
@@ -44,23 +45,22 @@ class ServedModel:
     @property
     def languages(self) -> tuple[str | None, str | None]:
         """The languages of a translator; of a reader its own; None where there is none."""
-        data = self.folder.recipe.data
-        own = getattr(data, "language", None)
-        return getattr(data, "source", None) or own, getattr(data, "target", None)
+        return self.folder.recipe.data.language_pair
+
+    @property
+    def predictor(self) -> type[Predictor]:
+        """The class that it is loaded as."""
+        return pipeline_of(self.folder.recipe).predictor
 
     def answers(self, request: type[Request]) -> bool:
         """Tell whether it answers requests of this type."""
-        own = pipeline_of(self.folder.recipe).predictor.request
+        own = self.predictor.request
         return own is not None and issubclass(request, own)
-
-    def can(self, method: str) -> bool:
-        """Tell whether its predictor has a method."""
-        return hasattr(pipeline_of(self.folder.recipe).predictor, method)
 
     def facts(self) -> dict[str, Any]:
         """Describe it to clients."""
         recipe, pipeline = self.folder.recipe, pipeline_of(self.folder.recipe)
-        own = pipeline.predictor.request
+        own = self.predictor.request
         scores = {
             f"{line['data']} {metric}": round(score["value"], 2)
             for line in self.folder.evaluations()
@@ -72,13 +72,13 @@ class ServedModel:
             "name": self.name,
             "task": recipe.task,
             "request": None if own is None else own.__name__.removesuffix("Request").lower(),
-            "words": self.can("embed_texts"),  # classifies by words
+            "words": self.predictor.zero_shot,
             "parameters": self.folder.weight_count,
             "looks": type(pipeline).look is not Pipeline.look,
             "images": recipe.data.has_images,
             "source": source,
             "target": target,
-            "trained_on": getattr(recipe.data, "train", None) and str(recipe.data.train),
+            "trained_on": recipe.data.train,
             "measured": scores,
             # Of a captioner; None until it is loaded.
             "languages": self.queue.facts.get("languages"),

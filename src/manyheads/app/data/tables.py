@@ -24,6 +24,11 @@ class PairData(DataTable):
     target_column: int | str | None = None
 
     @property
+    def language_pair(self) -> tuple[str, str]:
+        """Those of the two sides."""
+        return self.source, self.target
+
+    @property
     def columns(self) -> tuple[int | str | None, int | str | None]:
         """Columns of a table: source and target."""
         return self.source_column, self.target_column
@@ -122,6 +127,11 @@ class CaptionData(ImageData):
     # That language_column, or the names of text files, may name; empty: all that they do.
     languages: tuple[Language, ...] = ()
     images: str | None = None  # folder of the images that a table or COCO's file names
+
+    @property
+    def language_pair(self) -> tuple[str | None, None]:
+        """That of the texts, if it is one."""
+        return self.language, None
 
     @property
     def drawn(self) -> bool:

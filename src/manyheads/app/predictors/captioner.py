@@ -8,7 +8,7 @@ from torch import Tensor
 
 from manyheads.app.predictors.image_inputs import ImageInput, named
 from manyheads.app.predictors.image_predictor import ImagePredictor
-from manyheads.app.predictors.predictor import LoadOptions
+from manyheads.app.predictors.predictor import LoadOptions, text_positions
 from manyheads.app.predictors.text_reader import check_seed
 from manyheads.app.predictors.unusual import unsure_of_text
 from manyheads.app.project.folder import ModelFolder
@@ -25,6 +25,12 @@ class Captioner(ImagePredictor):
     """Call it with an image, a path, or a list of either."""
 
     request = CaptionRequest
+    page = "caption"
+
+    @classmethod
+    def positions(cls, recipe: Any) -> int:
+        """Those of texts longer than in training, or of [decode]."""
+        return max(text_positions(recipe.train.max_length), recipe.decode.max_length or 0)
 
     def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
         """Load a folder.

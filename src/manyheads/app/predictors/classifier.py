@@ -7,7 +7,7 @@ import torch
 
 from manyheads.app.predictors.image_inputs import ImageInput, named
 from manyheads.app.predictors.image_predictor import ImagePredictor
-from manyheads.app.predictors.predictor import LoadOptions
+from manyheads.app.predictors.predictor import LoadOptions, OutputClasses
 from manyheads.app.predictors.unusual import unsure_of_class
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import ClassifyAnswer, ClassifyRequest, ClassProbability
@@ -26,12 +26,17 @@ class Classifier(ImagePredictor):
     """Call it with an image, a path, or a list of either."""
 
     request = ClassifyRequest
+    page = "classify"
+
+    @classmethod
+    def output_classes(cls, folder: ModelFolder) -> OutputClasses:
+        """The labels of its folder."""
+        data: Any = folder.recipe.data
+        return OutputClasses(folder.labels(), data.multi_label)
 
     def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
         super().__init__(folder, options)
-        data: Any = folder.recipe.data
-        self.multi_label: bool = data.multi_label  # each class has a probability of its own
-        self.labels = folder.labels()
+        self.labels, self.multi_label = self.output_classes(folder)
 
     @overload
     def __call__(self, image: ImageInput) -> str: ...

@@ -9,14 +9,20 @@ from manyheads.app.predictors.image_inputs import ImageInput, named, opened
 from manyheads.app.predictors.predictor import LoadOptions, Predictor
 from manyheads.app.project.folder import ModelFolder
 from manyheads.data.images.image_file import naming
+from manyheads.data.images.image_set import Preprocessing
 
 
 class ImagePredictor(Predictor):
     """A predictor whose model reads preprocessed pixels."""
 
+    @classmethod
+    def image_input(cls, folder: ModelFolder) -> Preprocessing:
+        """That of its folder."""
+        return folder.preprocessing()
+
     def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
         super().__init__(folder, options)
-        self.preprocessing = folder.preprocessing()
+        self.preprocessing = self.image_input(folder)
         if (size := options.image_size) is not None:
             self.preprocessing = replace(self.preprocessing, height=size[0], width=size[1])
 

@@ -13,7 +13,7 @@ from manyheads.app.predictors.predictor import LoadOptions, Predictor
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import Caption, CaptionAnswer, CaptionRequest, CaptionToken
 from manyheads.data.images.image_file import naming
-from manyheads.data.images.line_image import LineImage, grey, line_pixels
+from manyheads.data.images.line_image import LineImage, grey, line_pixels, padded_width
 from manyheads.data.images.line_layout import cut_wide, find_lines
 from manyheads.data.text.languages import base
 from manyheads.decode.ctc import CtcResult, best_path, prefix_search
@@ -61,6 +61,11 @@ class Reader(Predictor):
     """Call it with an image, a path, or a list of either."""
 
     request = CaptionRequest
+
+    @classmethod
+    def positions(cls, recipe: Any) -> int:
+        """A column of the widest line each."""
+        return padded_width(recipe.image.max_width) // recipe.config().column_width
 
     def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
         super().__init__(folder, options)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manyheads.app.predictors.image_inputs import ImageInput, named
 from manyheads.app.predictors.image_predictor import ImagePredictor
-from manyheads.app.predictors.predictor import LoadOptions
+from manyheads.app.predictors.predictor import LoadOptions, text_positions
 from manyheads.app.predictors.text_reader import check_texts
 from manyheads.app.predictors.unusual import unsure_of_class
 from manyheads.app.project.folder import ModelFolder
@@ -27,6 +27,12 @@ class Matcher(ImagePredictor):
     """
 
     request = ClassifyRequest
+    zero_shot = True
+
+    @classmethod
+    def positions(cls, recipe: Any) -> int:
+        """Those of texts longer than in training."""
+        return text_positions(recipe.train.max_length)
 
     def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
         super().__init__(folder, options)

@@ -1,6 +1,6 @@
 """The protocol of predictors: a stored model that is called with raw input and answers requests."""
 
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from pydantic import BeforeValidator
 from torch import nn
@@ -8,7 +8,7 @@ from torch import nn
 from manyheads.app.engines.engine import Engine, find_engine
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import Request
-from manyheads.data.images.image_set import MOST_PIXELS
+from manyheads.data.images.image_set import MOST_PIXELS, Preprocessing
 from manyheads.errors import UsageError
 from manyheads.train.config import Count
 
@@ -35,11 +35,27 @@ class LoadOptions(Request):
     image_size: Sides | None = None
 
 
+class OutputClasses(NamedTuple):
+    """What the logits of a classifier stand for."""
+
+    names: list[str]
+    multi_label: bool = False  # each class has a probability of its own
+
+
 class Predictor(Protocol):
     """A stored model, ready to be called. `model` is the torch module, `folder` its folder."""
 
     request: ClassVar[type[Request] | None] = None
     """What `answer` takes; None: it answers no requests."""
+
+    zero_shot: ClassVar[bool] = False
+    """Whether it classifies by words: a `ClassifyRequest` names the classes."""
+
+    documents: ClassVar[bool] = False
+    """Whether it is a `TextTranslator` (app/documents/fallbacks.py), which documents need."""
+
+    page: ClassVar[Literal["classify", "caption", "translate"] | None] = None
+    """The program of an exported page that does the same with the model; None: there is none."""
 
     folder: ModelFolder
     engine: Engine
@@ -49,6 +65,21 @@ class Predictor(Protocol):
         self.folder = folder
         self.engine = find_engine(options.engine)(options.device, options.threads)
         self.model = self.engine.load(folder, options.image_size)
+
+    @classmethod
+    def image_input(cls, folder: ModelFolder) -> Preprocessing | None:  # noqa: ARG003
+        """Return what is done to images of one size; None: the model does not read any."""
+        return None
+
+    @classmethod
+    def output_classes(cls, folder: ModelFolder) -> OutputClasses | None:  # noqa: ARG003
+        """Return what the logits of a stored model stand for; None: they are not of classes."""
+        return None
+
+    @classmethod
+    def positions(cls, recipe: Any) -> int:  # noqa: ARG003
+        """Return the most positions that it asks of a model, for an export to have as many."""
+        return 0
 
     def __call__(self, given: Any, /) -> Any:
         """Answer raw input: a text, an image, a path, or a list of them."""
@@ -71,6 +102,14 @@ class Predictor(Protocol):
     def respond(self, request: Any) -> list[Any]:
         """Answer a request of the right type."""
         raise NotImplementedError
+
+
+def text_positions(max_length: int) -> int:
+    """Return the most positions for texts of so many tokens in training.
+
+    A translator reads sources twice as long as in training, and writes twice as much as it reads.
+    """
+    return 4 * max_length + 64
 
 
 def answers(predictor: Predictor, request: type[Request]) -> bool:

@@ -2,12 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.app.predictors.predictor import Predictor
+from manyheads.app.predictors.predictor import Predictor, text_positions
 from manyheads.errors import UsageError
 
 Span = list[int]  # first character, and the one after the last
@@ -32,6 +32,11 @@ class TokenOutput(NamedTuple):
 
 class TextReader(Predictor, ABC):
     """A predictor whose model reads one text."""
+
+    @classmethod
+    def positions(cls, recipe: Any) -> int:
+        """Those of texts longer than in training."""
+        return text_positions(recipe.train.max_length)
 
     @property
     def pieces(self) -> Sequence[Callable[[int], str]]:

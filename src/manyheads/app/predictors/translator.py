@@ -36,6 +36,13 @@ class Translator(TextPredictor):
     """Call it with a text or a list of texts."""
 
     request = TranslateRequest
+    documents = True
+    page = "translate"
+
+    @classmethod
+    def positions(cls, recipe: Any) -> int:
+        """Those of texts longer than in training, or of [decode]."""
+        return max(super().positions(recipe), recipe.decode.max_length or 0)
 
     def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
         super().__init__(folder, options)

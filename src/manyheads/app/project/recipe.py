@@ -59,6 +59,11 @@ class DataTable(Table):
     valid: str | None
     test: str | None = None
 
+    @property
+    def language_pair(self) -> tuple[str | None, str | None]:
+        """Languages of a source, or of the only texts, and of a target; None where unknown."""
+        return None, None
+
     def split_name(self, split: str) -> str | None:
         """Return the name of a split's data; None if the recipe names none."""
         return {"train": self.train, "valid": self.valid, "test": self.test}.get(split)

@@ -130,7 +130,7 @@ async def classify(http: HttpRequest) -> Response:
 
 
 def _classifies(model: ServedModel, *, words: bool) -> bool:
-    return model.answers(ClassifyRequest) and model.can("embed_texts") is words
+    return model.answers(ClassifyRequest) and model.predictor.zero_shot is words
 
 
 @router.post("/caption", response_model=Captions, openapi_extra=CAPTION.openapi())

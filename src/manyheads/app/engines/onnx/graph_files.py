@@ -1,19 +1,17 @@
 """A model folder's graphs as files: one .onnx each, and graphs.json, which describes them."""
 
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from torch import nn
 
 from manyheads.app.engines.onnx.trace import OPSET, trace
 from manyheads.app.project.folder import ModelFolder, read_json, write_json
-from manyheads.app.project.recipe import Recipe
-from manyheads.data.images.line_image import padded_width
+from manyheads.app.project.registry import find_task
 from manyheads.errors import FolderError, UsageError
+from manyheads.models.config import ModelConfig
 from manyheads.models.graphs import Graph
 from manyheads.strict_json import dumps
 
@@ -81,12 +79,11 @@ def graphs(folder: ModelFolder) -> Sequence[Graph]:
         UsageError: the model has a part that is no graph.
     """
     model = folder.model()
-    config: Any = folder.recipe.config()
-    most = positions(folder.recipe)
-    if most > getattr(config, "max_length", sys.maxsize) and config.token_limit == sys.maxsize:
-        config = replace(config, max_length=most)
+    own = folder.recipe.config()
+    config = own.with_positions(find_task(folder.recipe.task).predictor.positions(folder.recipe))
+    if config is not own:
         model = _rebuilt(model, config)
-    found: Sequence[Graph] = config.graphs(model)
+    found = config.graphs(model)
     if not found:
         raise UsageError(
             f"{folder.name} cannot be exported: {type(model).__name__} has no graph in which the "
@@ -96,47 +93,32 @@ def graphs(folder: ModelFolder) -> Sequence[Graph]:
     return found
 
 
-def _rebuilt(model: nn.Module, config: Any) -> nn.Module:
+def _rebuilt(model: nn.Module, config: ModelConfig) -> nn.Module:
     """Build a model with longer tables, which are formulas, and the same weights."""
-    longer: nn.Module = config.build()
+    longer = config.build()
     longer.load_state_dict(model.state_dict())
     return longer.eval()
 
 
-def positions(recipe: Recipe) -> int:
-    """Return the most positions that the predictor of a recipe may ask for.
-
-    A translator reads sources twice as long as in training, and writes twice as much as it reads.
-    A reader of lines has a position a column of the widest.
-    """
-    train: Any = recipe.train
-    tokens = 4 * int(getattr(train, "max_length", 0)) + 64
-    decode: Any = getattr(recipe, "decode", None)
-    image: Any = getattr(recipe, "image", None)
-    pixels = padded_width(getattr(image, "max_width", 0))
-    columns = pixels // getattr(recipe.config(), "column_width", pixels)
-    return max(tokens, columns, getattr(decode, "max_length", None) or 0)
-
-
 def describe(folder: ModelFolder) -> dict[str, str]:
     """Say in a graph's own metadata what its inputs and outputs mean: texts and JSON."""
-    recipe: Any = folder.recipe
+    recipe = folder.recipe
     said = {
         "manyheads.model": folder.name,
         "manyheads.task": recipe.task,
         "manyheads.preset": str(recipe.model["preset"]),
         "manyheads.weights": folder.weights_hash,
     }
-    if (folder.path / "preprocessing.json").is_file():
-        said["manyheads.preprocessing"] = dumps(asdict(folder.preprocessing()))
+    predictor = find_task(recipe.task).predictor
+    if (image := predictor.image_input(folder)) is not None:
+        said["manyheads.preprocessing"] = dumps(asdict(image))
         said["manyheads.input"] = (
             "images (image, channel, height, width), float32: fitted to height and width as "
             "resize_mode, crop and interpolation say, then (value / 255 - mean) / std"
         )
-    if (folder.path / "labels.json").is_file():
-        said["manyheads.classes"] = dumps(folder.labels())
-        several = bool(getattr(recipe.data, "multi_label", False))
+    if (classes := predictor.output_classes(folder)) is not None:
+        said["manyheads.classes"] = dumps(classes.names)
         said["manyheads.output"] = "logits (image, class): " + (
-            "a sigmoid each" if several else "softmax over classes"
+            "a sigmoid each" if classes.multi_label else "softmax over classes"
         )
     return said

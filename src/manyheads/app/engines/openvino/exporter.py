@@ -19,6 +19,7 @@ from manyheads.app.engines.openvino.library import nncf, openvino
 from manyheads.app.engines.openvino.session import OpenVinoSession
 from manyheads.app.engines.packages import need
 from manyheads.app.project.folder import ModelFolder, write_json
+from manyheads.app.project.registry import find_task
 from manyheads.data.images.image_set import Preprocessing, read_unlabelled
 from manyheads.data.spread import spread
 from manyheads.errors import ManyheadsError, UsageError
@@ -47,7 +48,8 @@ class OpenVinoExporter:
         """
         packages = ["openvino", "onnx", "onnxscript", *["nncf"] * (options.quantization == "int8")]
         versions = need(packages, extra="openvino")
-        if not (folder.path / "preprocessing.json").is_file():
+        preprocessing = find_task(folder.recipe.task).predictor.image_input(folder)
+        if preprocessing is None:
             raise UsageError(
                 f"{folder.name} does not look at images of one size: for it there are the targets "
                 "ctranslate2 and onnx."
@@ -55,7 +57,7 @@ class OpenVinoExporter:
         int8 = options.quantization == "int8"
         if options.calibration is not None and not int8:
             raise UsageError("Only int8 is calibrated: leave out `calibrate`, or ask for int8.")
-        images, used = _calibration(folder, options) if int8 else (None, ())
+        images, used = _calibration(preprocessing, options) if int8 else (None, ())
         made = write_graphs(folder, out)
         if "decoder" in made:
             raise UsageError(
@@ -66,14 +68,15 @@ class OpenVinoExporter:
         precision = "bfloat16" if options.quantization == "bfloat16" else "float32"
         for name, graph in made.items():
             model = openvino().Core().read_model(str(out / graph.file))
-            if name in IMAGE_GRAPHS and images is not None:
+            of_images = "images" in graph.inputs
+            if of_images and images is not None:
                 model = quantized(model, images)
                 others = " of the validation data, measured on the others" if used else ""
                 remarks.append(f"{name}: int8, calibrated on {len(images)} images{others}")
             elif images is not None:
                 remarks.append(f"{name}: float32, for only images are calibrated on")
-            if name in IMAGE_GRAPHS and options.quantization in ("auto", "int8"):
-                precision, said = faster(model, folder.preprocessing())
+            if of_images and options.quantization in ("auto", "int8"):
+                precision, said = faster(model, preprocessing)
                 remarks.append(said)
             (out / graph.file).unlink()
             for weights in out.glob("*.data"):
@@ -85,11 +88,8 @@ class OpenVinoExporter:
         return Exported(versions, tuple(remarks), used=used)
 
 
-IMAGE_GRAPHS = ("model", "images")
-
-
 def _calibration(
-    folder: ModelFolder, options: ExportOptions
+    preprocessing: Preprocessing, options: ExportOptions
 ) -> tuple[list[Tensor], tuple[int, ...]]:
     """Read images to calibrate on, normalised, one a batch.
 
@@ -100,7 +100,6 @@ def _calibration(
     Raises:
         UsageError: there are none.
     """
-    preprocessing = folder.preprocessing()
     given = options.calibration
     try:
         images = options.validation_images() if given is None else read_unlabelled(given)

@@ -3,13 +3,14 @@
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from manyheads.app.engines.exporter import Exported, ExportOptions
 from manyheads.app.engines.onnx.graph_files import GraphFile, write_graphs
 from manyheads.app.engines.packages import need
 from manyheads.app.engines.web.runtime import copy_runtime
 from manyheads.app.project.folder import ModelFolder, write_json
+from manyheads.app.project.registry import find_task
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.byte_pieces import byte_pieces
 from manyheads.data.tokenizers.tokenizer import UNKNOWN, Tokenizer
@@ -42,7 +43,7 @@ class WebExporter:
             UsageError: the page lacks something that the model needs, which is named.
         """
         versions = need(("onnx", "onnxscript", "onnxruntime"), extra="onnx")
-        about = _about(folder)
+        about = describe_for_page(folder)
         runtime = copy_runtime(out / "ort", options.runtime)
         made = write_graphs(folder, out)
         about["graphs"] = {name: _described(each) for name, each in made.items()}
@@ -59,46 +60,40 @@ def _described(graph: GraphFile) -> dict[str, Any]:
     return {"file": graph.file, "inputs": list(graph.inputs), "limits": dict(graph.limits)}
 
 
-def _about(folder: ModelFolder) -> dict[str, Any]:
+def describe_for_page(folder: ModelFolder) -> dict[str, Any]:
     """Describe a model for the page.
 
     Raises:
         UsageError: the page cannot run it.
     """
-    config: Any = folder.recipe.config()
     about: dict[str, Any] = {"name": folder.name, "weights": folder.weights_hash}
     if folder.recipe.origin is not None:
         raise _refusal(folder, "the model was converted, and its tokenizer or preprocessing is not")
-    if (folder.path / "preprocessing.json").is_file():
-        about["preprocessing"] = _preprocessing(folder)
-    decode: DecodeConfig | None = getattr(folder.recipe, "decode", None)
-    if (folder.path / "labels.json").is_file():
-        data: Any = folder.recipe.data
-        return about | {
-            "kind": "classify",
-            "classes": folder.labels(),
-            "multi_label": data.multi_label,
-        }
-    if decode is None or not hasattr(config, "decoder_layers"):
+    predictor = find_task(folder.recipe.task).predictor
+    if (image := predictor.image_input(folder)) is not None:
+        about["preprocessing"] = _preprocessing(folder, image)
+    kind = predictor.page
+    if kind is None:
         raise _refusal(folder, f"the page has nothing for the task {folder.recipe.task!r}")
-    about |= {"ids": _ids(config), "decode": _decode(folder, decode)}
-    source, target = folder.tokenizers()
+    about["kind"] = kind
+    if (classes := predictor.output_classes(folder)) is not None:
+        return about | {"classes": classes.names, "multi_label": classes.multi_label}
+    recipe, config = cast(Any, folder.recipe), cast(Any, folder.recipe.config())
+    about |= {"ids": _ids(config), "decode": _decode(folder, recipe.decode)}
+    source, target = cast(tuple[Any, Any], folder.tokenizers())
     about["target"] = tokenizer_tables(folder, target)
-    if "preprocessing" in about:
-        languages = getattr(target, "languages", {})
-        listed = [{"code": code, "token": token} for code, token in languages.items()]
-        return about | {"kind": "caption", "languages": listed}
-    train: Any = folder.recipe.train
+    if image is not None:
+        listed = [{"code": code, "token": token} for code, token in target.languages.items()]
+        return about | {"languages": listed}
     about["source"] = None if source is target else tokenizer_tables(folder, source)
-    return about | {"kind": "translate", "most": min(2 * train.max_length, config.token_limit)}
+    return about | {"most": min(2 * recipe.train.max_length, config.token_limit)}
 
 
 def _ids(config: Any) -> dict[str, int]:
     return {"pad": config.pad, "start": config.start, "end": config.end}
 
 
-def _preprocessing(folder: ModelFolder) -> dict[str, Any]:
-    found: Preprocessing = folder.preprocessing()
+def _preprocessing(folder: ModelFolder, found: Preprocessing) -> dict[str, Any]:
     if found.mode not in MODES:
         raise _refusal(folder, f"it reads images of mode {found.mode}, the page {MODES}")
     if found.interpolation in NO_CURVES:
