@@ -23,13 +23,16 @@ from torch import nn
 
 from manyheads.errors import InterruptedRunError, ManyheadsError, UsageError
 from manyheads.train.config import TrainConfig
-from manyheads.train.loop import fit
+from manyheads.train.loop import Observer, fit
 from manyheads.train.parallel import prepare
 from manyheads.train.ranks import agreed, exchange, on_first, rank_and_world
 from manyheads.train.task import Indices
 from tests.made import Silent
 from tests.train.toy import Plane, Points, network
 from tests.train.toy import config as of_plane
+
+
+SILENT = Silent()
 
 
 class Watched(Plane):
@@ -64,7 +67,17 @@ class Broken(Plane):
         return super().loss(model, batch)
 
 
-def learn(model: nn.Module, task: Any, config: TrainConfig, out: Path) -> None:
+class Unseen(Silent):
+    """Fails to show the second step."""
+
+    def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
+        if step == 2:
+            raise BrokenPipeError
+
+
+def learn(
+    model: nn.Module, task: Any, config: TrainConfig, out: Path, observer: Observer = SILENT
+) -> None:
     out.mkdir(exist_ok=True)
     fit(
         prepare(model, config),
@@ -74,7 +87,7 @@ def learn(model: nn.Module, task: Any, config: TrainConfig, out: Path) -> None:
         seed=1,
         environment={},
         save_best=lambda model: None,
-        observer=Silent(),
+        observer=observer,
     )
 
 
@@ -104,8 +117,10 @@ def plane(rank: int, world: int, folder: Path, options: dict[str, Any]) -> None:
 
 def broken(rank: int, world: int, folder: Path, options: dict[str, Any]) -> None:
     """One rank fails; print what the others say."""
+    unseen = options["how"] == "unseen"
+    task, observer = (Plane(), Unseen()) if unseen else (Broken(options["how"]), SILENT)
     try:
-        learn(network(dropout=0), Broken(options["how"]), of_plane(save_every=1), folder / "run")
+        learn(network(dropout=0), task, of_plane(save_every=1), folder / "run", observer)
     except ManyheadsError as error:
         print(f"{type(error).__name__}: {error}", flush=True)
 

@@ -353,7 +353,7 @@ def test_a_signal_saves_and_stops(tmp_path: Path, number: signal.Signals) -> Non
     """After the step: a checkpoint is there, though none was due, and going on loses nothing."""
     whole = run(tmp_path / "whole", Plane(), config())
     handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
-    with pytest.raises(InterruptedRunError, match="after step 6 of 12") as caught:
+    with pytest.raises(InterruptedRunError, match=r"after step 6 of 12\.$") as caught:
         run(tmp_path / "cut", Plane(), config(), observer=Signals(6, number))
     assert caught.value.exit_code == 130
     assert checkpoint.checkpoints(tmp_path / "cut" / "state")[-1].name == "step-000000006"

@@ -87,6 +87,14 @@ def test_a_rank_that_is_killed_is_named(tmp_path: Path) -> None:
     assert stored(tmp_path / "run")
 
 
+def test_progress_that_cannot_be_shown_stops_all(tmp_path: Path) -> None:
+    """Only rank 0 shows it; the others hear of it in the next update."""
+    first, second = run_ranks("broken", 2, tmp_path, how="unseen")
+    assert first.startswith("InterruptedRunError: Stopped after step 3 of ")
+    assert "progress could not be shown (BrokenPipeError)" in first
+    assert second.startswith("InterruptedRunError: Stopped after step 3 of ")
+
+
 def test_ranks_agree(tmp_path: Path) -> None:
     """Rank 0 works as if alone; an error of one ends all, and rank 0 names the rank."""
     first, second = (each.splitlines() for each in run_ranks("agreement", 2, tmp_path))
