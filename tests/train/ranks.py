@@ -31,7 +31,6 @@ from tests.made import Silent
 from tests.train.toy import Plane, Points, network
 from tests.train.toy import config as of_plane
 
-
 SILENT = Silent()
 
 
