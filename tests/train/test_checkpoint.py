@@ -17,6 +17,7 @@ from manyheads.train import checkpoint
 from manyheads.train.average import Average, ExponentialAverage
 from manyheads.train.checkpoint import Progress, sha256
 from manyheads.train.config import TrainConfig
+from manyheads.train.meter import Sums
 from manyheads.train.optim import Optimizer
 from manyheads.train.optim import optimizer as build
 from manyheads.train.sharded_checkpoint import read
@@ -39,6 +40,7 @@ def test_all_comes_back(muon: bool, tmp_path: Path) -> None:
     model, other = (Transformer(TRANSFORMERS["transformer-tiny"]) for _ in range(2))
     optimizer = trained(model, how)
     progress = Progress(step=3, epoch=1, index=2, seconds=1.5, best=0.25, stale=1)
+    progress.unlogged = Sums(2, 64, 0.5, {"loss": 1.5, "accuracy": 0.25})
     average = ExponentialAverage(0.9)
     average.after_step(model, 1)
     checkpoint.save(tmp_path, model, optimizer, average, progress)
@@ -215,7 +217,7 @@ def test_a_checkpoint_is_plain_tensors_and_json(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_from_before_there_were_averages(tmp_path: Path) -> None:
-    """It goes on as if nothing had happened; but a file that is listed and missing is damage."""
+    """Nor sums of losses: it goes on; but a file that is listed and missing is damage."""
     whole = run(tmp_path / "whole", Plane(), config())
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "cut", Plane(), config(), observer=Unplugged(9))
@@ -225,6 +227,7 @@ def test_a_checkpoint_from_before_there_were_averages(tmp_path: Path) -> None:
         run(tmp_path / "cut", Plane(), config())
     document = json.loads((newest / "progress.json").read_text())
     del document["sha256"]["average.safetensors"]
+    del document["progress"]["unlogged"]
     (newest / "progress.json").write_text(json.dumps(document))
     resumed = run(tmp_path / "cut", Plane(), config())
     for one, two in zip(whole.parameters(), resumed.parameters(), strict=True):

@@ -293,14 +293,12 @@ def test_a_run_cut_off_at_any_step_ends_the_same(
     tmp_path: Path, step: int, accumulate: int
 ) -> None:
     """Same batches, same dropout, same metrics, same weights bit by bit, each line once."""
-    how = config(accumulate=accumulate)
+    how = config(accumulate=accumulate, log_every=3)  # a checkpoint every fourth step
     whole = run(tmp_path / "whole", Plane(), how)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "cut", Plane(), how, observer=Unplugged(step))
     assert same(run(tmp_path / "cut", Plane(), how), whole)
-    assert [(line["step"], "loss" in line) for line in metrics(tmp_path / "cut")] == [
-        (line["step"], "loss" in line) for line in metrics(tmp_path / "whole")
-    ]
+    assert timeless(tmp_path / "cut") == timeless(tmp_path / "whole")
 
 
 def test_resuming_does_not_repeat_batches(tmp_path: Path) -> None:
@@ -313,8 +311,8 @@ def test_resuming_does_not_repeat_batches(tmp_path: Path) -> None:
     assert rest.seen == whole.seen[4:]
 
 
-def test_metrics_are_the_same_where_checkpoints_and_log_lines_meet(tmp_path: Path) -> None:
-    """All but the clock; a line cut off by the power cut is gone."""
+def test_half_a_line_of_metrics(tmp_path: Path) -> None:
+    """A line cut off by the power cut is gone."""
     run(tmp_path / "whole", Plane(), config())
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "cut", Plane(), config(), observer=Unplugged(7))

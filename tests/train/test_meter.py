@@ -1,9 +1,14 @@
 """Means and speed between two lines of the log, by a clock that the test turns."""
 
+import math
+from dataclasses import asdict
+
 import pytest
 
+from manyheads.strict_json import dumps
 from manyheads.train import meter
-from manyheads.train.meter import Meter
+from manyheads.train.checkpoint import PROGRESS, Progress
+from manyheads.train.meter import Meter, Sums
 
 
 class Clock:
@@ -24,7 +29,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_two_lines_by_hand(clock: Clock) -> None:
     """Each has the means of its own steps; validation counts as time, but not for the speed."""
-    found = Meter("tokens", seconds=10.0)  # of the run before it was resumed
+    found = Meter("tokens", 10.0, Sums())  # of the run before it was resumed
     clock.now += 2
     found.add(3.0, {"accuracy": 0.5}, 100)
     clock.now += 1
@@ -54,6 +59,14 @@ def test_two_lines_by_hand(clock: Clock) -> None:
 
 def test_steps_between_two_ticks_of_the_clock(clock: Clock) -> None:
     """Some machines' clocks stand still for a hundredth of a second: no division by zero."""
-    found = Meter("images", seconds=0.0)
+    found = Meter("images", 0.0, Sums())
     found.add(1.0, {}, 8)
     assert found.line(1, 0, 0.1)["images_per_second"] > 0
+
+
+def test_sums_are_stored_exactly() -> None:
+    """As JSON, also where a mean is not a number, which JSON lacks."""
+    sums = Sums(3, 24, 0.1, {"loss": 0.1 + 0.2, "accuracy": math.nan})
+    progress = PROGRESS.validate_json(dumps(asdict(Progress(unlogged=sums))))
+    assert progress.unlogged.values.pop("loss") == 0.1 + 0.2
+    assert math.isnan(progress.unlogged.values["accuracy"])

@@ -20,6 +20,7 @@ from manyheads.files import cannot_write, new_folder, remove_unfinished, write_t
 from manyheads.strict_json import dumps
 from manyheads.train.average import Average
 from manyheads.train.distribute import spread_like, whole
+from manyheads.train.meter import Sums
 from manyheads.train.optim import Optimizer
 from manyheads.train.ranks import agreed, on_first, rank_and_world
 from manyheads.train.sharded_checkpoint import BackgroundWriter, read, shapes
@@ -40,6 +41,7 @@ class Progress:
     best: float | None = None  # of the early-stopping metric
     stale: int = 0  # validations since it improved
     stopped: bool = False
+    unlogged: Sums = field(default_factory=Sums)  # of steps since the last line of the log
     conditions: dict[str, str] = field(default_factory=dict)  # what bitwise equality depends on
 
 

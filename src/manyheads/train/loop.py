@@ -122,7 +122,7 @@ def fit(
         if rank == 0:
             log = MetricsLog(folder / "metrics.jsonl", first_step=first_step, events=events)
     saver = checkpoint.saver()
-    meter = Meter(task.unit, progress.seconds)
+    meter = Meter(task.unit, progress.seconds, progress.unlogged)
     line: dict[str, float] = {}
     watch = _Watch()
     with stop_signals() as stop_asked, closing(log):
@@ -162,7 +162,7 @@ def fit(
                             watch.tell(observer.validated, step, metrics)
                         if improved(progress, metrics, config.early_stop):
                             on_first(partial(save_best, plain))
-                progress.seconds = meter.skip()
+                progress.seconds, progress.unlogged = meter.skip(), meter.sums
                 finished = progress.stopped or step == config.steps
                 # Several ranks stop together: behind the update in which all heard of it.
                 interrupted = made.asked
