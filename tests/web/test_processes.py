@@ -3,17 +3,21 @@
 import os
 import re
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
 
+from manyheads.web.processes import counting
 from tests.web.test_process import PATIENCE, alive, children, failing, process
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -132,3 +136,33 @@ def test_mistakes() -> None:
     assert "There is no model" in failing("multi30k", "--processes", "2")
     assert "add --ray" in failing("digits", "--replicas", "2")
     assert "leave out --processes" in failing("digits", "--ray", "--processes", "2")
+
+
+def test_counts_of_a_killed_server_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the next one; those of one that answers stay."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    program = """
+from manyheads.web.processes import counting
+with counting() as folder:
+    print(folder, flush=True)
+    input()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        other = server.stdout.readline().strip()
+        with counting() as folder:
+            assert sorted(map(str, tmp_path.iterdir())) == sorted([folder, other])
+        server.kill()
+        server.wait()
+    assert list(map(str, tmp_path.iterdir())) == [other]
+    with counting() as folder:
+        assert list(map(str, tmp_path.iterdir())) == [folder]
+    assert not list(tmp_path.iterdir())

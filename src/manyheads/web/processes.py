@@ -19,12 +19,16 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
+from secrets import token_hex
 from types import FrameType
 
 from prometheus_client.multiprocess import mark_process_dead
 
+from manyheads.app.project.lock import locked, remove_abandoned
 from manyheads.child_process import begin_child
 from manyheads.errors import WorkerError
+from manyheads.files import UNFINISHED
 from manyheads.web.metrics import FOLDER
 from manyheads.web.served import ServedOptions
 from manyheads.web.server import STOPPED, address_of, run
@@ -64,7 +68,7 @@ class ServerProcesses:
         Raises:
             WorkerError: processes end again and again before they accept requests.
         """
-        with _signals() as stopped, _counting() as folder:
+        with _signals() as stopped, counting() as folder:
             try:
                 while not stopped.poll():
                     while len(self._children) < self.count and time.monotonic() >= self._due:
@@ -194,12 +198,17 @@ def _signals() -> Iterator[Connection]:
 
 
 @contextmanager
-def _counting() -> Iterator[str]:
+def counting() -> Iterator[str]:
     """Give processes that are started a folder to count in; see `metrics.py`."""
-    folder = tempfile.mkdtemp(prefix="manyheads-metrics-")
-    os.environ[FOLDER] = folder
+    # Named and locked as what is being written, so that the next one removes what `kill -9` left.
+    temporary = Path(tempfile.gettempdir())
+    remove_abandoned(temporary)
+    folder = temporary / UNFINISHED.format(f"metrics-{token_hex(8)}")
+    folder.mkdir(mode=0o700)
+    os.environ[FOLDER] = str(folder)
     try:
-        yield folder
+        with locked(folder, wait=True):
+            yield str(folder)
     finally:
         del os.environ[FOLDER]
         shutil.rmtree(folder, ignore_errors=True)
