@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,15 @@ import pytest
 
 from manyheads.app.train.launch import LAUNCH
 from manyheads.train import checkpoint
-from tests.made import TRANSLATE, read_jsonl, run, write_numbers, write_recipe
+from tests.made import (
+    CLASSIFY,
+    TRANSLATE,
+    read_jsonl,
+    run,
+    write_halves,
+    write_numbers,
+    write_recipe,
+)
 
 SECONDS = 240
 STEPS = 400
@@ -49,7 +58,7 @@ def torchrun(recipe: Path, out: Path, *options: str) -> Iterator[subprocess.Pope
         try:
             yield started
         finally:
-            if started.poll() is None:
+            with suppress(ProcessLookupError):
                 os.killpg(started.pid, signal.SIGKILL)
 
 
@@ -128,6 +137,31 @@ def test_both_ranks_stop_and_one_process_goes_on(recipe: Path, tmp_path: Path) -
     with pytest.warns(UserWarning, match="ranks was 2, is 1"):
         run(recipe, out, resume=True)
     assert_whole(out)
+
+
+@linux
+def test_ranks_stop_when_torchrun_is_killed(recipe: Path, tmp_path: Path) -> None:
+    """`kill -9` of torchrun itself: they save and end, and do not train on by themselves."""
+    out = tmp_path / "run"
+    with torchrun(recipe, out) as started:
+        wait_for(lambda: saved(out) >= 20)
+        started.kill()
+        printed, _ = started.communicate(timeout=SECONDS)  # the ranks have ended, too
+    assert printed.count("Stopped after step") == 1
+    assert "The state is saved in" in printed
+    assert saved(out) < STEPS
+
+
+def test_a_rank_without_examples(tmp_path: Path) -> None:
+    """Told before anything is written, so that the corrected command is given as it is."""
+    out = tmp_path / "run"
+    write_halves(tmp_path)
+    text = re.sub("batch_size = .*", "batch_size = 1", CLASSIFY)
+    recipe = write_recipe(tmp_path / "halves.toml", text, tmp_path)
+    with torchrun(recipe, out) as started:
+        printed, _ = started.communicate(timeout=SECONDS)
+    assert printed.count("Rank 1 of 2 has nothing to train on: every batch has fewer") == 1
+    assert [path.name for path in out.iterdir()] == [LAUNCH]
 
 
 @pytest.mark.full

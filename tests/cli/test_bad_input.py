@@ -291,3 +291,23 @@ def test_files_that_would_not_be_what_they_say(
     answer = call("look", translator, "nine", "--shapes", "--out", "new/a.json", "--target", "x")
     refused(answer, 2, "leave --out and --target out")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "instead"),
+    [
+        ("evaluate", "without torchrun, or unset"),
+        ("translate", "without torchrun, with --file FILE --workers N, or unset"),
+        ("serve", "without torchrun, with --processes N, or unset"),
+    ],
+)
+def test_torchrun_is_for_training(
+    call: Call, command: str, instead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each rank would do the same; help is given all the same, and one process is no torchrun."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    given = ("--model", "digits") if command == "evaluate" else ("digits",)
+    refused(call(command, *given), 2, "WORLD_SIZE is 2", f"`manyheads {command}` does", instead)
+    assert call(command, "--help").code == 0
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert "WORLD_SIZE" not in call(command, "--no-such-option").err

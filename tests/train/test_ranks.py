@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -70,6 +71,17 @@ def test_a_run_goes_on_with_another_number_of_ranks(
         assert ours[name].sub(tensor).abs().max() < 1e-4, name
 
 
+def test_a_logged_loss_is_the_mean_of_all_steps_since_the_line_before(
+    alone: Path, tmp_path: Path
+) -> None:
+    """Also of those before a stop, which were made by two ranks."""
+    options: dict[str, Any] = {"config": {"log_every": 12}}
+    run_ranks("plane", 2, tmp_path, stop=1, after=2, **options)
+    run_ranks("plane", 1, tmp_path, **options)
+    mean = fmean(losses(alone / "run"))
+    assert losses(tmp_path / "run") == pytest.approx([mean], rel=1e-5)
+
+
 def test_an_infinite_loss_of_one_rank_is_one_of_all(tmp_path: Path) -> None:
     """All say the same examples, those of rank 1; nothing was updated with them."""
     first, second = run_ranks("broken", 2, tmp_path, how="infinite")
@@ -128,3 +140,31 @@ def test_what_torchrun_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASTER_PORT", "1")
     assert launch() == Launch(rank=1, world=2, local_rank=1, local_world=2)
     assert not launch().first
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "allowed"),
+    [
+        ("WORLD_SIZE", "abc", "1 to 1000000"),
+        ("WORLD_SIZE", "0", "1 to 1000000"),
+        ("WORLD_SIZE", "9" * 5000, "1 to 1000000"),
+        ("RANK", "x", "0 to 1"),
+        ("RANK", "2", "0 to 1"),
+        ("RANK", "-1", "0 to 1"),
+        ("LOCAL_RANK", "1", "0 to 0"),
+        ("LOCAL_WORLD_SIZE", "3", "1 to 2"),
+        ("MASTER_PORT", "abc", "1 to 65535"),
+        ("MASTER_PORT", "65536", "1 to 65535"),
+    ],
+)
+def test_what_torchrun_does_not_say(
+    name: str, given: str, allowed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers that cannot be are named, before a process waits for others."""
+    good = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    for each, value in (good | {"MASTER_ADDR": "localhost", "MASTER_PORT": "1"}).items():
+        monkeypatch.setenv(each, value)
+    assert launch() == Launch(rank=1, world=2, local_rank=0, local_world=1)
+    monkeypatch.setenv(name, given)
+    with pytest.raises(UsageError, match=f"{name} is '{given:.20}.* from {allowed}"):
+        launch()

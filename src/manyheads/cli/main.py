@@ -56,6 +56,8 @@ FIRST = 1.0  # seconds that rank 0 has to print what others are silent about
 # Arguments and options that hold a text, which may be empty; an empty path or name is a mistake,
 # such as a variable that is not set: as a path it would be the current folder.
 TEXTS = {"texts", "given", "prompts", "prefix", "reference", "word", "also", "queries"}
+# What divides the work of a command among processes, where something does.
+INSTEAD = {"translate": ", with --file FILE --workers N", "serve": ", with --processes N"}
 
 
 class _PastTyperError(Exception):
@@ -88,7 +90,7 @@ class _Verbs(TyperGroup):
 
 
 class _Verb(TyperCommand):
-    """Refuses empty names."""
+    """Refuses empty names, and several processes that would do the same."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given, *_ = self.make_parser(ctx).parse_args(list(args))
@@ -100,6 +102,16 @@ class _Verb(TyperCommand):
                 rest = "" if param.required else ", or leave it out"
                 raise UsageError(f"{name} is empty: give it a value{rest}.")
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        world = os.environ.get("WORLD_SIZE", "")
+        if self.name != "train" and world.isdecimal() and world not in ("0", "1"):
+            raise UsageError(
+                f"WORLD_SIZE is {world:.20}, as under torchrun, which is for `manyheads train`: "
+                f"each of the processes would do all that `manyheads {self.name}` does. Start it "
+                f"without torchrun{INSTEAD.get(self.name or '', '')}, or unset WORLD_SIZE."
+            )
+        return super().invoke(ctx)
 
 
 app = typer.Typer(

@@ -95,17 +95,26 @@ class RankTask(Generic[B]):
         """Make the planned batches; in the place of an empty one, one of a single example.
 
         Raises:
-            TrainingError: no batch of the epoch has an example for this rank.
+            TrainingError: as `spare`.
         """
-        spare = next((part[:1] for part in self.plan(epoch) if len(part)), None)
-        if spare is None:
-            raise TrainingError(
-                f"Rank {self.rank} of {self.world} has nothing to train on: every batch has fewer "
-                "examples than there are ranks. Start fewer processes, or make batches larger."
-            )
+        spare = self.spare(epoch)
         loaded = self.task.load(epoch, [part if len(part) else spare for part in batches])
         for part, batch in zip(batches, loaded, strict=True):
             yield RankBatch(batch, len(part) > 0)
+
+    def spare(self, epoch: int) -> Indices:
+        """Return an example of this rank.
+
+        Raises:
+            TrainingError: no batch of the epoch has an example for this rank.
+        """
+        for part in self.plan(epoch):
+            if len(part):
+                return part[:1]
+        raise TrainingError(
+            f"Rank {self.rank} of {self.world} has nothing to train on: every batch has fewer "
+            "examples than there are ranks. Start fewer processes, or make batches larger."
+        )
 
     def loss(self, model: nn.Module, batch: RankBatch[B]) -> Loss:
         """Compute the loss of one part."""

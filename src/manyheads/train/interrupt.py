@@ -1,12 +1,15 @@
 """Stop signals: the loop checks after each step whether Ctrl-C was pressed, and saves."""
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 from types import FrameType
 
 SECONDS = 3.0
+PAUSE = 1.0  # seconds between two looks at whether torchrun is there
 SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
@@ -42,3 +45,22 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def stop_with_torchrun() -> Iterator[None]:
+    """Send this process SIGTERM when the torchrun that started it has ended, also by `kill -9`."""
+    over = Event()
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        Thread(target=_watch, args=(os.getppid(), over), name="torchrun", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def _watch(parent: int, over: Event) -> None:
+    while not over.wait(PAUSE):
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return

@@ -65,10 +65,11 @@ def launch() -> Launch:
     """Read the environment; without torchrun there is one process.
 
     Raises:
-        UsageError: several processes, but the environment does not say how they meet.
+        UsageError: a number in the environment cannot be one; several processes, but it does not
+            say how they meet.
     """
-    world = os.environ.get("WORLD_SIZE", "")
-    if not world.isdecimal() or int(world) <= 1:
+    world = _number("WORLD_SIZE", range(1, 1_000_001), default="1")
+    if world == 1:
         return Launch()
     if missing := [name for name in NEEDED if not os.environ.get(name)]:
         raise UsageError(
@@ -76,8 +77,22 @@ def launch() -> Launch:
             "cannot find each other. Start them with torchrun --nproc-per-node N -m manyheads "
             "train ..., or unset WORLD_SIZE for one process."
         )
-    local = os.environ.get("LOCAL_WORLD_SIZE", world)
-    return Launch(int(os.environ["RANK"]), int(world), int(os.environ["LOCAL_RANK"]), int(local))
+    _number("MASTER_PORT", range(1, 65_536))
+    local_world = _number("LOCAL_WORLD_SIZE", range(1, world + 1), default=str(world))
+    local_rank = _number("LOCAL_RANK", range(local_world))
+    return Launch(_number("RANK", range(world)), world, local_rank, local_world)
+
+
+def _number(name: str, allowed: range, default: str = "") -> int:
+    """Read a number from the environment."""
+    given = os.environ.get(name) or default
+    if given.isdecimal() and len(given) < 9 and int(given) in allowed:
+        return int(given)
+    raise UsageError(
+        f"{name} is {given!r:.40} in the environment, and must be a whole number from {allowed[0]} "
+        f"to {allowed[-1]}. torchrun sets it for each process that it starts: set it as torchrun "
+        "does, or unset WORLD_SIZE for one process."
+    )
 
 
 _alone = False  # whether rank 0 works and the others wait

@@ -46,6 +46,8 @@ from manyheads.train import checkpoint
 from manyheads.train.checkpoint import checkpoints
 from manyheads.train.config import Precision
 from manyheads.train.device import limited_threads, set_threads
+from manyheads.train.distribute import RankTask
+from manyheads.train.interrupt import stop_with_torchrun
 from manyheads.train.layer_groups import freeze
 from manyheads.train.loop import fit
 from manyheads.train.optim import optimizer
@@ -103,6 +105,7 @@ def train(
     if not hasattr(recipe, "task"):
         raise UsageError(f"{recipe!r:.80} is no recipe: give a name, a path, or one that was read.")
     with (
+        stop_with_torchrun(),
         joined() as device,
         _sole(Path(out)),
         limited_threads(None),
@@ -149,6 +152,8 @@ def _train(
         model = pipeline.build(recipe, config)
         freeze(model, recipe.train.freeze)
         optimizer(model, recipe.train)
+        if world > 1:
+            RankTask(task, world - 1, world).spare(0)  # the last rank has the fewest examples
         resolved = write_recipe(recipe, config)
     with agreed():
         _refuse_other_data(found)
