@@ -1,6 +1,7 @@
 """The one writer: files appear whole or not at all, and never in the place of what is read."""
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
@@ -184,6 +185,19 @@ def reject_inputs(output: Path, inputs: Iterable[str | os.PathLike[str] | int | 
                         f"{output} would be written over, but it is read from ({name}): choose "
                         "another name."
                     )
+
+
+def reject_address(output: Path) -> None:
+    """Refuse to write where an address leads, such as s3://bucket/x: Path makes s3:/bucket/x of it.
+
+    Raises:
+        UsageError: `output` is an address.
+    """
+    if (first := output.parts[:1]) and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+:", first[0]):
+        raise UsageError(
+            f"{str(output)!r} is an address ({first[0]}//), and results are written here "
+            "only: give a path on this machine, and copy the result afterwards."
+        )
 
 
 def expand_user(path: str | os.PathLike[str]) -> Path:

@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +27,7 @@ from manyheads.app.bulk.blocks import (
     Setup,
     finish_blocks,
 )
-from manyheads.app.bulk.ledger import Ledger, forget
+from manyheads.app.bulk.ledger import Ledger, sole_ledger
 from manyheads.app.bulk.processes import ProcessRunner
 from manyheads.app.bulk.translate import BulkTranslator
 from manyheads.app.documents.documents import translate_file
@@ -34,10 +36,13 @@ from manyheads.app.predictors.translator import Translator
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.errors import ManyheadsError, NotFoundError, WorkerError
 from manyheads.tasks.decode_config import DecodeConfig
+from tests.app.test_remote import memory  # noqa: F401 - a fixture
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
+from tests.web.test_process import alive, children
 
 MODEL = "date-en-ko"
 DAYS = [f"{day} May {year}" for year in (2024, 2025) for day in range(1, 12)]
+MANY = "".join(f"{day} May {year}\n" for year in range(200) for day in (1, 2))  # four blocks
 TEXT = "".join(f"{day}\n" for day in [*DAYS, "", DAYS[0], "See {0} on 3 June 2021."]).encode()
 
 
@@ -106,7 +111,8 @@ def test_a_stopped_job_goes_on(translator: Translator, tmp_path: Path) -> None:
     ]
     bulk(seed=2).translate_with_fallbacks(DAYS)  # another job, beside the first
     assert len(list(folder.iterdir())) == 12
-    forget(folder)
+    with sole_ledger(folder):
+        pass
     assert not folder.exists()
 
 
@@ -137,31 +143,133 @@ def test_a_process_that_is_killed_costs_its_block(translator: Translator) -> Non
     assert "a process ended" in failures[0]
 
 
-@pytest.mark.skipif(
+LISTS_CHILDREN = pytest.mark.skipif(
     not Path(f"/proc/self/task/{os.getpid()}/children").exists(),
     reason="the system lists no children",
 )
+
+
+def wait_for(processes: list[int]) -> None:
+    """Until all have ended."""
+    end = time.monotonic() + 30
+    while any(map(alive, processes)):
+        assert time.monotonic() < end, processes
+        time.sleep(0.1)
+
+
+@LISTS_CHILDREN
 def test_processes_end_with_the_command(tmp_path: Path) -> None:
     """Also with one that is killed; given again, the command goes on and leaves nothing."""
     source, out = tmp_path / "in.txt", tmp_path / "out.txt"
-    source.write_text("".join(f"{day} May {year}\n" for year in range(200) for day in (1, 2)))
+    source.write_text(MANY)
     words = ["translate", "--model", MODEL, "--file", str(source), "--out", str(out)]
     command = [sys.executable, "-m", "manyheads", *words, "--workers", "2"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        while not list(tmp_path.glob("out.txt.parts/*")):
+        while not list(tmp_path.glob("out.txt.parts/*.json")):
             assert process.poll() is None
             time.sleep(0.05)
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        others = children(process.pid)
         process.kill()
-    assert len(children) >= 2
-    end = time.monotonic() + 30
-    while any(Path(f"/proc/{child}").exists() for child in children):
-        assert time.monotonic() < end, children
-        time.sleep(0.1)
+    assert len(others) >= 2
+    wait_for(others)
     assert not out.exists()
     assert subprocess.run(command, check=False, timeout=120).returncode == 0
     assert len(out.read_text("utf-8").splitlines()) == 400
     assert not list(tmp_path.glob("*.parts"))
+
+
+# Each process finishes its first block only.
+SLOW = """
+import time
+from multiprocessing import parent_process
+from manyheads.app.documents.fallbacks import FallbackTranslator
+
+translate = FallbackTranslator.translate_with_fallbacks
+blocks = []
+
+def slowly(self, texts):
+    blocks.append(texts)
+    time.sleep(300 if len(blocks) == 2 else 0)
+    return translate(self, texts)
+
+if parent_process() is not None:
+    FallbackTranslator.translate_with_fallbacks = slowly
+"""
+
+
+@LISTS_CHILDREN
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_ends_all_at_once(tmp_path: Path, presses: int) -> None:
+    """Blocks in flight are not waited for; what is kept is told."""
+    source, out, slow = tmp_path / "in.txt", tmp_path / "out.txt", tmp_path / "slow.py"
+    source.write_text(MANY)
+    slow.write_text(SLOW)
+    words = ["--plugin", str(slow), "translate", "--model", MODEL, "--workers", "2"]
+    command = [sys.executable, "-m", "manyheads", *words, "--file", str(source), "--out", str(out)]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        while len(list(tmp_path.glob("out.txt.parts/*.json"))) < 2:
+            assert process.poll() is None
+            time.sleep(0.05)
+        others = children(process.pid)
+        for _ in range(presses):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+            time.sleep(0.2)
+        said = process.communicate(timeout=20)[1]
+    wait_for(others)
+    assert process.returncode != 0
+    assert not out.exists()
+    kept = tmp_path / "out.txt.parts"
+    assert [path.suffix for path in kept.iterdir()] == [".json"] * 2
+    if presses == 1:
+        assert process.returncode == 130
+        assert f"256 of 400 sentences are kept in {kept}. Give the command again" in said
+        assert "Traceback" not in said
+
+
+@LISTS_CHILDREN
+def test_ctrl_c_while_processes_start(tmp_path: Path) -> None:
+    """It is one message, not one traceback of each."""
+    source, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text(MANY)
+    words = ["translate", "--model", MODEL, "--file", str(source), "--out", str(out)]
+    command = [sys.executable, "-m", "manyheads", *words, "--workers", "2"]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        while len(others := children(process.pid)) < 2:  # one of them keeps track of resources
+            assert process.poll() is None
+            time.sleep(0.001)
+        time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.communicate(timeout=20)[1]
+    wait_for(others)
+    assert process.returncode == 130
+    assert "interrupted" in said
+    assert "Traceback" not in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt"]
+
+
+@pytest.mark.parametrize("output", ["out.txt", "sub/../out.txt"])
+def test_one_job_an_output(call: Call, tmp_path: Path, output: str) -> None:  # noqa: F811
+    """Another one is refused, and what the first has finished stays."""
+    source, folder = tmp_path / "in.txt", tmp_path / "out.txt.parts"
+    source.write_bytes(TEXT)
+    (tmp_path / "sub").mkdir()
+    given = ("translate", "--model", MODEL, "--file", str(source), "--workers", "1")
+    with sole_ledger(folder):
+        first = Ledger(folder, "a" * 64)
+        first.keep(0, ["x"])
+        found = call(*given, "--out", output)
+        assert found.code == 2
+        assert f"is in use: process {os.getpid()} on " in found.err
+        assert "translates there" in found.err
+        assert first.finished(0) == ["x"]
+    assert not (tmp_path / "out.txt").exists()
+    assert call(*given, "--out", output).code == 0
+    assert not folder.exists()
 
 
 class NeedsTwoError(ManyheadsError):
@@ -284,9 +392,9 @@ def test_a_ledger_that_is_read_is_refused(call: Call, tmp_path: Path) -> None:  
 
 def test_what_was_put_into_a_ledger_stays(tmp_path: Path) -> None:
     """Though it came after the check."""
-    Ledger(tmp_path / "parts", "a" * 64).keep(0, [])
-    (tmp_path / "parts" / "notes.txt").write_text("mine")
-    forget(tmp_path / "parts")
+    with sole_ledger(tmp_path / "parts"):
+        Ledger(tmp_path / "parts", "a" * 64).keep(0, [])
+        (tmp_path / "parts" / "notes.txt").write_text("mine")
     assert [path.name for path in (tmp_path / "parts").iterdir()] == ["notes.txt"]
 
 
@@ -332,22 +440,66 @@ def test_tables(call: Call, tmp_path: Path) -> None:  # noqa: F811
 
 def test_tables_by_address(
     call: Call,  # noqa: F811
+    memory: Any,  # noqa: F811
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """They are copied, as all data are, and in several folders if the pattern says so."""
-    monkeypatch.setenv("MANYHEADS_CACHE", str(tmp_path / "cache"))
     for number, folder in enumerate(("one", "two")):
         (tmp_path / "in" / folder).mkdir(parents=True)
-        table(tmp_path / "in" / folder / "a.parquet", en=[DAYS[number]])
+        path = table(tmp_path / "in" / folder / "a.parquet", en=[DAYS[number]])
+        memory.pipe(f"/in/{folder}/a.parquet", path.read_bytes())
     pattern = f"{tmp_path}/in/*/a.parquet"
     here = call("translate", "--model", MODEL, "--file", pattern)
     assert len(here.out.splitlines()) == 2
     assert call("translate", "--model", MODEL, "--file", f"file://{pattern}").out == here.out
+    assert not (tmp_path / "cache").exists()
+    found = call("translate", "--model", MODEL, "--file", "memory://in/*/a.parquet")
+    assert found.out == here.out
     assert len([*(tmp_path / "cache").rglob("a.parquet")]) == 2
+    memory.pipe("/in/damaged.parquet", b"PAR1")
+    for name in ("memory://in/damaged.parquet", "memory://in/d*.parquet"):
+        damaged = call("translate", "--model", MODEL, "--file", name)
+        assert damaged.code != 0
+        assert name in damaged.err
+        assert "damaged.parquet" in damaged.err
+        assert str(tmp_path) not in damaged.err
+        assert not damaged.err.strip().endswith("..")
+    text = call("translate", "--model", MODEL, "--file", "memory://in/a.txt")
+    assert text.code == 2
+    assert "only .parquet tables" in text.err
     wrong = call("translate", "--model", MODEL, "--file", "carrier-pigeon://x/a.parquet")
     assert wrong.code == 2
     assert "Protocols: " in wrong.err
+
+
+@pytest.mark.parametrize("protocol", ["file", "local"])
+def test_addresses_of_this_machine(call: Call, tmp_path: Path, protocol: str) -> None:  # noqa: F811
+    """They are paths: of texts too, and nothing is written over them."""
+    source = tmp_path / "in.txt"
+    source.write_bytes(TEXT)
+    rows = table(tmp_path / "a.parquet", en=DAYS[:2])
+    given = ("translate", "--model", MODEL, "--file")
+    plain = call(*given, str(source))
+    assert call(*given, f"{protocol}://{source}").out == plain.out
+    before = rows.read_bytes()
+    for address in (f"{protocol}://{rows}", f"{protocol}://{tmp_path}/*.parquet"):
+        for more in ((), ("--workers", "1")):
+            found = call(*given, address, "--out", str(rows), *more)
+            assert found.code == 2
+            assert "would be written over" in found.err
+    assert rows.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "in.txt"]
+
+
+@pytest.mark.parametrize("out", ["s3://bucket/o.txt", "file:///nowhere/o.txt"])
+def test_no_output_to_an_address(call: Call, tmp_path: Path, out: str) -> None:  # noqa: F811
+    """Nor into a folder that is called like one."""
+    source = tmp_path / "in.txt"
+    source.write_bytes(TEXT)
+    found = call("translate", "--model", MODEL, "--file", str(source), "--out", out)
+    assert found.code == 2
+    assert "is an address" in found.err
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
 
 def test_a_text_file_becomes_a_table(call: Call, tmp_path: Path) -> None:  # noqa: F811

@@ -55,7 +55,7 @@ def test_the_same_file_though_an_actor_and_the_command_are_killed(tmp_path: Path
     parts = tmp_path / "several.txt.parts"
     with subprocess.Popen(on_ray, stderr=subprocess.DEVNULL) as running:
         end = time.monotonic() + PATIENCE
-        while not list(parts.glob("*")):
+        while not list(parts.glob("*.json")):
             assert running.poll() is None
             assert time.monotonic() < end
             time.sleep(0.02)
@@ -67,7 +67,7 @@ def test_the_same_file_though_an_actor_and_the_command_are_killed(tmp_path: Path
         assert time.monotonic() < end
         time.sleep(0.1)
     assert not several.exists()
-    kept = {path: path.stat().st_mtime_ns for path in parts.iterdir()}
+    kept = {path: path.stat().st_mtime_ns for path in parts.glob("*.json")}
     with subprocess.Popen(on_ray, stderr=subprocess.PIPE, text=True) as resumed:
         end = time.monotonic() + PATIENCE
         while not (found := actors(resumed.pid)):

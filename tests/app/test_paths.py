@@ -6,7 +6,9 @@ import pytest
 
 from manyheads.app.pipelines.generate import GenerateRecipe
 from manyheads.app.pipelines.translate import TranslateRecipe
+from manyheads.app.project.lock import locked
 from manyheads.app.project.paths import (
+    data_files,
     endings,
     find_data,
     find_model,
@@ -56,6 +58,14 @@ def test_an_absolute_path_is_a_path(tmp_path: Path) -> None:
     """Whatever the root is."""
     stem = corpus(tmp_path / "any" / "train")
     assert find_data(str(stem), "/nowhere", SUFFIXES) == [stem]
+
+
+def test_addresses_of_this_machine_are_not_written_over(tmp_path: Path) -> None:
+    """What they name is among the files of the data."""
+    stem = corpus(tmp_path / "any" / "train")
+    wanted = tmp_path / "any" / "train.en"
+    assert wanted in data_files(f"file://{stem}", None, SUFFIXES)
+    assert wanted in data_files("train", f"local://{stem.parent}", SUFFIXES)
 
 
 def test_home_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,6 +193,17 @@ def test_room_for_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b").is_dir()
     with pytest.raises(UsageError, match=r"b is a folder"):
         make_room(tmp_path / "a" / "b")
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/o.txt", "file:///tmp/o.txt", "GS://b/c/o.txt"])
+def test_no_folder_for_an_address(tmp_path: Path, address: str) -> None:
+    """Neither of a file nor to work in; an absolute path is none."""
+    with pytest.raises(UsageError, match="is an address"):
+        make_room(Path(address))
+    with pytest.raises(UsageError, match="is an address"), locked(Path(address)):
+        pass
+    assert list((tmp_path / "current").iterdir()) == []
+    make_room(tmp_path / "s3:" / "o.txt")
 
 
 def test_models_by_path(tmp_path: Path) -> None:

@@ -132,6 +132,28 @@ def test_what_is_not_there(memory: Any) -> None:
         find_data("carrier-pigeon://x", None)
 
 
+@pytest.mark.parametrize(
+    ("told", "command"),
+    [
+        ("Install s3fs to access S3", "pip install s3fs"),
+        ("Install the requests package to use the gist FS", "pip install requests"),
+        ('HTTP requires "requests" and "aiohttp" to be installed', "pip install requests aiohttp"),
+        ('SMB requires "smbprotocol" or "smb[kerberos]" installed', "pip install smbprotocol"),
+    ],
+)
+def test_the_package_of_a_protocol_is_missing(
+    monkeypatch: pytest.MonkeyPatch, told: str, command: str
+) -> None:
+    """The message has a command that installs all that fsspec names."""
+
+    def missing(_name: str) -> None:
+        raise ImportError(told)
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
+    with pytest.raises(UsageError, match=f"With pip: {command}$"):
+        find_data("http://a/x", None)
+
+
 def test_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 

@@ -26,7 +26,14 @@ from manyheads.app.project.lock import locked, remove_abandoned
 from manyheads.app.project.paths import find_model, make_room
 from manyheads.app.requests import ExportRequest, ParityRequest
 from manyheads.errors import FolderError, ManyheadsError, UsageError
-from manyheads.files import UNFINISHED, flush, new_folder, output_errors, write_atomically
+from manyheads.files import (
+    UNFINISHED,
+    flush,
+    new_folder,
+    output_errors,
+    reject_address,
+    write_atomically,
+)
 
 
 class Export(NamedTuple):
@@ -151,6 +158,7 @@ def _destination(folder: ModelFolder, exporter: Exporter, request: ExportRequest
         _refuse_foreign_files(out)
         return out
     if out is not None:
+        reject_address(out)
         _refuse_inside_a_model(out)
     if exporter.standalone:
         out = Path("runs") / f"{folder.name}-{exporter.name}" if out is None else out

@@ -31,16 +31,25 @@ def processes(
     """Make what translates sentences in other processes, and show how far it is.
 
     Beside `out` lies a folder with what is finished; it goes when the block ends without an error.
+
+    Raises:
+        UsageError: another process translates to `out`.
+        InterruptedRunError: stopped by Ctrl-C; what is finished is kept.
     """
     from manyheads.app.bulk.blocks import Setup
-    from manyheads.app.bulk.ledger import forget, ledger_of
+    from manyheads.app.bulk.ledger import ledger_of, sole_ledger
     from manyheads.app.bulk.translate import BulkTranslator
     from manyheads.app.project.plugins import loaded_plugins
     from manyheads.cli.progress import ProgressBar
+    from manyheads.errors import InterruptedRunError
 
     ledger = None if out is None else ledger_of(out)
     bar = ProgressBar() if sys.stderr.isatty() else None
-    with closing(_runner(workers, ray)) as runner:
+    with (
+        nullcontext() if ledger is None else sole_ledger(ledger),
+        closing(_runner(workers, ray)) as runner,
+        bar or nullcontext(),
+    ):
         shown = _Shown(runner, bar)
 
         def make(own: "FallbackTranslator") -> BulkTranslator:
@@ -57,11 +66,16 @@ def processes(
             )
             return BulkTranslator(own, setup, runner, ledger, shown.watch, shown.failed)
 
-        with bar or nullcontext():
+        try:
             yield make
+        except KeyboardInterrupt:
+            if ledger is None or not shown.done:
+                raise
+            raise InterruptedRunError(
+                f"Interrupted: {shown.done:,} of {shown.among:,} sentences are kept in {ledger}. "
+                "Give the command again to go on."
+            ) from None
     shown.end()
-    if ledger is not None:
-        forget(ledger)
 
 
 def _runner(workers: int | None, ray: str | None) -> "BlockRunner":
@@ -82,7 +96,7 @@ class _Shown:
         self._runner, self._bar = runner, bar
         self._begun = self._told = time.monotonic()
         self._first: int | None = None  # sentences that were finished before
-        self._done = 0
+        self.done = self.among = 0  # sentences
         self._failures = self._restarts = 0
 
     def watch(self, done: int, among: int) -> None:
@@ -92,7 +106,7 @@ class _Shown:
                 f"{self._runner.restarts - self._restarts} processes ended and were started again"
             )
             self._restarts = self._runner.restarts
-        self._done = done
+        self.done, self.among = done, among
         now = time.monotonic()
         if self._first is None or done < self._first:
             self._first = done  # an answer that was kept, or the first one
@@ -114,7 +128,7 @@ class _Shown:
     def end(self) -> None:
         """Say at the end what went wrong on the way."""
         if self._failures:
-            warn(f"all {self._done:,} sentences are translated{self._failed()}")
+            warn(f"all {self.done:,} sentences are translated{self._failed()}")
 
     def _failed(self) -> str:
         return f"; failures: {self._failures}" if self._failures else ""

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,14 @@ from manyheads.strict_json import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from manyheads.app.documents.documents import Document, SentenceTranslator
     from manyheads.app.documents.fallbacks import FallbackTranslator
     from manyheads.app.predictors.translator import Translator
     from manyheads.tasks.decode_config import DecodeConfig
+
+    _Through = Callable[[FallbackTranslator], SentenceTranslator]
 
 
 def document(
@@ -28,17 +32,19 @@ def document(
     options: "DecodeConfig",
     seed: int,
     json: bool,
-    through: "Callable[[FallbackTranslator], SentenceTranslator] | None" = None,
+    processes: "Callable[[], AbstractContextManager[_Through]] | None" = None,
 ) -> None:
     """Translate a document or a table; "-" is the standard input. The answer goes to stdout or out.
 
-    A table is given back as text, one line a row, unless `out` is one.
+    A table is given back as text, one line a row, unless `out` is one. `processes` are started, and
+    give what translates, when all is checked.
     """
     from manyheads.app.bulk.ledger import check_ledger, ledger_of
     from manyheads.app.documents.documents import read_content, translate_file
     from manyheads.app.documents.tables import is_table, matches, table_of, translate_table
     from manyheads.app.project.folder import own_files
     from manyheads.app.project.paths import make_room
+    from manyheads.app.project.remote import is_remote, local_path
     from manyheads.cli.show import warn
     from manyheads.cli.terminal import write_bytes
     from manyheads.data.documents.formats import TEXT_FORMATS, format_of
@@ -46,10 +52,15 @@ def document(
     from manyheads.errors import UsageError
     from manyheads.files import write_atomically
 
+    file = local_path(file)
     of_table = format is None and is_table(file)
     to_table = out is not None and is_table(str(out)) and not json
     if column is not None and not of_table:
         raise UsageError(f"--column is of a .parquet table, which {file} is not.")
+    if is_remote(file) and not of_table:
+        raise UsageError(
+            f"{file} is an address, by which only .parquet tables are read: copy it here first."
+        )
     kind = "text" if of_table else format_of(file, format)
     if to_table and kind != "text":
         raise UsageError(
@@ -59,30 +70,31 @@ def document(
         texts = matches(file) if of_table else [0 if file == "-" else file]
         inputs = [*texts, glossary, *own_files(translator.folder.path)]
         make_room(out, *inputs)
-        if through is not None:
+        if processes is not None:
             check_ledger(ledger_of(out), inputs)
     elif kind not in TEXT_FORMATS and not json and sys.stdout.isatty():
         raise UsageError(f"{file} is not a text that a terminal could show: add --out.")
     terms = None if glossary is None else Glossary.read(glossary)
-    given: dict[str, Any] = {
-        "glossary": terms,
-        "options": options,
-        "seed": seed,
-        "through": through,
-    }
-    if of_table:
-        translated = translate_table(translator, file, column=column, **given)
-    else:
-        source = read_content(None if file == "-" else Path(file))
-        translated = translate_file(translator, source, file, format=format, **given)
-    if json:
-        content = _json(translated).encode()
-    else:
-        content = table_of(translated) if to_table else translated.content
-    if out is None:
-        write_bytes(content)
-    else:
-        write_atomically(out, content)
+    with nullcontext() if processes is None else processes() as through:
+        given: dict[str, Any] = {
+            "glossary": terms,
+            "options": options,
+            "seed": seed,
+            "through": through,
+        }
+        if of_table:
+            translated = translate_table(translator, file, column=column, **given)
+        else:
+            source = read_content(None if file == "-" else Path(file))
+            translated = translate_file(translator, source, file, format=format, **given)
+        if json:
+            content = _json(translated).encode()
+        else:
+            content = table_of(translated) if to_table else translated.content
+        if out is None:
+            write_bytes(content)
+        else:
+            write_atomically(out, content)
     for note in translated.notes:
         warn(note)
 

@@ -217,8 +217,8 @@ def run(
         return
     options = request.decode(translator.decode)
     if file is not None:
-        give = partial(
-            documents.document,
+        processes = partial(bulk.processes, model, workers, ray, out, engine, device, threads)
+        documents.document(
             translator,
             file,
             out=out,
@@ -228,12 +228,8 @@ def run(
             options=options,
             seed=seed,
             json=json,
+            processes=None if workers is None and ray is None else processes,
         )
-        if workers is None and ray is None:
-            give()
-        else:
-            with bulk.processes(model, workers, ray, out, engine, device, threads) as through:
-                give(through=through)
     elif glossary is not None:
         documents.lines(
             translator,

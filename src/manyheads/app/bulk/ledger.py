@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from manyheads.app.project.lock import LOCK, locked
 from manyheads.errors import UsageError
 from manyheads.files import reject_inputs, remove_unfinished, write_text
 from manyheads.strict_json import dumps
@@ -63,7 +64,7 @@ def check_ledger(folder: Path, inputs: Iterable[str | PathLike[str] | int | None
         return
     found = sorted(folder.iterdir()) if folder.is_dir() else [folder]
     for path in found:
-        if not _NAME.fullmatch(path.name) or path.is_dir():
+        if not (_NAME.fullmatch(path.name) or path.name == LOCK) or path.is_dir():
             raise UsageError(
                 f"{folder} is needed for what is finished of `out`, and {path} is something else: "
                 "move it away, or choose another `out`."
@@ -73,10 +74,22 @@ def check_ledger(folder: Path, inputs: Iterable[str | PathLike[str] | int | None
         reject_inputs(path, given)
 
 
-def forget(folder: Path) -> None:
-    """Remove the ledger of a job that is done, and its folder unless something else is there."""
-    with suppress(OSError):
-        for path in folder.iterdir():
-            if _NAME.fullmatch(path.name):
-                path.unlink()
-        folder.rmdir()
+@contextmanager
+def sole_ledger(folder: Path) -> Iterator[None]:
+    """Keep other jobs out of a ledger, and remove it when the block ends without an error.
+
+    Its folder stays if something else is there.
+
+    Raises:
+        UsageError: another process writes to it; the message names that process.
+    """
+    try:
+        with locked(folder, "translates"):
+            yield
+            with suppress(OSError):
+                for path in folder.iterdir():
+                    if _NAME.fullmatch(path.name):
+                        path.unlink()
+    finally:
+        with suppress(OSError):  # something is in it
+            folder.rmdir()

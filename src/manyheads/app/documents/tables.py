@@ -97,8 +97,9 @@ def read_texts(name: str, column: str | None, language: str) -> Iterator[str]:
     """Read the texts of a column, file after file."""
     pa, pq = _pyarrow()
     for path in _find(name):
-        with _damage(path), pq.ParquetFile(path) as table:
-            chosen = _column(path, table.schema_arrow, column, language)
+        shown = _shown(name, path)
+        with _damage(shown), pq.ParquetFile(path) as table:
+            chosen = _column(shown, table.schema_arrow, column, language)
             for batch in table.iter_batches(batch_size=_ROWS, columns=[chosen]):
                 found = batch.column(0)
                 while pa.types.is_struct(found.type):  # "translation.en"
@@ -116,6 +117,13 @@ def _find(name: str) -> list[str]:
             "'folder/*.parquet'."
         )
     return paths
+
+
+def _shown(name: str, path: str) -> str:
+    """Name a file for the user: of a copy, the address that was given."""
+    if not is_remote(name):
+        return path
+    return f"{name} ({Path(path).name})" if "*" in name else name
 
 
 def _column(path: str, schema: Any, column: str | None, language: str) -> str:
@@ -172,7 +180,7 @@ def _damage(path: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as parquet: {error}.") from error
+        raise DataError(f"{path} cannot be read as parquet: {str(error).rstrip('.')}.") from error
 
 
 def _pyarrow() -> tuple[Any, Any]:

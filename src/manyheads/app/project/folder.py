@@ -30,7 +30,7 @@ from manyheads.data.tokenizers.hub import read_hub
 from manyheads.data.tokenizers.marian import read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import FolderError, RecipeError, UsageError
-from manyheads.files import append_line, write_atomically, write_text
+from manyheads.files import append_line, reject_address, write_atomically, write_text
 from manyheads.models.presets import REGISTERED_BY, preset
 from manyheads.models.resize import resize
 from manyheads.nn.layers.linear import pack
@@ -460,7 +460,8 @@ def append_evaluation(folder: Path, line: Mapping[str, Any]) -> None:
 
 
 def refuse_used(out: Path) -> None:
-    """Refuse a file, or a folder with something in it."""
+    """Refuse a file, a folder with something in it, or an address."""
+    reject_address(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is there already. Choose a new folder.")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from manyheads.errors import UsageError
-from manyheads.files import UNFINISHED
+from manyheads.files import UNFINISHED, reject_address
 
 LOCK = ".manyheads-lock"
 _PAUSE = 0.1  # seconds between two tries of a process that waits
@@ -27,8 +27,10 @@ def locked(folder: Path, work: str = "trains", *, wait: bool = False) -> Iterato
         wait: until no other process works there.
 
     Raises:
-        UsageError: another process works there, and `wait` is not set; the message names it.
+        UsageError: another process works there, and `wait` is not set; the message names it. Or
+            `folder` is an address.
     """
+    reject_address(folder)
     if folder.exists() and not folder.is_dir():
         yield  # a file, which nobody can train into
         return

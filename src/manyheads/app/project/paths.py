@@ -8,16 +8,16 @@ from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
 
-from manyheads.app.project.remote import fetch_remote, is_remote
+from manyheads.app.project.remote import fetch_remote, is_remote, local_path
 from manyheads.data.text.formats import is_one_file
 from manyheads.data.text.public_corpora import public_corpora
 from manyheads.errors import NotFoundError, UsageError, nearest
-from manyheads.files import expand_user, output_errors, reject_inputs
+from manyheads.files import expand_user, output_errors, reject_address, reject_inputs
 
 
 def data_root(root: str | None) -> Path:
     """Return the folder of data sets: the recipe's data.root, else MANYHEADS_DATA, else data/."""
-    return expand_user(root or os.environ.get("MANYHEADS_DATA") or "data")
+    return expand_user(local_path(root or os.environ.get("MANYHEADS_DATA") or "data"))
 
 
 def without_root(name: str, root: str | None) -> str:
@@ -98,9 +98,8 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
 def data_files(name: str | None, root: str | None, suffixes: Sequence[str] = ()) -> list[Path]:
     """List where a data set may be, whether it is there or not: what must not be written over."""
     names = [] if name is None else dict.fromkeys((name, split_selection(name)[0]))
-    bases = [
-        base for each in names for base in (data_root(root) / expand_user(each), expand_user(each))
-    ]
+    paths = [expand_user(local_path(each)) for each in names]
+    bases = [base for path in paths for base in (data_root(root) / path, path)]
     stems = [path for base in bases for path in (base, *_matches(base, ()))]
     return stems + [
         Path(f"{stem}{suffix}{packed}")
@@ -139,10 +138,11 @@ def make_room(path: Path, *inputs: str | Path | int | None) -> None:
     """Make the folder of a file that is to be written, before the work whose result it takes.
 
     Raises:
-        UsageError: it is a folder, one of the inputs or in one (see `files.reject_inputs`), or a
-            module that was imported, such as a plugin.
+        UsageError: it is an address, a folder, one of the inputs or in one (see
+            `files.reject_inputs`), or a module that was imported, such as a plugin.
         OutputError: the folder cannot be made.
     """
+    reject_address(path)
     if path.is_dir():
         raise UsageError(f"{path} is a folder: name a file to write.")
     modules = (getattr(module, "__file__", None) for module in tuple(sys.modules.values()))

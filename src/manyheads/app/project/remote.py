@@ -24,6 +24,11 @@ def is_remote(name: str | None) -> bool:
     return name is not None and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name) is not None
 
 
+def local_path(name: str) -> str:
+    """Return the path that an address of this machine (file://, local://) has; else the name."""
+    return re.sub(r"^(file|local)://", "", name, flags=re.IGNORECASE)
+
+
 def fetch_remote(name: str, suffixes: Sequence[str]) -> list[Path]:
     """Copy a remote data set to this machine, unless it is here; return its path, or paths.
 
@@ -60,8 +65,10 @@ def fetch_remote(name: str, suffixes: Sequence[str]) -> list[Path]:
 
 
 def _command(error: ImportError) -> str:
-    found = re.search(r"[Ii]nstall ([\w.-]+)", str(error))
-    return f"pip install {found[1] if found else 'the package named above'}"
+    """Return what installs the packages that fsspec asks for: "a" and "b", or: install a."""
+    quoted = re.findall(r'"([\w.-]+)"', str(error))
+    found = quoted or re.findall(r"[Ii]nstall (?:the )?([\w.-]+)", str(error))
+    return f"pip install {' '.join(found) or 'the package named above'}"
 
 
 def _fetch(system: Any, name: str, path: str, suffixes: Sequence[str], folder: Path) -> list[Path]:
