@@ -59,6 +59,7 @@ from manyheads.train.task import Task
 REWRITTEN = ("recipe.toml", "preprocessing.json")  # when a run of an older version is resumed
 
 
+@stop_with_torchrun()
 def train(
     recipe: str | Path | Recipe,
     *changes: str,
@@ -104,13 +105,7 @@ def train(
         raise UsageError("A recipe that was read already needs out=FOLDER, and takes no changes.")
     if not hasattr(recipe, "task"):
         raise UsageError(f"{recipe!r:.80} is no recipe: give a name, a path, or one that was read.")
-    with (
-        stop_with_torchrun(),
-        joined() as device,
-        _sole(Path(out)),
-        limited_threads(None),
-        torch.random.fork_rng(),
-    ):
+    with joined() as device, _sole(Path(out)), limited_threads(None), torch.random.fork_rng():
         heard = observer or PrintObserver() if rank_and_world()[0] == 0 else SilentObserver()
         return _train(recipe, Path(out), device, resume=resume, observer=heard)
 
