@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -412,7 +413,7 @@ def test_the_command(call: Call, tmp_path: Path) -> None:  # noqa: F811
     assert "--file" in wrong.err
 
 
-def table(path: Path, **columns: list[object]) -> Path:
+def table(path: Path, **columns: Sequence[object]) -> Path:
     pq.write_table(pa.table(columns), path)
     return path
 
