@@ -3,11 +3,12 @@
 import json
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -179,6 +180,14 @@ def test_processes_end_with_the_command(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.parts"))
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Let programs hear of it: a job in the background of a shell inherits that it is ignored."""
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, inherited)
+
+
 # Each process finishes its first block only.
 SLOW = """
 import time
@@ -199,6 +208,7 @@ if parent_process() is not None:
 
 
 @LISTS_CHILDREN
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_ends_all_at_once(tmp_path: Path, presses: int) -> None:
     """Blocks in flight are not waited for; what is kept is told."""
@@ -218,7 +228,7 @@ def test_ctrl_c_ends_all_at_once(tmp_path: Path, presses: int) -> None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGINT)
             time.sleep(0.2)
-        said = process.communicate(timeout=20)[1]
+        said = process.communicate(timeout=60)[1]
     wait_for(others)
     assert process.returncode != 0
     assert not out.exists()
@@ -226,11 +236,14 @@ def test_ctrl_c_ends_all_at_once(tmp_path: Path, presses: int) -> None:
     assert [path.suffix for path in kept.iterdir()] == [".json"] * 2
     if presses == 1:
         assert process.returncode == 130
-        assert f"256 of 400 sentences are kept in {kept}. Give the command again" in said
+        # The second block may have been kept just before it is counted.
+        told = rf"(128|256) of 400 sentences are kept in {re.escape(str(kept))}\. Give the command"
+        assert re.search(told, said)
         assert "Traceback" not in said
 
 
 @LISTS_CHILDREN
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_while_processes_start(tmp_path: Path) -> None:
     """It is one message, not one traceback of each."""
     source, out = tmp_path / "in.txt", tmp_path / "out.txt"
@@ -245,7 +258,7 @@ def test_ctrl_c_while_processes_start(tmp_path: Path) -> None:
             time.sleep(0.001)
         time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
-        said = process.communicate(timeout=20)[1]
+        said = process.communicate(timeout=60)[1]
     wait_for(others)
     assert process.returncode == 130
     assert "interrupted" in said
