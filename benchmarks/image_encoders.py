@@ -133,7 +133,8 @@ def _timm(made_for: Size = (8, 12), *, swiglu: bool = False, **arguments: Any) -
     asked = vits.VisionTransformer(img_size=made_for, **shape, dynamic_img_size=True).eval()
     asked.load_state_dict(model.state_dict())
     settings: dict[str, Any] = {"img_size": made_for, "num_heads": 2}
-    settings |= {key: arguments[key] for key in ("act_layer", "global_pool") if key in arguments}
+    said = ("act_layer", "global_pool", "pre_norm")
+    settings |= {key: arguments[key] for key in said if key in arguments}
     settings |= {"norm_eps": 1e-5} if "norm_layer" in arguments else {}
     tensors = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     images = _images(size)

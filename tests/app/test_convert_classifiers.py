@@ -186,8 +186,8 @@ def test_a_timm_folder_tells_its_architecture(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("about", "message"),
     [
-        ({"model_args": {"act_layer": "hard_swish"}}, "act_layer 'hard_swish'"),
-        ({"model_args": {"mlp_layer": "glu"}}, "model_args mlp_layer"),
+        ({"model_args": {"act_layer": "hard_swish"}}, "act_layer = 'hard_swish'"),
+        ({"model_args": {"mlp_layer": "glu"}}, "mlp_layer = 'glu'"),
         ({"global_pool": "map"}, "global_pool 'map'"),
         ({"architecture": "vit_large_patch14_xp_224"}, "word 'xp'"),
         ({"architecture": 3}, "does not tell its architecture"),

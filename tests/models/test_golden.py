@@ -15,8 +15,8 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.convert import hf
+from manyheads.models.convert.converter import Converter
 from manyheads.models.convert.families import CONVERTERS
-from manyheads.models.convert.names import Converter
 from manyheads.models.presets import build
 from manyheads.models.vit import VitConfig
 
@@ -46,7 +46,7 @@ STAGED = (
 
 @dataclass(frozen=True)
 class Golden:
-    convert: Converter
+    convert: Converter[Any]
     config: dict[str, Any]
     tensors: dict[str, Tensor]
     images: Tensor
@@ -79,16 +79,6 @@ def test_every_recorded_file_is_tested() -> None:
     files = {path.name for path in FOLDER.iterdir() if path.is_file()}
     elsewhere = {name for name in files if name.startswith("hf-marian")} | {"shipped.json"}
     assert files - elsewhere == {f"{name}.safetensors" for name in NAMES + STAGED}
-
-
-def test_a_config_object_serves_as_well_as_json() -> None:
-    golden = load("hf-vit")
-
-    class Config:
-        def __init__(self) -> None:
-            vars(self).update(golden.config)
-
-    assert hf.vit(Config(), golden.tensors)[0] == hf.vit(golden.config, golden.tensors)[0]
 
 
 def test_the_whole_configuration_is_read() -> None:
@@ -130,16 +120,16 @@ def test_what_ours_has_not_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("hf-vit", {"hidden_act": "mish"}, "hidden_act 'mish'.* relu, gelu"),
+        ("hf-vit", {"hidden_act": "mish"}, "hidden_act = 'mish'.*'gelu' or 'relu'"),
         ("hf-vit", {"image_size": 16}, r"7 positions.* 16 patches \(4 x 4\) and 1 tokens"),
         ("timm-vit", {"img_size": 16}, r"7 positions.* 16 patches \(4 x 4\) and 1 tokens"),
         ("timm-vit", {"global_pool": "map"}, "global_pool 'map' with a class token"),
         ("timm-vit", {"embed_dim": 16}, "said to have embed_dim 16, but its tensors have 8"),
         ("timm-vit-mean", {"global_pool": "token"}, "global_pool 'token' without a class token"),
-        ("timm-vit", {"act_layer": "hard_swish"}, "act_layer 'hard_swish'"),
-        ("timm-deit", {"norm_layer": "rmsnorm"}, "its own norm_layer"),
+        ("timm-vit", {"act_layer": "hard_swish"}, "act_layer = 'hard_swish'"),
+        ("timm-deit", {"norm_layer": "rmsnorm"}, "norm_layer = 'rmsnorm', which is not"),
         ("timm-deit", {"img_size": 16}, r"8 positions.* 16 patches \(4 x 4\) and 2 tokens"),
-        ("hf-deit", {"hidden_act": "mish"}, "hidden_act 'mish'"),
+        ("hf-deit", {"hidden_act": "mish"}, "hidden_act = 'mish'"),
         ("timm-swin-padded", {"global_pool": "max"}, "global_pool = 'max'"),
         ("timm-swin-padded", {"window_size": 5}, r"49 distances, but windows of 5 x 5 have 81"),
         ("timm-swin-small", {"img_size": 64}, r"35 distances, but windows of 4 x 4 have 49"),

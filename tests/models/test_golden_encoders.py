@@ -121,11 +121,11 @@ def test_positions_of_patches_alone_leave_the_tokens_in_front_without() -> None:
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("hf-clip", {"hidden_act": "mish"}, "hidden_act 'mish'; supported: relu, gelu"),
+        ("hf-clip", {"hidden_act": "mish"}, "hidden_act = 'mish'; only 'quick_gelu' or 'relu'"),
         ("hf-siglip", {"image_size": 16}, "4 positions"),
         ("hf-dinov2", {"use_swiglu_ffn": True}, "no tensor .*weights_out.weight"),
         ("hf-vit-encoder", {"pooler_act": "relu"}, "pooler_act = 'relu'; only 'tanh'"),
-        ("timm-clip", {"act_layer": "hard_swish"}, "act_layer 'hard_swish'"),
+        ("timm-clip", {"act_layer": "hard_swish"}, "act_layer = 'hard_swish'"),
         ("timm-siglip", {"global_pool": "avg"}, "global_pool 'avg' without a class token and with"),
         ("timm-dinov2", {"global_pool": "map"}, "global_pool 'map' with a class token and without"),
     ],

@@ -158,7 +158,7 @@ def test_what_the_config_says(name: str, parts: dict[str, Any]) -> None:
         ("hf-trocr", {"decoder": 3}, "decoder = 3; it should be a table"),
         ("hf-trocr", {"decoder_start_token_id": None}, None),
         ("hf-gpt2", {"scale_attn_weights": False}, "scale_attn_weights = False"),
-        ("hf-trocr", {"activation_function": "mish"}, "activation_function 'mish'"),
+        ("hf-trocr", {"activation_function": "mish"}, "activation_function = 'mish'"),
     ],
 )
 def test_what_cannot_be_mapped_is_refused(

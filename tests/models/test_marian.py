@@ -129,9 +129,9 @@ def test_a_bias_of_zeros_is_none() -> None:
     ("change", "message"),
     [
         ({"model_type": "bart"}, "model_type 'bart', not 'marian'"),
-        ({"activation_function": "swich"}, "'swich'; supported: swish, silu, relu"),
-        ({"normalize_before": True}, "sets normalize_before"),
-        ({"static_position_embeddings": False}, "sets static_position_embeddings"),
+        ({"activation_function": "swich"}, "'swich'; only 'gelu' or 'swish'"),
+        ({"normalize_before": True}, "normalize_before = True; only False"),
+        ({"static_position_embeddings": False}, "static_position_embeddings = False"),
         ({"decoder_attention_heads": 4}, "encoder_attention_heads 2 .* decoder_attention_heads 4"),
         ({"encoder_ffn_dim": 8}, "encoder_ffn_dim 8 and decoder_ffn_dim 16"),
         ({"pad_token_id": None}, "pad_token_id = None; it should be like 58100"),

@@ -35,11 +35,12 @@ from manyheads.app.project.folder import (
 from manyheads.app.project.info import count_parameters
 from manyheads.app.project.recipe import CONVERTED, Converted, write_recipe
 from manyheads.data.images.image_set import Mode
-from manyheads.errors import FolderError, UsageError
+from manyheads.errors import UsageError
 from manyheads.files import new_folder, write_text
 from manyheads.models.convert import families, timm
+from manyheads.models.convert.converter import Converter, table
 from manyheads.models.convert.foreign import State, Tensors
-from manyheads.models.convert.names import Converter, Family, Image, base_name, understand
+from manyheads.models.convert.names import Family, Image, base_name, understand
 from manyheads.models.resize import resize
 from manyheads.models.sized_tables import Size
 
@@ -50,14 +51,6 @@ FIXED = ("clip", "clip_vision_model", "deit", "siglip", "siglip_vision_model", "
 SIZED = (*FIXED, "swin")
 MODES: dict[int, Mode] = {1: "L", 3: "RGB"}
 LARGEST = 1 << 14  # side of an image
-# Arguments of timm's constructors that tensors show, that converters read, or that matter to
-# training only.
-KNOWN = {
-    *("class_token", "fc_norm", "global_pool", "img_size", "no_embed_class", "num_heads"),
-    *("act_layer", "init_values", "pre_norm", "reg_tokens"),
-    *("depth", "embed_dim", "in_chans", "mlp_ratio", "num_classes", "patch_size", "qkv_bias"),
-    *("attn_drop_rate", "drop_path_rate", "drop_rate", "dynamic_img_size", "proj_drop_rate"),
-}
 
 
 class ConvertedImages(NamedTuple):
@@ -74,7 +67,7 @@ class ConvertedImages(NamedTuple):
 class _Plan(NamedTuple):
     """How to convert a source: by which function, with what, and what images it expects."""
 
-    convert: Converter
+    convert: Converter[Any]
     settings: dict[str, Any]
     prepared: Prepared
     architecture: str | None
@@ -163,13 +156,7 @@ def _plan_timm(given: Source, architecture: str | None) -> _Plan:
         raise UsageError(_without_name("timm", given.where, families.TIMM))
     family, settings = understand(name, families.TIMM)
     convert = family.convert
-    told, arguments = _pretrained(given), _table(given, "model_args")
-    strange = arguments.keys() - KNOWN
-    if strange:
-        raise UsageError(
-            f"{given.where} was built with model_args {', '.join(sorted(strange))}, which may mean "
-            "parts that ours has not: only plain models can be converted."
-        )
+    told, arguments = _pretrained(given), table(given.about, "model_args")
     if isinstance(given.about.get("global_pool"), str):
         arguments.setdefault("global_pool", given.about["global_pool"])
     if told:
@@ -241,18 +228,7 @@ def _pretrained(given: Source) -> Mapping[str, Any]:
     """Return timm's pretrained_cfg, which is the whole file in its first form."""
     about = given.about
     is_first = "pretrained_cfg" not in about and {"input_size", "mean"} & about.keys()
-    return about if is_first else _table(given, "pretrained_cfg")
-
-
-def _table(given: Source, key: str) -> dict[str, Any]:
-    """Return a table in config.json; an empty one if it is not there."""
-    value = given.about.get(key)
-    if not isinstance(value, dict | None):
-        raise FolderError(
-            f"config.json of {given.where} has {key} = {value!r:.80}, which must be a table of "
-            "keys and values. Get the folder again."
-        )
-    return value or {}
+    return about if is_first else table(given.about, "pretrained_cfg")
 
 
 def _check_size(plan: _Plan, model: Size, where: Path) -> None:

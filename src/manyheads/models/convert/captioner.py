@@ -6,9 +6,9 @@ Any image encoder that can be converted, before the decoder of TrOCR or GPT-2.
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,12 +16,12 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.models.captioner import CaptionerConfig
 from manyheads.models.convert import clip, dinov2, hf
+from manyheads.models.convert.converter import HF_IDLE, Converter, Keys, table
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import activation, check_parts, completed, packed, prefixed
-from manyheads.models.convert.names import Converter
+from manyheads.models.convert.layers import ACTIVATION_NAMES, packed, prefixed
 from manyheads.models.vit import VitConfig
 
-ENCODERS: dict[str, Converter] = {
+ENCODERS: dict[str, Converter[VitConfig]] = {
     "clip_vision_model": clip.clip,
     "deit": hf.deit,
     "dinov2": dinov2.from_hf,
@@ -31,14 +31,26 @@ ENCODERS: dict[str, Converter] = {
 }
 # Tensors behind the vectors that a decoder reads; a class token is in front of them.
 BEHIND = re.compile(r"head\.|representation\.|pool_norm\.|pool\.(?!token$)")
-TROCR: dict[str, Any] = {
-    "activation_function": "gelu",
-    "decoder_attention_heads": 16,
-    "max_position_embeddings": 512,
-    "scale_embedding": False,
-    "use_learned_position_embeddings": True,
-    "pad_token_id": 1,
-}
+WHOLE = Keys(kind="Hugging Face captioner", shown="encoder decoder", idle=HF_IDLE)
+TROCR = Keys(
+    kind="Hugging Face trocr decoder",
+    read={
+        "decoder_attention_heads": 16,
+        "max_position_embeddings": 512,
+        "scale_embedding": False,
+        "use_learned_position_embeddings": True,
+        "pad_token_id": 1,
+    },
+    only={"activation_function": ("gelu", *ACTIVATION_NAMES)},
+    shown="""
+        d_model=dim decoder_ffn_dim=ffn_dim decoder_layers=decoder_layers hidden_size
+        layernorm_embedding=embedding_norm num_hidden_layers vocab_size
+    """,
+    idle=f"""
+        {HF_IDLE} activation_dropout attention_dropout classifier_dropout decoder_layerdrop dropout
+        init_std
+    """,
+)
 # Modules of a layer, theirs and ours; queries, keys and values are packed.
 TROCR_LAYER = {
     "self_attn.out_proj": "attention.out",
@@ -50,15 +62,23 @@ TROCR_LAYER = {
     "final_layer_norm": "around_feedforward.norm",
 }
 OFFSET = 2  # rows of their table in front of the first position
-GPT2: dict[str, Any] = {
-    "activation_function": "gelu_new",
-    "layer_norm_epsilon": 1e-5,
-    "n_head": 12,
-}
-GPT2_PARTS = {
-    "scale_attn_weights": (True,),
-    "scale_attn_by_inverse_layer_idx": (False,),
-}
+GPT2 = Keys(
+    kind="Hugging Face gpt2 decoder",
+    read={"layer_norm_epsilon": 1e-5, "n_head": 12},
+    only={
+        "activation_function": ("gelu_new", *ACTIVATION_NAMES),
+        "scale_attn_weights": (True,),
+        "scale_attn_by_inverse_layer_idx": (False,),
+    },
+    shown="""
+        n_embd=dim n_inner=ffn_dim n_layer=decoder_layers n_positions=max_length
+        vocab_size n_ctx
+    """,
+    idle=f"""
+        {HF_IDLE} attn_pdrop embd_pdrop resid_pdrop reorder_and_upcast_attn summary_activation
+        summary_first_dropout summary_proj_to_labels summary_type summary_use_proj
+    """,
+)
 GPT2_NORMS = {
     "ln_1": "around_attention.norm",
     "ln_cross_attn": "around_cross.norm",
@@ -77,38 +97,50 @@ GPT2_LINEAR = {
 SPECIAL = ("decoder_start_token_id", "pad_token_id", "eos_token_id")
 
 
-def from_hf(told: Settings | object, tensors: Tensors) -> tuple[CaptionerConfig, State]:
-    """Map a VisionEncoderDecoderModel; dropout stays 0.
+# What a configuration says: whole, of the encoder, and of the decoder.
+Told = tuple[Settings, Settings, Settings]
 
-    What stands behind the vectors of the image's tokens, such as a pooler, is left out.
-    """
-    settings = told if isinstance(told, Mapping) else vars(told)
-    about = {side: _table(settings, side) for side in ("encoder", "decoder")}
-    kind, writer = about["encoder"].get("model_type"), about["decoder"].get("model_type")
+
+def _check(told: Settings) -> Told:
+    sides = [table(told, side) for side in ("encoder", "decoder")]
+    kind, writer = (side.get("model_type") for side in sides)
     if kind not in ENCODERS or writer not in DECODERS:
         raise UsageError(
             f"This Hugging Face VisionEncoderDecoder has the encoder {kind!r} and the decoder "
             f"{writer!r}. Understood are the encoders {', '.join(ENCODERS)} and the decoders "
             f"{', '.join(DECODERS)}."
         )
-    found, seen = ENCODERS[kind](about["encoder"], prefixed(tensors, "encoder."))
-    image = cast(VitConfig, found)
+    keys, _ = DECODERS[writer]
+    decoder = keys(sides[1])
+    start, pad = (_special(key, (told, sides[1])) for key in SPECIAL[:2])
+    if start == pad and decoder.get("use_learned_position_embeddings") is False:
+        raise UsageError(
+            "This TrOCR decoder starts with padding, which its sinusoidal positions do not count: "
+            "there is no equivalent here."
+        )
+    return WHOLE(told), ENCODERS[kind].check(sides[0]), decoder
+
+
+def _convert(told: Told, tensors: Tensors) -> tuple[CaptionerConfig, State]:
+    """Map a VisionEncoderDecoderModel; dropout stays 0.
+
+    What stands behind the vectors of the image's tokens, such as a pooler, is left out.
+    """
+    whole, of_encoder, of_decoder = told
+    writer = of_decoder["model_type"]
+    image, seen = ENCODERS[of_encoder["model_type"]](of_encoder, prefixed(tensors, "encoder."))
     state = {f"encoder.{n}": t for n, t in seen.items() if not BEHIND.match(n)}
     image = replace(image, classes=1, representation=None)  # without a head, of whatever size
     rest = {n: t for n, t in tensors.items() if not n.startswith("encoder.")}
     given = ForeignTensors(rest, f"Hugging Face {writer} decoder")
-    fields, written = DECODERS[writer](about["decoder"], given)
+    keys, read = DECODERS[writer]
+    fields, written = read(of_decoder, given)
     state |= written
     bridge = "enc_to_dec_proj.weight" in given
     if bridge:
         state |= given.module("enc_to_dec_proj", "bridge")
     given.finish()
-    start, pad, end = (_special(key, (settings, about["decoder"])) for key in SPECIAL)
-    if start == pad and about["decoder"].get("use_learned_position_embeddings") is False:
-        raise UsageError(
-            "This TrOCR decoder starts with padding, which its sinusoidal positions do not count: "
-            "there is no equivalent here."
-        )
+    start, pad, end = (_special(key, (whole, of_decoder)) for key in SPECIAL)
     config = CaptionerConfig(
         **fields,
         image=image,
@@ -124,26 +156,20 @@ def from_hf(told: Settings | object, tensors: Tensors) -> tuple[CaptionerConfig,
         pad=pad,
         end=end,
     )
+    keys.compare(of_decoder, config)
     if config.source_dim == config.dim:
         _pack_cross(state, config.decoder_layers)
     return config, state
 
 
-def _table(settings: Settings, key: str) -> Settings:
-    table = settings.get(key)
-    if isinstance(table, Mapping):
-        return table
-    raise UsageError(
-        f"The model's configuration has {key} = {table!r:.80}; it should be a table of settings. "
-        "Correct it, or get the folder again."
-    )
+from_hf = Converter(_check, _convert)
 
 
 def _special(key: str, tables: Sequence[Settings]) -> int:
     """Find the number of a special token: the whole model's, or the decoder's."""
-    for table in tables:
-        if type(table.get(key)) is int:
-            return int(table[key])
+    for each in tables:
+        if type(each.get(key)) is int:
+            return int(each[key])
     raise UsageError(
         f"The model's configuration does not say {key}: add it to config.json, as the model's "
         "makers use it."
@@ -152,7 +178,6 @@ def _special(key: str, tables: Sequence[Settings]) -> int:
 
 def _trocr(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], State]:
     """Take the decoder of TrOCR: post-norm, with a norm over the embeddings or without."""
-    settings = completed(settings, TROCR)
     inner = "decoder.model.decoder."
     state = {"target_embedding.weight": given.take(f"{inner}embed_tokens.weight")}
     dim = state["target_embedding.weight"].shape[1]
@@ -181,7 +206,7 @@ def _trocr(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], S
         "heads": settings["decoder_attention_heads"],
         "decoder_layers": depth,
         "norm": "post",
-        "activation": activation(settings, "activation_function", given.library),
+        "activation": ACTIVATION_NAMES[settings["activation_function"]],
         "norm_eps": 1e-5,
         "scale_embedding": settings["scale_embedding"],
         "embedding_norm": normed,
@@ -190,8 +215,6 @@ def _trocr(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], S
 
 def _gpt2(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], State]:
     """Take a GPT-2 with attention to the image."""
-    settings = completed(settings, GPT2)
-    check_parts(settings, GPT2_PARTS, given.library)
     inner = "decoder.transformer."
     state = {
         "target_embedding.weight": given.take(f"{inner}wte.weight"),
@@ -211,13 +234,13 @@ def _gpt2(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], St
         "heads": settings["n_head"],
         "decoder_layers": depth,
         "norm": "pre",
-        "activation": activation(settings, "activation_function", given.library),
+        "activation": ACTIVATION_NAMES[settings["activation_function"]],
         "norm_eps": settings["layer_norm_epsilon"],
         "scale_embedding": False,
     }, state
 
 
-DECODERS = {"gpt2": _gpt2, "trocr": _trocr}
+DECODERS = {"gpt2": (GPT2, _gpt2), "trocr": (TROCR, _trocr)}
 
 
 def _take_output(given: ForeignTensors, theirs: str, state: State) -> None:

@@ -4,18 +4,17 @@ The image encoder alone, or beside its text encoder: a matcher. Files of version
 and of version 5 differ in a prefix.
 """
 
-from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from manyheads.errors import UsageError
+from manyheads.models.convert.converter import HF_IDLE, HF_SIZES, Converter, Keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.convert.layers import (
-    activation,
-    completed,
+    ACTIVATION_NAMES,
     grid_positions,
-    learned,
     packed,
     patches,
     vit_shape,
@@ -23,33 +22,47 @@ from manyheads.models.convert.layers import (
 from manyheads.models.matcher import MatcherConfig
 from manyheads.models.vit import VitConfig
 
-CLIP_IMAGE: dict[str, Any] = {
-    "hidden_act": "quick_gelu",
-    "image_size": 224,
-    "layer_norm_eps": 1e-5,
-    "num_attention_heads": 12,
-}
-SIGLIP_IMAGE: dict[str, Any] = {
-    "hidden_act": "gelu_pytorch_tanh",
-    "image_size": 224,
-    "layer_norm_eps": 1e-6,
-    "num_attention_heads": 12,
-}
-CLIP_TEXT: dict[str, Any] = {
-    "hidden_act": "quick_gelu",
-    "layer_norm_eps": 1e-5,
-    "num_attention_heads": 8,
-    "pad_token_id": 1,
-    "bos_token_id": 49406,
-    "eos_token_id": 49407,
-}
-SIGLIP_TEXT: dict[str, Any] = {
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "num_attention_heads": 12,
-    "pad_token_id": 1,
-    "eos_token_id": 49407,
-}
+CLIP_IMAGE = Keys(
+    kind="Hugging Face CLIP",
+    read={"image_size": 224, "layer_norm_eps": 1e-5, "num_attention_heads": 12},
+    only={"hidden_act": ("quick_gelu", *ACTIVATION_NAMES)},
+    shown=f"{HF_SIZES} projection_dim",
+    idle=f"{HF_IDLE} attention_dropout dropout",
+    section="vision_config",
+    whole=f"{HF_IDLE} logit_scale_init_value projection_dim text_config text_config_dict",
+)
+SIGLIP_IMAGE = replace(
+    CLIP_IMAGE,
+    kind="Hugging Face SigLIP",
+    read={**CLIP_IMAGE.read, "layer_norm_eps": 1e-6},
+    only={"hidden_act": ("gelu_pytorch_tanh", *ACTIVATION_NAMES)},
+    shown=f"{HF_SIZES} vision_use_head",
+)
+CLIP_TEXT = replace(
+    CLIP_IMAGE,
+    read={
+        "layer_norm_eps": 1e-5,
+        "num_attention_heads": 8,
+        "pad_token_id": 1,
+        "bos_token_id": 49406,
+        "eos_token_id": 49407,
+    },
+    shown=f"{CLIP_IMAGE.shown} max_position_embeddings=max_length vocab_size",
+    section="text_config",
+    whole=f"{CLIP_IMAGE.whole} vision_config vision_config_dict",
+)
+SIGLIP_TEXT = replace(
+    CLIP_TEXT,
+    kind="Hugging Face SigLIP",
+    read={
+        "layer_norm_eps": 1e-6,
+        "num_attention_heads": 12,
+        "pad_token_id": 1,
+        "eos_token_id": 49407,
+    },
+    only=SIGLIP_IMAGE.only,
+    shown=f"{CLIP_TEXT.shown} projection_size=embedding",
+)
 OLD_END = 2
 IMAGE_TENSORS = ("vision_model.", "visual_projection.")
 # Modules of a layer, theirs and ours; queries, keys and values are packed separately.
@@ -69,14 +82,17 @@ POOL = {
 }
 
 
-def clip(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
+# What a whole model's configuration says of images and of texts.
+Told = tuple[Settings, Settings]
+
+
+@CLIP_IMAGE.reader
+def clip(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a CLIPVisionModel, with its projection or without, or a CLIPForImageClassification.
 
     The classifier reads the mean of the patches as they leave the last block, without the norm.
     The projection is a head without a bias.
     """
-    settings = completed(section(told, "vision_config", CLIP_IMAGE), CLIP_IMAGE)
-    given = ForeignTensors(learned(tensors), "Hugging Face CLIP")
     refuse_texts(given)
     inner = given.within(["vision_model.", ""])
     kernel, state = patches(given, f"{inner}embeddings.patch_embedding", bias=False)
@@ -94,9 +110,8 @@ def clip(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
         if "visual_projection.weight" in given:
             weight = given.take("visual_projection.weight")
             state |= {"head.weight": weight, "head.bias": weight.new_zeros(len(weight))}
-    given.finish()
     config = VitConfig(
-        **_image(settings, given, state, kernel, depth),
+        **_image(settings, state, kernel, depth),
         **parts,
         embedding_norm=True,
         patch_bias=False,
@@ -105,13 +120,12 @@ def clip(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
     return config, state
 
 
-def siglip(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
+@SIGLIP_IMAGE.reader
+def siglip(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a SiglipVisionModel, which pools by attention, or a SiglipForImageClassification.
 
     The classifier reads the mean of the patches, and not the pool that is stored with it.
     """
-    settings = completed(section(told, "vision_config", SIGLIP_IMAGE), SIGLIP_IMAGE)
-    given = ForeignTensors(learned(tensors), "Hugging Face SigLIP")
     refuse_texts(given)
     inner = given.within(["vision_model.", ""])
     kernel, state = patches(given, f"{inner}embeddings.patch_embedding")
@@ -125,46 +139,42 @@ def siglip(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]
         attends = False
     else:
         state |= pool
-    given.finish()
-    config = VitConfig(
-        **_image(settings, given, state, kernel, depth), pool="map" if attends else "mean"
-    )
+    config = VitConfig(**_image(settings, state, kernel, depth), pool="map" if attends else "mean")
     state["positions.table"] = grid_positions(positions, config.grid, 0)
     return config, state
 
 
-def clip_matcher(told: Settings | object, tensors: Tensors) -> tuple[MatcherConfig, State]:
+def _clip_matcher(told: Told, tensors: Tensors) -> tuple[MatcherConfig, State]:
     """Map a CLIPModel: a causal text encoder, read at the first end token.
 
     A configuration of before 2023 says 2 in place of the end token, which then is the last of all.
     """
-    settings = completed(section(told, "text_config", CLIP_TEXT), CLIP_TEXT)
-    image, state = _image_tower(clip, told, tensors)
+    image, state = _image_tower(clip, told[0], tensors)
     given = _text_tensors(tensors, "Hugging Face CLIP")
-    fields, texts = _texts(settings, given)
+    fields, texts = _texts(told[1], given)
     texts["projection.weight"] = given.take("text_projection.weight")
     state["log_scale"] = given.take("logit_scale").reshape(())
     given.finish()
-    end = settings["eos_token_id"]
+    end = told[1]["eos_token_id"]
     config = MatcherConfig(
         **fields,
         image=image,
         embedding=len(texts["projection.weight"]),
         causal=True,
         text_pool="end",
-        start=settings["bos_token_id"],
+        start=told[1]["bos_token_id"],
         end=fields["vocabulary"] - 1 if end == OLD_END else end,
     )
+    CLIP_TEXT.compare(told[1], config)
     return config, state | {f"texts.{name}": tensor for name, tensor in texts.items()}
 
 
-def siglip_matcher(told: Settings | object, tensors: Tensors) -> tuple[MatcherConfig, State]:
+def _siglip_matcher(told: Told, tensors: Tensors) -> tuple[MatcherConfig, State]:
     """Map a SiglipModel, whose images have no projection and whose texts are read at their end.
 
     Texts are padded to one length, and the padding is read with them.
     """
-    settings = completed(section(told, "text_config", SIGLIP_TEXT), SIGLIP_TEXT)
-    image, state = _image_tower(siglip, told, tensors)
+    image, state = _image_tower(siglip, told[0], tensors)
     if image.pool != "map":
         raise UsageError(
             "This Hugging Face SigLIP has no attention pooling (vision_use_head), so it gives no "
@@ -173,7 +183,7 @@ def siglip_matcher(told: Settings | object, tensors: Tensors) -> tuple[MatcherCo
     state["images.head.weight"] = torch.eye(image.dim)
     state["images.head.bias"] = torch.zeros(image.dim)
     given = _text_tensors(tensors, "Hugging Face SigLIP")
-    fields, texts = _texts(settings, given)
+    fields, texts = _texts(told[1], given)
     texts |= given.module("text_model.head", "projection")
     for theirs, ours in (("logit_scale", "log_scale"), ("logit_bias", "bias")):
         state[ours] = given.take(theirs).reshape(())
@@ -185,8 +195,9 @@ def siglip_matcher(told: Settings | object, tensors: Tensors) -> tuple[MatcherCo
         text_pool="last",
         projection_bias=True,
         score_bias=float(state["bias"]),
-        end=settings["eos_token_id"],
+        end=told[1]["eos_token_id"],
     )
+    SIGLIP_TEXT.compare(told[1], config)
     if config.embedding != image.dim:
         raise UsageError(
             f"This Hugging Face SigLIP projects texts to {config.embedding} numbers, but its "
@@ -195,24 +206,26 @@ def siglip_matcher(told: Settings | object, tensors: Tensors) -> tuple[MatcherCo
     return config, state | {f"texts.{name}": tensor for name, tensor in texts.items()}
 
 
+clip_matcher = Converter(lambda told: (CLIP_IMAGE(told), CLIP_TEXT(told)), _clip_matcher)
+siglip_matcher = Converter(lambda told: (SIGLIP_IMAGE(told), SIGLIP_TEXT(told)), _siglip_matcher)
+
+
 def is_matcher(tensors: Tensors) -> bool:
     """Whether a CLIP or a SigLIP has its text encoder beside it."""
     return any(name.startswith("text_model.") for name in tensors)
 
 
 def _image_tower(
-    convert: Callable[[Settings | object, Tensors], tuple[VitConfig, State]],
-    told: Settings | object,
-    tensors: Tensors,
+    convert: Converter[VitConfig], settings: Settings, tensors: Tensors
 ) -> tuple[VitConfig, State]:
     """Convert the image encoder of a whole model."""
     own = {n: t for n, t in tensors.items() if n.startswith(IMAGE_TENSORS)}
-    image, state = convert(told, own)
+    image, state = convert(settings, own)
     return image, {f"images.{name}": tensor for name, tensor in state.items()}
 
 
 def _text_tensors(tensors: Tensors, library: str) -> ForeignTensors:
-    rest = {n: t for n, t in learned(tensors).items() if not n.startswith(IMAGE_TENSORS)}
+    rest = {n: t for n, t in tensors.items() if not n.startswith(IMAGE_TENSORS)}
     return ForeignTensors(rest, library)
 
 
@@ -232,7 +245,7 @@ def _texts(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], S
         "layers": depth,
         "heads": settings["num_attention_heads"],
         "ffn_dim": len(state["encoder.blocks.0.feedforward.expand.bias"]),
-        "activation": activation(settings, "hidden_act", given.library),
+        "activation": ACTIVATION_NAMES[settings["hidden_act"]],
         "norm_eps": settings["layer_norm_eps"],
         "positions": "learned",
         "max_length": len(state["positions.table"]),
@@ -241,20 +254,6 @@ def _texts(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], S
         "dropout": 0.0,
         "pad": settings["pad_token_id"],
     }, state
-
-
-def section(told: Settings | object, key: str, defaults: Settings) -> Settings:
-    """Return the settings of one tower from a whole model's, or a tower's own.
-
-    An old form of the file has a second table, which overrides the first, its defaults included.
-    """
-    settings = told if isinstance(told, Mapping) else vars(told)
-    if key not in settings:
-        return settings
-    found = settings[key] or {}
-    found = found if isinstance(found, Mapping) else vars(found)
-    old = settings.get(f"{key}_dict")
-    return {**found, **defaults, **old} if isinstance(old, Mapping) else found
 
 
 def refuse_texts(given: ForeignTensors) -> None:
@@ -288,11 +287,9 @@ def _attention_pool(given: ForeignTensors, theirs: str) -> State:
     return state | given.modules(theirs, "pool", POOL)
 
 
-def _image(
-    settings: Settings, given: ForeignTensors, state: State, kernel: Any, depth: int
-) -> dict[str, Any]:
+def _image(settings: Settings, state: State, kernel: Any, depth: int) -> dict[str, Any]:
     return vit_shape(state, kernel, settings["image_size"], depth) | {
         "heads": settings["num_attention_heads"],
-        "activation": activation(settings, "hidden_act", given.library),
+        "activation": ACTIVATION_NAMES[settings["hidden_act"]],
         "norm_eps": settings["layer_norm_eps"],
     }

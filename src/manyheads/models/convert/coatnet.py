@@ -1,53 +1,56 @@
 """timm's CoAtNets (its MaxxVit of convolution and attention stages) -> our Coatnet."""
 
+import re
 from typing import Any
 
 from manyheads.errors import UsageError
 from manyheads.models.coatnet import CoatnetConfig, Down
-from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import (
-    check_parts,
-    completed,
-    height_and_width,
-    learned,
-    pointwise,
-)
+from manyheads.models.convert.converter import Keys
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State
+from manyheads.models.convert.layers import height_and_width, pointwise
+from manyheads.models.convert.timm import IDLE
 
-# Arguments of MaxxVit that are read here, and what they are where they are not given.
-DEFAULTS: dict[str, Any] = {
-    "img_size": 224,
-    "block_type": ("C", "C", "T", "T"),
-    "head_hidden_size": None,
-    "conv_stride_mode": "dw",
-    "conv_pool_type": "avg2",
-    "conv_pre_norm_act": False,
-    "conv_expand_output": True,
-    "conv_attn_early": False,
-    "conv_attn_act_layer": "silu",
-    "conv_act_layer": "gelu",
-    "transformer_pool_type": "avg2",
-    "transformer_dim_head": 32,
-    "transformer_expand_first": True,
-    "transformer_init_values": None,
-}
-# The values of arguments that Coatnet supports, the default first.
-FIXED = {
-    "global_pool": ("avg",),
-    "conv_block_type": ("mbconv",),
-    "conv_downsample_pool_type": ("avg2",),
-    "conv_attn_layer": ("se",),
-    "conv_kernel_size": (3,),
-    "conv_group_size": (1,),
-    "conv_padding": ("",),
-    "conv_norm_layer": ("", "batchnorm2d"),
-    "transformer_rel_pos_type": ("bias",),
-    "transformer_act_layer": ("gelu",),
-    "transformer_norm_layer": ("layernorm2d",),
-    "conv_stride_mode": ("dw", "pool"),
-    "conv_pool_type": ("avg2", "max"),
-    "conv_act_layer": ("gelu", "silu", "relu"),
-    "conv_attn_act_layer": ("gelu", "silu", "relu"),
-}
+
+def _check(settings: Settings) -> None:
+    """Refuse what does not go together."""
+    if settings["conv_pool_type"] != settings["transformer_pool_type"]:
+        raise UsageError(
+            f"This timm model has conv_pool_type {settings['conv_pool_type']!r} and "
+            f"transformer_pool_type {settings['transformer_pool_type']!r}; they must be equal."
+        )
+    kinds = "".join(settings["block_type"])
+    if not re.fullmatch("C*T*", kinds):
+        raise UsageError(
+            f"This timm model has block_type {tuple(kinds)}; Coatnet has stages of convolutions "
+            "('C'), then stages of attention ('T')."
+        )
+
+
+KEYS = Keys(
+    kind="timm CoAtNet",
+    read={
+        "img_size": 224,
+        "block_type": ("C", "C", "T", "T"),
+        "head_hidden_size": None,
+        "conv_pre_norm_act": False,
+        "conv_expand_output": True,
+        "conv_attn_early": False,
+        "transformer_dim_head": 32,
+        "transformer_expand_first": True,
+        "transformer_init_values": None,
+    },
+    only={
+        "conv_stride_mode": ("dw", "pool"),
+        "conv_pool_type": ("avg2", "max"),
+        "transformer_pool_type": ("avg2", "max"),
+        "conv_act_layer": ("gelu", "silu", "relu"),
+        "conv_attn_act_layer": ("silu", "gelu", "relu"),
+        "global_pool": ("avg",),
+    },
+    shown="depths=layers embed_dim=dims in_chans=channels num_classes=classes stem_width=stem",
+    idle=IDLE,
+    also=_check,
+)
 DOWNS: dict[str, Down] = {"avg2": "mean", "max": "max"}
 # What timm's own recipes ("rw") do otherwise than the paper.
 _RW: dict[str, Any] = {
@@ -78,14 +81,13 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 }
 
 
-def from_timm(settings: Settings, tensors: Tensors) -> tuple[CoatnetConfig, State]:
+@KEYS.reader
+def from_timm(settings: Settings, given: ForeignTensors) -> tuple[CoatnetConfig, State]:
     """Map a MaxxVit whose stages are convolutions, then attentions with a table of biases.
 
     For the settings of timm's list see `ARCHITECTURES`.
     """
-    settings = completed(settings, DEFAULTS)
-    convolutions = _check(settings)
-    given = ForeignTensors(learned(tensors), "timm CoAtNet")
+    convolutions = settings["block_type"].count("C")
     state = {
         "stem.first.weight": given.take("stem.conv1.weight"),
         "stem.second.weight": given.take("stem.conv2.weight"),
@@ -109,7 +111,6 @@ def from_timm(settings: Settings, tensors: Tensors) -> tuple[CoatnetConfig, Stat
     else:
         state |= given.module("norm", "pool.norm")
     state |= given.module("head.fc", "head")
-    given.finish()
     height, width = height_and_width(settings["img_size"])
     scale = settings["transformer_init_values"]
     first = f"stages.{convolutions}.0"
@@ -183,21 +184,3 @@ def _attention(given: ForeignTensors, theirs: str, settings: Settings) -> State:
 def _maybe_biased(given: ForeignTensors, theirs: str, ours: str) -> State:
     names = (f"{part}" for part in ("weight", "bias") if f"{theirs}.{part}" in given)
     return {f"{ours}.{part}": given.take(f"{theirs}.{part}") for part in names}
-
-
-def _check(settings: Settings) -> int:
-    """Count the convolution stages; refuse values that Coatnet does not support."""
-    check_parts(settings, FIXED, "timm CoAtNet")
-    if settings["conv_pool_type"] != settings["transformer_pool_type"]:
-        raise UsageError(
-            f"This timm model has conv_pool_type {settings['conv_pool_type']!r} and "
-            f"transformer_pool_type {settings['transformer_pool_type']!r}; they must be equal."
-        )
-    kinds = list(settings["block_type"])
-    convolutions = kinds.count("C")
-    if kinds != ["C"] * convolutions + ["T"] * (len(kinds) - convolutions):
-        raise UsageError(
-            f"This timm model has block_type {tuple(kinds)}; Coatnet has stages of convolutions "
-            "('C'), then stages of attention ('T')."
-        )
-    return convolutions

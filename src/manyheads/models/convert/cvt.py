@@ -4,31 +4,59 @@ from typing import Any
 
 from manyheads.errors import UsageError
 from manyheads.models.convert import hf
-from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import check_parts, completed, height_and_width, packed, single
+from manyheads.models.convert.converter import HF_IDLE, Keys
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State
+from manyheads.models.convert.layers import height_and_width, packed, single
 from manyheads.models.cvt import CvtConfig
 
-DEFAULTS: dict[str, Any] = {
-    "image_size": 224,  # the model does not know it
-    "num_heads": (1, 3, 6),
-    "patch_stride": (4, 2, 2),
-    "patch_padding": (2, 1, 1),
-    "cls_token": (False, False, True),
-    "qkv_projection_method": ("dw_bn", "dw_bn", "dw_bn"),
-    "kernel_qkv": (3, 3, 3),
-    "padding_kv": (1, 1, 1),
-    "padding_q": (1, 1, 1),
-    "stride_kv": (2, 2, 2),
-    "stride_q": (1, 1, 1),
-}
+SINGLE = ("kernel_qkv", "padding_kv", "padding_q", "qkv_projection_method", "stride_q")
 
 
-def from_hf(settings: Settings | object, tensors: Tensors) -> tuple[CvtConfig, State]:
+def _check(settings: Settings) -> None:
+    """Refuse what does not go together."""
+    found: dict[str, Any] = {name: single(settings[name], name) for name in SINGLE}
+    half = found["kernel_qkv"] // 2
+    supported = {"padding_q": half, "padding_kv": half, "stride_q": 1}
+    for name, value in (supported | {"qkv_projection_method": "dw_bn"}).items():
+        if found[name] != value:
+            raise UsageError(
+                f"This Hugging Face CvT has {name} = {found[name]!r}; only {value!r} is supported."
+            )
+    *before, last = settings["cls_token"]
+    if any(before) or not last:
+        raise UsageError(
+            f"This Hugging Face CvT has cls_token {tuple(settings['cls_token'])}; Cvt has a class "
+            "token in the last stage only."
+        )
+
+
+KEYS = Keys(
+    kind="Hugging Face CvT",
+    read={
+        "image_size": 224,  # the model does not know it
+        "num_heads": (1, 3, 6),
+        "patch_stride": (4, 2, 2),
+        "patch_padding": (2, 1, 1),
+        "cls_token": (False, False, True),
+        "qkv_projection_method": ("dw_bn", "dw_bn", "dw_bn"),
+        "kernel_qkv": (3, 3, 3),
+        "padding_kv": (1, 1, 1),
+        "padding_q": (1, 1, 1),
+        "stride_kv": (2, 2, 2),
+        "stride_q": (1, 1, 1),
+    },
+    shown="""
+        depth=layers embed_dim=dims num_channels=channels patch_sizes=kernels mlp_ratio qkv_bias
+    """,
+    # Their model has norms of torch's own epsilon, whatever is said.
+    idle=f"{HF_IDLE} attention_drop_rate drop_path_rate drop_rate layer_norm_eps",
+    also=_check,
+)
+
+
+@KEYS.reader
+def from_hf(settings: Settings, given: ForeignTensors) -> tuple[CvtConfig, State]:
     """Map a CvT with a class token in its last stage; dropout stays 0."""
-    settings = completed(settings, DEFAULTS)
-    kernel = single(settings["kernel_qkv"], "kernel_qkv")
-    _check(settings, kernel)
-    given = ForeignTensors(tensors, "Hugging Face CvT")
     state: State = {}
     layers, kernels = [], []
     stages = given.count("cvt.encoder.stages.")
@@ -46,7 +74,6 @@ def from_hf(settings: Settings | object, tensors: Tensors) -> tuple[CvtConfig, S
             state |= _layer(given, block, f"{ours}.blocks.{layer}", heads)
     state |= given.module("layernorm", "norm")
     state |= given.module("classifier", "head")
-    given.finish()
     height, width = height_and_width(settings["image_size"])
     config = CvtConfig(
         height=height,
@@ -58,7 +85,7 @@ def from_hf(settings: Settings | object, tensors: Tensors) -> tuple[CvtConfig, S
         kernels=tuple(kernel.shape[2] for kernel in kernels),
         strides=tuple(settings["patch_stride"]),
         paddings=tuple(settings["patch_padding"]),
-        kernel=kernel,  # type: ignore[arg-type]
+        kernel=single(settings["kernel_qkv"], "kernel_qkv"),  # type: ignore[arg-type]
         key_stride=single(settings["stride_kv"], "stride_kv"),  # type: ignore[arg-type]
         expansion=len(state["stages.0.blocks.0.feedforward.expand.bias"]) / kernels[0].shape[0],
         classes=len(state["head.bias"]),
@@ -84,20 +111,3 @@ def _layer(given: ForeignTensors, theirs: str, ours: str, heads: int) -> State:
         scaled[:dim] *= heads**-0.5
         state[f"{ours}.attention.qkv.{part}"] = scaled
     return state
-
-
-def _check(settings: Settings, kernel: Any) -> None:
-    supported = {
-        "qkv_projection_method": ("dw_bn",),
-        "stride_q": (1,),
-        "padding_q": (kernel // 2,),
-        "padding_kv": (kernel // 2,),
-    }
-    found = {name: single(settings[name], name) for name in supported}
-    check_parts(found, supported, "Hugging Face CvT")
-    *before, last = settings["cls_token"]
-    if any(before) or not last:
-        raise UsageError(
-            f"This Hugging Face CvT has cls_token {tuple(settings['cls_token'])}; Cvt has a class "
-            "token in the last stage only."
-        )

@@ -1,14 +1,13 @@
 """Hugging Face's DINOv2, with registers or without, by the names of its stored files."""
 
-from typing import Any
-
 import torch
 
-from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert import hf
+from manyheads.models.convert.converter import HF_SIZES, Keys
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import (
+    ACTIVATION_NAMES,
     LAYER_SCALE,
-    activation,
-    completed,
     grid_positions,
     layer_scales,
     packed,
@@ -18,14 +17,19 @@ from manyheads.models.convert.layers import (
 )
 from manyheads.models.vit import VitConfig
 
-DEFAULTS: dict[str, Any] = {
-    "hidden_act": "gelu",
-    "image_size": 224,
-    "layer_norm_eps": 1e-6,
-    "layerscale_value": 1.0,
-    "num_attention_heads": 12,
-    "use_swiglu_ffn": False,
-}
+KEYS = Keys(
+    kind="Hugging Face DINOv2",
+    read={
+        "image_size": 224,
+        "layer_norm_eps": 1e-6,
+        "layerscale_value": 1.0,
+        "num_attention_heads": 12,
+        "use_swiglu_ffn": False,
+    },
+    only={"hidden_act": ("gelu", *ACTIVATION_NAMES)},
+    shown=f"{HF_SIZES} num_register_tokens=registers mlp_ratio",
+    idle=f"{hf.IDLE} drop_path_rate use_mask_token apply_layernorm reshape_hidden_states",
+)
 LAYER = {
     "norm1": "around_attention.norm",
     "attention.output.dense": "attention.out",
@@ -38,13 +42,12 @@ SCALES = {
 }
 
 
-def from_hf(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
+@KEYS.reader
+def from_hf(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a Dinov2Model or a Dinov2ForImageClassification, and both with registers.
 
     The mask token is of use in pre-training only.
     """
-    settings = completed(told, DEFAULTS)
-    given = ForeignTensors(tensors, "Hugging Face DINOv2")
     inner = given.within(["dinov2.", "dinov2_with_registers.", ""])
     embeddings = f"{inner}embeddings"
     kernel, state = patches(given, f"{embeddings}.patch_embeddings.projection")
@@ -70,11 +73,10 @@ def from_hf(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State
     head = "classifier.weight" in given
     if head:
         state |= given.module("classifier", "head")
-    given.finish()
     config = VitConfig(
         **vit_shape(state, kernel, settings["image_size"], depth),
         heads=settings["num_attention_heads"],
-        activation="swiglu" if gated else activation(settings, "hidden_act", given.library),
+        activation="swiglu" if gated else ACTIVATION_NAMES[settings["hidden_act"]],
         norm_eps=settings["layer_norm_eps"],
         layer_scale=settings["layerscale_value"] or LAYER_SCALE,
         registers=state["pool.token"].shape[1] - 1,

@@ -1,13 +1,17 @@
 """Which families can be converted from which library: a line for each.
 
-A converter is a function (settings, tensors) -> (Config, state dict). Settings are a
+`check` says by a config.json alone, before weights are there, whether they can be converted.
+
+A converter is called with (settings, tensors) and returns (Config, state dict). Settings are a
 configuration's keys, or what the rule of names made of the architecture's name, under the names
 that timm's constructors have for it: img_size, patch_size, window_size, embed_dim, num_heads,
 depths; and wanted_size, the height and width that the user asks for.
 """
 
 from dataclasses import replace
+from typing import Any, Literal
 
+from manyheads.errors import UsageError
 from manyheads.models.convert import (
     captioner,
     clip,
@@ -16,6 +20,7 @@ from manyheads.models.convert import (
     dinov2,
     google,
     hf,
+    marian,
     resnet,
     resnet_v2,
     swin,
@@ -23,19 +28,21 @@ from manyheads.models.convert import (
     torchvision,
     vgg,
 )
+from manyheads.models.convert.converter import Converter, table
+from manyheads.models.convert.foreign import Settings
 from manyheads.models.convert.names import (
     PATCH,
     PIXELS,
     WINDOW,
-    Converter,
     Family,
     Image,
     Said,
     Words,
+    understand,
 )
 
 # Every converter, by "library kind"; of Hugging Face the kind is the `model_type` of config.json.
-CONVERTERS: dict[str, Converter] = {
+CONVERTERS: dict[str, Converter[Any]] = {
     "timm vit": timm.vit,
     "timm deit": timm.deit,
     "timm swin": swin.from_timm,
@@ -63,7 +70,7 @@ CONVERTERS: dict[str, Converter] = {
 }
 
 # Of Hugging Face, by `model_type`: models of images and texts together.
-IMAGE_TEXT: dict[str, Converter] = {
+IMAGE_TEXT: dict[str, Converter[Any]] = {
     "clip": clip.clip_matcher,
     "siglip": clip.siglip_matcher,
     "vision-encoder-decoder": captioner.from_hf,
@@ -151,7 +158,7 @@ CLIP = Family(
         **_sizes(CLIP_SIZES),
         **PATCH,
         **PIXELS,
-        "clip": lambda: {"norm_eps": 1e-5},
+        "clip": lambda: {"norm_eps": 1e-5, "pre_norm": True},
         "quickgelu": lambda: {"act_layer": "quick_gelu"},
     },
     examples=("vit_base_patch16_clip_224", "vit_base_patch32_clip_quickgelu_224"),
@@ -166,7 +173,13 @@ CLIP = Family(
 SIGLIP = Family(
     name="SigLIP's image encoder",
     head=r"vit(?=\w*_siglip(?:_|$))",
-    words={**_sizes(SIGLIP_SIZES), **PATCH, **PIXELS, **GAP, "siglip": dict},
+    words={
+        **_sizes(SIGLIP_SIZES),
+        **PATCH,
+        **PIXELS,
+        "siglip": lambda: {"global_pool": "map"},
+        **GAP,
+    },
     examples=("vit_base_patch16_siglip_224", "vit_so400m_patch14_siglip_384"),
     convert=CONVERTERS["timm vit"],
     image=AUGREG,
@@ -308,8 +321,33 @@ TORCHVISION: tuple[Family, ...] = (
     replace(VGG, convert=CONVERTERS["torchvision vgg"]),
 )
 
-HF: dict[str, Converter] = {
+HF: dict[str, Converter[Any]] = {
     name.removeprefix("hf "): each for name, each in CONVERTERS.items() if name.startswith("hf ")
 }
 
 GOOGLE = CONVERTERS["google"]
+
+
+def check(about: Settings) -> Literal["hf", "marian", "timm"]:
+    """Make sure that a model can be converted, by its config.json alone; say by which library.
+
+    Raises:
+        UsageError: it cannot; the reason is the key or the value that has no equivalent here.
+    """
+    kind, name = about.get("model_type"), about.get("architecture")
+    if kind == "marian":
+        marian.read.check(about)
+        return "marian"
+    if kind is None and isinstance(name, str):
+        family, settings = understand(name, TIMM)
+        family.convert.check({**settings, **table(about, "model_args")})
+        return "timm"
+    if not isinstance(kind, str) or kind not in HF | IMAGE_TEXT:
+        raise UsageError(
+            f"The model_type {kind!r} is none that can be converted. Understood are "
+            f"{', '.join(dict.fromkeys(['marian', *IMAGE_TEXT, *HF]))}."
+        )
+    # Of CLIP and SigLIP there are classifiers of images, too, whose texts are of no matter.
+    classifies = "ImageClassification" in str(about.get("architectures"))
+    (HF if classifies else HF | IMAGE_TEXT)[kind].check(about)
+    return "hf"

@@ -15,6 +15,8 @@ from manyheads.errors import FolderError, UsageError
 Settings = Mapping[str, Any]
 Tensors = Mapping[str, Tensor]
 State = dict[str, Tensor]
+# Buffers that are formulas, stored by some versions.
+FORMULAS = ("relative_position_index", "attn_mask", "position_ids")
 WEIGHTS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
@@ -22,7 +24,7 @@ class ForeignTensors:
     """The tensors that have not been taken yet, and whose they are."""
 
     def __init__(self, tensors: Tensors, library: str) -> None:
-        self._left = dict(tensors)
+        self._left = {n: tensor for n, tensor in tensors.items() if not n.endswith(FORMULAS)}
         self._names = tuple(tensors)
         self.library = library
 

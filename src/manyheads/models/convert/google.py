@@ -10,6 +10,7 @@ import torch
 
 from manyheads.errors import UsageError
 from manyheads.models.convert import resnet_v2, timm
+from manyheads.models.convert.converter import Converter, Keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.resnet_v2 import ResNetV2Config
 from manyheads.models.vit import VitConfig
@@ -44,7 +45,7 @@ BIT_NAMES = Names(
 )
 
 
-def from_google(settings: Settings, tensors: Tensors) -> tuple[VitConfig | ResNetV2Config, State]:
+def _convert(settings: Settings, tensors: Tensors) -> tuple[VitConfig | ResNetV2Config, State]:
     """Map the arrays of an npz file, which say all that is needed.
 
     Settings may say `img_size` for a ViT whose grid is not square, and `num_groups`.
@@ -65,6 +66,10 @@ def from_google(settings: Settings, tensors: Tensors) -> tuple[VitConfig | ResNe
         f"This file has tensors named {shown}, ...: it is no checkpoint of Google's ViT, which has "
         f"embedding/kernel, nor of BiT, whose names begin with {BIT}."
     )
+
+
+KEYS = Keys(kind="checkpoint of Google's", read={"img_size": 224, "num_groups": 32})
+from_google = Converter(KEYS, _convert)
 
 
 def _vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:

@@ -1,14 +1,14 @@
 """Hugging Face's ViT and DeiT -> ours, by the names of stored files; with a head or without."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.converter import HF_IDLE, HF_SIZES, Keys
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import (
-    activation,
-    check_parts,
-    completed,
+    ACTIVATION_NAMES,
     grid_positions,
     packed,
     patches,
@@ -17,13 +17,15 @@ from manyheads.models.convert.layers import (
 from manyheads.models.deit import DeitConfig
 from manyheads.models.vit import VitConfig
 
+IDLE = f"{HF_IDLE} attention_probs_dropout_prob encoder_stride hidden_dropout_prob"
 # What Hugging Face leaves out of a config.json where it is the default.
-DEFAULTS: dict[str, Any] = {
-    "hidden_act": "gelu",
-    "image_size": 224,
-    "layer_norm_eps": 1e-12,
-    "num_attention_heads": 12,
-}
+VIT = Keys(
+    kind="Hugging Face ViT",
+    read={"image_size": 224, "layer_norm_eps": 1e-12, "num_attention_heads": 12},
+    only={"hidden_act": ("gelu", *ACTIVATION_NAMES), "pooler_act": ("tanh",)},
+    shown=f"{HF_SIZES} pooler_output_size",
+    idle=IDLE,
+)
 # Modules of a layer, theirs and ours; queries, keys and values are packed separately.
 LAYER = {
     "layernorm_before": "around_attention.norm",
@@ -35,22 +37,22 @@ LAYER = {
 QKV = ("query", "key", "value")
 
 
-def vit(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
+@VIT.reader
+def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a ViTForImageClassification or a ViTModel; its pooler is a tanh layer."""
-    return _read(told, ForeignTensors(tensors, "Hugging Face ViT"), "vit.")
+    return _read(settings, given, "vit.")
 
 
-def deit(told: Settings | object, tensors: Tensors) -> tuple[VitConfig, State]:
+@replace(VIT, kind="Hugging Face DeiT").reader
+def deit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a DeiTForImageClassificationWithTeacher to our Deit.
 
     With one head or none, which read the class token alone, the distillation token is a register.
     """
-    return _read(told, ForeignTensors(tensors, "Hugging Face DeiT"), "deit.")
+    return _read(settings, given, "deit.")
 
 
-def _read(told: Settings | object, given: ForeignTensors, prefix: str) -> tuple[VitConfig, State]:
-    settings = completed(told, DEFAULTS)
-    check_parts(settings, {"pooler_act": ("tanh",)}, given.library)
+def _read(settings: Settings, given: ForeignTensors, prefix: str) -> tuple[VitConfig, State]:
     inner = given.within([prefix, ""])
     kernel, state = patches(given, f"{inner}embeddings.patch_embeddings.projection")
     names = ("cls_token", "distillation_token")[: 1 + (prefix == "deit.")]
@@ -76,11 +78,10 @@ def _read(told: Settings | object, given: ForeignTensors, prefix: str) -> tuple[
         state |= given.module("distillation_classifier", "teacher_head")
     elif "classifier.weight" in given:
         state |= given.module("classifier", "head")
-    given.finish()
     parts |= {
         **vit_shape(state, kernel, settings["image_size"], depth),
         "heads": settings["num_attention_heads"],
-        "activation": activation(settings, "hidden_act", given.library),
+        "activation": ACTIVATION_NAMES[settings["hidden_act"]],
         "norm_eps": settings["layer_norm_eps"],
     }
     config = DeitConfig(**parts) if two else VitConfig(**parts, registers=len(tokens) - 1)

@@ -9,12 +9,9 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.components import Activation
-from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.foreign import ForeignTensors, State, Tensors
 from manyheads.nn.shapes import Grid
 
-LARGEST = 1 << 24  # number in a configuration; vocabularies are the largest
-# Buffers that are formulas, stored by some versions.
-FORMULAS = ("relative_position_index", "attn_mask", "position_ids")
 # What other libraries call activations.
 ACTIVATION_NAMES: dict[str, Activation] = {
     "relu": "relu",
@@ -29,60 +26,9 @@ ACTIVATION_NAMES: dict[str, Activation] = {
 LAYER_SCALE = 1e-5  # at first, where a file does not say it: of use only to train anew
 
 
-def learned(tensors: Tensors) -> State:
-    """Leave out what is stored but not learned."""
-    return {name: tensor for name, tensor in tensors.items() if not name.endswith(FORMULAS)}
-
-
 def prefixed(tensors: Tensors, prefix: str) -> State:
     """Return the tensors whose names begin with a prefix, without it."""
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
-
-
-def completed(settings: Settings | object, defaults: Settings) -> dict[str, Any]:
-    """Put settings over the defaults; they may be an object with the same attributes.
-
-    Raises:
-        UsageError: one is of another type than its default, or a number out of all bounds.
-    """
-    given = settings if isinstance(settings, Mapping) else vars(settings)
-    for key, usual in defaults.items():
-        if key in given and not _is_like(given[key], usual):
-            raise UsageError(
-                f"The model's configuration has {key} = {given[key]!r:.80}; it should be like "
-                f"{usual!r}. Correct it, or get the folder again."
-            )
-    return {**defaults, **given}
-
-
-def _is_like(value: object, usual: object) -> bool:
-    """Say whether a value is of its default's type; of numbers there may be several."""
-    if usual is None or value == usual:
-        return True
-    if isinstance(usual, tuple | list):
-        several = value if isinstance(value, tuple | list) else [value]
-        return len(several) > 0 and all(_is_like(each, usual[0]) for each in several)
-    if isinstance(usual, bool) or isinstance(value, bool | str):
-        return isinstance(value, type(usual))
-    if isinstance(value, tuple | list):
-        return len(value) > 0 and all(_is_like(each, usual) for each in value)
-    if not isinstance(value, int | float) or isinstance(usual, str):
-        return False
-    return 0 <= value <= LARGEST and (isinstance(usual, float) or isinstance(value, int))
-
-
-def check_parts(settings: Settings, supported: Mapping[str, Sequence[object]], kind: str) -> None:
-    """Refuse settings that tensors do not show, unless they are supported; the first is usual.
-
-    Raises:
-        UsageError: one is not.
-    """
-    for key, values in supported.items():
-        if settings.get(key, values[0]) not in values:
-            raise UsageError(
-                f"This {kind} has {key} = {settings[key]!r}; only "
-                f"{' or '.join(map(repr, values))} is supported."
-            )
 
 
 def patches(
@@ -117,21 +63,6 @@ def swiglu(given: ForeignTensors, packed: str, contract: str, ours: str) -> Stat
     return state
 
 
-def activation(settings: Settings, key: str, library: str) -> Activation:
-    """Translate the name that another library has for an activation.
-
-    Raises:
-        UsageError: there is no such activation here.
-    """
-    name = settings[key]
-    if not isinstance(name, str) or name not in ACTIVATION_NAMES:
-        raise UsageError(
-            f"This {library} model has {key} {name!r:.80}; supported: "
-            f"{', '.join(ACTIVATION_NAMES)}."
-        )
-    return ACTIVATION_NAMES[name]
-
-
 def pointwise(given: ForeignTensors, theirs: str, ours: str) -> State:
     """Take a 1 x 1 convolution as the linear layer that it is."""
     return {
@@ -154,20 +85,6 @@ def single(numbers: Sequence[object] | object, name: str) -> object:
             "cannot be converted."
         )
     return numbers[0]
-
-
-def refuse_strange(settings: Mapping[str, object], names: Sequence[str], library: str) -> None:
-    """Make sure that nothing is set that changes the answer without leaving a trace in tensors.
-
-    Raises:
-        UsageError: something is.
-    """
-    strange = [name for name in names if settings.get(name)]
-    if strange:
-        raise UsageError(
-            f"This {library} model is built with its own {', '.join(strange)}, for which there is "
-            "no place: only models of the default parts can be converted."
-        )
 
 
 def vit_shape(
@@ -205,21 +122,6 @@ def grid_positions(table: Tensor, grid: Grid, extra: int) -> Tensor:
             "check that its image size is stated."
         )
     return table
-
-
-def check_settings(settings: Settings, actual: Mapping[str, int]) -> None:
-    """Refuse tensors that contradict what is said under the same keys: they are another model's.
-
-    Raises:
-        UsageError: they differ.
-    """
-    for key, value in actual.items():
-        said = settings.get(key)
-        if isinstance(said, int) and said != value:
-            raise UsageError(
-                f"The model is said to have {key} {said}, but its tensors have {value}: they "
-                "belong to another architecture."
-            )
 
 
 def image_size(

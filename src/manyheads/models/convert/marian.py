@@ -14,14 +14,13 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.components import Activation
+from manyheads.models.convert.converter import HF_IDLE, Keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import completed
 from manyheads.models.transformer import TransformerConfig
 from manyheads.nn.layers.positions import sinusoid_halves
 
 # What Hugging Face leaves out of a config.json where it is the default.
 DEFAULTS: dict[str, Any] = {
-    "activation_function": "gelu",
     "attention_dropout": 0.0,
     "d_model": 1024,
     "decoder_attention_heads": 16,
@@ -49,10 +48,10 @@ ACTIVATIONS: dict[str, Activation] = {
 }
 # Kinds of Marian models that Hugging Face's class does not cover; old configurations name them.
 FIXED = {
-    "add_final_layer_norm": False,
-    "normalize_before": False,
-    "normalize_embedding": False,
-    "static_position_embeddings": True,
+    "add_final_layer_norm": (False,),
+    "normalize_before": (False,),
+    "normalize_embedding": (False,),
+    "static_position_embeddings": (True,),
 }
 # Modules of a layer, theirs and ours, by side; queries, keys and values are packed separately.
 ENCODER = {
@@ -93,7 +92,56 @@ NEVER = -1e4  # logit of a token that is never generated; as -inf in a softmax, 
 LONGEST = 1 << 16  # positions: a table of them is made
 
 
-def read(config: Settings, tensors: Tensors) -> tuple[TransformerConfig, State]:
+def _check(about: Settings) -> None:
+    """Refuse what our Transformer cannot be built as."""
+    kind = about.get("model_type")
+    if kind != "marian":
+        raise UsageError(
+            f"The configuration has model_type {kind!r}, not 'marian': only translation models of "
+            "Hugging Face's Marian kind (such as Helsinki-NLP/opus-mt-*) can be converted."
+        )
+    for key in ("attention_heads", "ffn_dim"):
+        encoder, decoder = about[f"encoder_{key}"], about[f"decoder_{key}"]
+        if encoder != decoder:
+            raise UsageError(
+                f"This Hugging Face Marian model has encoder_{key} {encoder} and decoder_{key} "
+                f"{decoder}; Transformer has the same in both."
+            )
+    if not isinstance(about["max_position_embeddings"], int) or (
+        about["max_position_embeddings"] > LONGEST
+    ):
+        raise UsageError(
+            "This Hugging Face Marian model has max_position_embeddings "
+            f"{about['max_position_embeddings']!r}; at most {LONGEST:,} are supported."
+        )
+    for key in IDS:
+        if not isinstance(about[key], int):
+            raise UsageError(
+                f"This Hugging Face Marian model has {key} {about[key]!r}; it must be one number."
+            )
+    if about["share_encoder_decoder_embeddings"] and not about["tie_word_embeddings"]:
+        raise UsageError(
+            "This Hugging Face Marian model shares its embeddings "
+            "(share_encoder_decoder_embeddings) without tying them (tie_word_embeddings): "
+            "versions of transformers read this differently, so it cannot be converted."
+        )
+
+
+MARIAN = Keys(
+    kind="Hugging Face Marian",
+    read=DEFAULTS,
+    only={"activation_function": ("gelu", *ACTIVATIONS), **FIXED},
+    shown="hidden_size=dim num_hidden_layers=encoder_layers",
+    idle=f"""
+        {HF_IDLE} activation_dropout add_bias_logits classif_dropout classifier_dropout
+        decoder_layerdrop encoder_layerdrop extra_pos_embeddings init_std
+    """,
+    also=_check,
+)
+
+
+@MARIAN.reader
+def read(about: Settings, given: ForeignTensors) -> tuple[TransformerConfig, State]:
     """Map a MarianMTModel to our Transformer; what it drops in training is not told apart.
 
     From the content of config.json, and of model.safetensors or pytorch_model.bin; matrices that
@@ -102,9 +150,6 @@ def read(config: Settings, tensors: Tensors) -> tuple[TransformerConfig, State]:
     Raises:
         UsageError: not a Marian model; a part has no equivalent here, or one is missing.
     """
-    about = completed(config, DEFAULTS)
-    _check(about)
-    given = ForeignTensors(tensors, "Hugging Face Marian")
     state: State = {}
     tied = about["tie_word_embeddings"]
     shared = about["share_encoder_decoder_embeddings"]
@@ -129,7 +174,6 @@ def read(config: Settings, tensors: Tensors) -> tuple[TransformerConfig, State]:
         for part in ("weight", "bias"):
             packed = [given.take(f"{theirs}.{x}_proj.{part}") for x in "qkv"]
             state[f"{ours}.qkv.{part}"] = torch.cat(packed)
-    given.finish()
     targets = len(state.get("target_embedding.weight", state["embedding.weight"]))
     smaller = min(len(state["embedding.weight"]), targets)
     for key in IDS:
@@ -252,53 +296,6 @@ def _pairs(about: Settings, modules: Mapping[str, Mapping[str, str]]) -> Iterato
         for layer in range(about[f"{side}_layers"]):
             for theirs, ours in names.items():
                 yield f"model.{side}.layers.{layer}.{theirs}", f"{side}.blocks.{layer}.{ours}"
-
-
-def _check(about: Settings) -> None:
-    """Refuse what our Transformer cannot be built as."""
-    kind = about.get("model_type")
-    if kind != "marian":
-        raise UsageError(
-            f"The configuration has model_type {kind!r}, not 'marian': only translation models of "
-            "Hugging Face's Marian kind (such as Helsinki-NLP/opus-mt-*) can be converted."
-        )
-    activation = about["activation_function"]
-    if activation not in ACTIVATIONS:
-        raise UsageError(
-            f"This Hugging Face Marian model has activation_function {activation!r}; "
-            f"supported: {', '.join(ACTIVATIONS)}."
-        )
-    strange = [key for key, value in FIXED.items() if about.get(key, value) != value]
-    if strange:
-        raise UsageError(
-            f"This Hugging Face Marian model sets {', '.join(strange)} in another way than the "
-            "Transformer of OPUS-MT (norms behind the residuals, sinusoidal positions)."
-        )
-    for key in ("attention_heads", "ffn_dim"):
-        encoder, decoder = about[f"encoder_{key}"], about[f"decoder_{key}"]
-        if encoder != decoder:
-            raise UsageError(
-                f"This Hugging Face Marian model has encoder_{key} {encoder} and decoder_{key} "
-                f"{decoder}; Transformer has the same in both."
-            )
-    if not isinstance(about["max_position_embeddings"], int) or (
-        about["max_position_embeddings"] > LONGEST
-    ):
-        raise UsageError(
-            "This Hugging Face Marian model has max_position_embeddings "
-            f"{about['max_position_embeddings']!r}; at most {LONGEST:,} are supported."
-        )
-    for key in IDS:
-        if not isinstance(about[key], int):
-            raise UsageError(
-                f"This Hugging Face Marian model has {key} {about[key]!r}; it must be one number."
-            )
-    if about["share_encoder_decoder_embeddings"] and not about["tie_word_embeddings"]:
-        raise UsageError(
-            "This Hugging Face Marian model shares its embeddings "
-            "(share_encoder_decoder_embeddings) without tying them (tie_word_embeddings): "
-            "versions of transformers read this differently, so it cannot be converted."
-        )
 
 
 def _one_of(given: ForeignTensors, names: list[str]) -> Tensor:

@@ -11,15 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.foreign import Settings, State, Tensors
+from manyheads.models.convert.converter import Converter
 
 Said = dict[str, Any]
-# (settings, tensors) -> (Config, state dict). Settings are the other model's constructor arguments
-# where they differ from the defaults, or the content of its config.json (or an object with the
-# same attributes); tensors are its state dict, under the names of its stored files. Dropout is a
-# matter of training and stays 0. A part that has no equivalent here, or a missing one, is refused
-# with a UsageError.
-Converter = Callable[[Settings, Tensors], tuple[Any, State]]
 # From a pattern to the settings of a word that matches it, given the pattern's groups.
 Words = Mapping[str, Callable[..., Said]]
 
@@ -46,7 +40,7 @@ class Family:
     name: str
     head: str  # pattern of what their names begin with
     examples: tuple[str, ...]
-    convert: Converter
+    convert: Converter[Any]
     says: Callable[[str], Said] | None = None  # settings from that beginning alone
     words: Words = field(default_factory=dict)  # of what follows, in any order
     image: Image = Image()

@@ -6,8 +6,10 @@ Wide ones and ResNeXt are the same model with other numbers, which their tensors
 from typing import Any, NamedTuple
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import check_parts, height_and_width
+from manyheads.models.convert.converter import HF_IDLE, Keys
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State
+from manyheads.models.convert.layers import height_and_width
+from manyheads.models.convert.timm import IDLE
 from manyheads.models.resnet import ResNetConfig
 
 
@@ -45,31 +47,46 @@ HF = Names(
     head="classifier.1",
 )
 PARTS = {2: ("first", "second"), 3: ("reduce", "mix", "expand")}  # by the number of convolutions
-# What tensors do not show, by library.
-HF_PARTS = {
-    "hidden_act": ("relu",),
-    "downsample_in_first_stage": (False,),
-    "downsample_in_bottleneck": (False,),
-}
-TIMM_PARTS = {"global_pool": ("avg",)}
+TIMM_KEYS = Keys(
+    kind="timm ResNet",
+    read={"img_size": 224},
+    only={"act_layer": ("relu",), "global_pool": ("avg",)},
+    shown="in_chans=channels num_classes=classes",
+    idle=IDLE,
+)
+HF_KEYS = Keys(
+    kind="Hugging Face ResNet",
+    read={"img_size": 224},
+    only={
+        "hidden_act": ("relu",),
+        "downsample_in_first_stage": (False,),
+        "downsample_in_bottleneck": (False,),
+    },
+    shown="""
+        depths=depths embedding_size=stem_width hidden_sizes=outputs layer_type=block
+        num_channels=channels
+    """,
+    idle=HF_IDLE,
+)
 Result = tuple[ResNetConfig, State]
 
 
-def from_torchvision(settings: Settings, tensors: Tensors) -> Result:
+@Keys(kind="torchvision ResNet", read={"img_size": 224}).reader
+def from_torchvision(settings: Settings, given: ForeignTensors) -> Result:
     """Map a ResNet of torchvision."""
-    return _read(ForeignTensors(tensors, "torchvision ResNet"), TORCH, settings.get("img_size"))
+    return _read(given, TORCH, settings["img_size"])
 
 
-def from_timm(settings: Settings, tensors: Tensors) -> Result:
+@TIMM_KEYS.reader
+def from_timm(settings: Settings, given: ForeignTensors) -> Result:
     """Map a ResNet of timm that has torchvision's parts."""
-    check_parts(settings, TIMM_PARTS, "timm ResNet")
-    return _read(ForeignTensors(tensors, "timm ResNet"), TORCH, settings.get("img_size"))
+    return _read(given, TORCH, settings["img_size"])
 
 
-def from_hf(settings: Settings, tensors: Tensors) -> Result:
+@HF_KEYS.reader
+def from_hf(settings: Settings, given: ForeignTensors) -> Result:
     """Map a ResNetForImageClassification."""
-    check_parts(settings, HF_PARTS, "Hugging Face ResNet")
-    return _read(ForeignTensors(tensors, "Hugging Face ResNet"), HF, None)
+    return _read(given, HF, settings["img_size"])
 
 
 def _read(given: ForeignTensors, names: Names, size: Any) -> Result:
@@ -91,14 +108,13 @@ def _read(given: ForeignTensors, names: Names, size: Any) -> Result:
             break
         depths.append(index)
     state |= given.module(names.head, "head")
-    given.finish()
     if not depths:
         raise UsageError("This model has no residual blocks: it is not a ResNet.")
     basic = "stages.0.0.first.convolution.weight" in state
     inner, outer = ("first", "second") if basic else ("mix", "expand")
     firsts = [f"stages.{stage}.0." for stage in range(len(depths))]
     mixing = state[f"stages.0.0.{inner}.convolution.weight"]
-    height, width = height_and_width(size or 224)
+    height, width = height_and_width(size)
     config = ResNetConfig(
         height=height,
         width=width,

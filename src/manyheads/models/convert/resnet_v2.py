@@ -1,32 +1,45 @@
 """BiT's ResNetV2 in timm and Hugging Face -> ours."""
 
-from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import check_parts, completed, height_and_width
-from manyheads.models.convert.resnet import TIMM_PARTS
+from manyheads.models.convert.converter import HF_IDLE, Keys
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State
+from manyheads.models.convert.layers import height_and_width
+from manyheads.models.convert.timm import IDLE
 from manyheads.models.resnet_v2 import ResNetV2Config
 
 PARTS = ("reduce", "mix", "expand")
-HF_PARTS = {  # what tensors do not show
-    "layer_type": ("preactivation",),
-    "hidden_act": ("relu",),
-    "global_padding": (None,),
-    "embedding_dynamic_padding": (False,),
-    "output_stride": (32,),
-}
+READ = {"img_size": 224, "num_groups": 32}
+TIMM_KEYS = Keys(
+    kind="timm BiT",
+    read=READ,
+    only={"act_layer": ("relu",), "global_pool": ("avg",), "stem_type": ("fixed",)},
+    shown="in_chans=channels num_classes=classes",
+    idle=IDLE,
+)
+HF_KEYS = Keys(
+    kind="Hugging Face BiT",
+    read=READ,
+    only={
+        "layer_type": ("preactivation",),
+        "hidden_act": ("relu",),
+        "global_padding": (None,),
+        "embedding_dynamic_padding": (False,),
+        "output_stride": (32,),
+    },
+    shown="depths=depths num_channels=channels embedding_size hidden_sizes width_factor",
+    idle=f"{HF_IDLE} drop_path_rate",
+)
 Result = tuple[ResNetV2Config, State]
 
 
-def from_timm(settings: Settings, tensors: Tensors) -> Result:
+@TIMM_KEYS.reader
+def from_timm(settings: Settings, given: ForeignTensors) -> Result:
     """Map a ResNetV2 of timm's BiT kind."""
-    check_parts(settings, TIMM_PARTS, "timm BiT")
-    given = ForeignTensors(tensors, "timm BiT")
     return _read(given, settings, "stem.conv", "stages.{}.blocks", "norm", "head.fc")
 
 
-def from_hf(settings: Settings, tensors: Tensors) -> Result:
+@HF_KEYS.reader
+def from_hf(settings: Settings, given: ForeignTensors) -> Result:
     """Map a BitForImageClassification."""
-    check_parts(settings, HF_PARTS, "Hugging Face BiT")
-    given = ForeignTensors(tensors, "Hugging Face BiT")
     blocks = "bit.encoder.stages.{}.layers"
     return _read(given, settings, "bit.embedder.convolution", blocks, "bit.norm", "classifier.1")
 
@@ -49,9 +62,7 @@ def _read(
     state |= given.module(norm, "norm")
     weights = given.module(head, "head")
     state |= weights | {"head.weight": weights["head.weight"].flatten(1)}  # a 1 x 1 convolution
-    given.finish()
     firsts = [f"stages.{stage}.0" for stage in range(len(depths))]
-    settings = completed(settings, {"img_size": 224, "num_groups": 32})
     height, width = height_and_width(settings["img_size"])
     config = ResNetV2Config(
         height=height,

@@ -11,15 +11,12 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.convert import hf, timm
+from manyheads.models.convert.converter import Keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.convert.layers import (
-    check_parts,
-    completed,
     height_and_width,
-    learned,
     packed,
     patches,
-    refuse_strange,
     single,
 )
 from manyheads.models.swin import EdgesName, SwinConfig
@@ -28,7 +25,6 @@ from manyheads.models.swin import EdgesName, SwinConfig
 class Names(NamedTuple):
     """What a library calls its modules; in braces a stage's number, or one computed from it."""
 
-    library: str
     patches: str
     patch_norm: str
     stages: str  # what is numbered there; `parts` of them are a stage
@@ -45,7 +41,6 @@ class Names(NamedTuple):
 
 TIMM_BLOCK = timm.BLOCK | {"attn.proj": "attention.attention.out"}
 TIMM = Names(
-    library="timm",
     patches="patch_embed.proj",
     patch_norm="patch_embed.norm",
     stages="layers.",
@@ -59,7 +54,6 @@ TIMM = Names(
     edges="timm",
 )
 TORCHVISION = Names(
-    library="torchvision",
     patches="features.0.0",
     patch_norm="features.0.2",
     stages="features.",  # blocks and mergings take turns behind the patches
@@ -77,7 +71,6 @@ TORCHVISION = Names(
     parts=2,
 )
 HF = Names(
-    library="Hugging Face",
     patches="swin.embeddings.patch_embeddings.projection",
     patch_norm="swin.embeddings.norm",
     stages="swin.encoder.layers.",
@@ -90,36 +83,54 @@ HF = Names(
     head="classifier",
     edges="transformers",
 )
-DEFAULTS: dict[str, Any] = {"num_heads": (3, 6, 12, 24), "window_size": 7}
+READ: dict[str, Any] = {"num_heads": (3, 6, 12, 24), "window_size": 7}
+SHOWN = "depths=layers embed_dim=dim patch_size=patch mlp_ratio qkv_bias"
+TIMM_KEYS = Keys(
+    kind="timm Swin",
+    read={**READ, "img_size": 224},
+    only={"global_pool": ("avg",)},
+    shown=f"{SHOWN} in_chans=channels num_classes=classes",
+    idle=timm.IDLE,
+)
+TORCHVISION_KEYS = Keys(
+    kind="torchvision Swin",
+    read={**READ, "image_size": 224},
+    shown=f"{SHOWN} num_classes=classes",
+    idle="attention_dropout dropout stochastic_depth_prob",
+)
+HF_KEYS = Keys(
+    kind="Hugging Face Swin",
+    read={**READ, "image_size": 224},
+    only={
+        "hidden_act": ("gelu",),
+        "layer_norm_eps": (1e-5,),
+        "use_absolute_embeddings": (False,),
+    },
+    shown=f"{SHOWN} num_channels=channels hidden_size num_layers",
+    idle=f"{hf.IDLE} drop_path_rate path_norm",
+)
 Result = tuple[SwinConfig, State]
 
 
-def from_timm(settings: Settings, tensors: Tensors) -> Result:
+@TIMM_KEYS.reader
+def from_timm(settings: Settings, given: ForeignTensors) -> Result:
     """Map a SwinTransformer of timm."""
-    own = ("always_partition", "embed_layer", "head_dim", "norm_layer")
-    refuse_strange(settings, own, "timm")
-    check_parts(settings, {"global_pool": ("avg",)}, "timm Swin")
-    told = completed(settings, DEFAULTS | {"img_size": 224})
-    return _read(tensors, TIMM, told, told["img_size"])
+    return _read(given, TIMM, settings, settings["img_size"])
 
 
-def from_torchvision(settings: Settings, tensors: Tensors) -> Result:
+@TORCHVISION_KEYS.reader
+def from_torchvision(settings: Settings, given: ForeignTensors) -> Result:
     """Map a SwinTransformer of torchvision (not of its version 2), with its `image_size`."""
-    refuse_strange(settings, ("block", "norm_layer", "downsample_layer"), "torchvision")
-    return _read(tensors, TORCHVISION, settings, settings.get("image_size", 224))
+    return _read(given, TORCHVISION, settings, settings["image_size"])
 
 
-def from_hf(settings: Settings | object, tensors: Tensors) -> Result:
+@HF_KEYS.reader
+def from_hf(settings: Settings, given: ForeignTensors) -> Result:
     """Map a SwinForImageClassification of Hugging Face."""
-    told = completed(settings, DEFAULTS | {"image_size": 224})
-    refuse_strange(told, ("use_absolute_embeddings",), "Hugging Face")
-    supported = {"hidden_act": ("gelu",), "layer_norm_eps": (1e-5,)}
-    check_parts(told, supported, "Hugging Face Swin")
-    return _read(tensors, HF, told, told["image_size"])
+    return _read(given, HF, settings, settings["image_size"])
 
 
-def _read(tensors: Tensors, names: Names, settings: Settings, size: Any) -> Result:
-    given = ForeignTensors(learned(tensors), f"{names.library} Swin")
+def _read(given: ForeignTensors, names: Names, settings: Settings, size: Any) -> Result:
     kernel, state = patches(given, names.patches)
     state |= given.module(names.patch_norm, "norm_patches")
     layers = []
@@ -141,8 +152,7 @@ def _read(tensors: Tensors, names: Names, settings: Settings, size: Any) -> Resu
             state[f"{mine}.attention.bias.table"] = table
     state |= given.module(names.norm, "norm")
     state |= given.module(names.head, "head")
-    given.finish()
-    return _config(state, kernel, layers, DEFAULTS | dict(settings), size, names.edges), state
+    return _config(state, kernel, layers, settings, size, names.edges), state
 
 
 def _config(

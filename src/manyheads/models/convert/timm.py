@@ -1,22 +1,21 @@
 """timm's VisionTransformer -> our Vit, our Deit, or Hybrid where a ResNet makes the tokens."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.converter import Keys
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import (
+    ACTIVATION_NAMES,
     LAYER_SCALE,
-    activation,
-    check_settings,
-    completed,
     grid_positions,
     image_size,
     layer_scales,
     packed,
     patches,
-    refuse_strange,
     swiglu,
     vit_shape,
 )
@@ -25,13 +24,28 @@ from manyheads.models.hybrid import STEM_STRIDE, HybridConfig
 from manyheads.models.image_encoder import Pool
 from manyheads.models.vit import VitConfig
 
-DEFAULTS: dict[str, Any] = {
-    "img_size": 224,
-    "num_heads": 12,
-    "num_groups": 32,
-    "act_layer": "gelu",
-    "norm_eps": 1e-6,  # of `norm_layer`, which is no number
-}
+# Arguments of timm's constructors that matter to training only.
+IDLE = """
+    attn_drop_rate drop_block_rate drop_path_rate drop_rate fix_init patch_drop_rate pos_drop_rate
+    proj_drop_rate weight_init zero_init_last
+"""
+DEIT = Keys(
+    kind="timm DeiT",
+    read={"img_size": 224, "num_heads": 12, "norm_eps": 1e-6},  # of `norm_layer`, no number
+    only={"act_layer": (None, *ACTIVATION_NAMES), "global_pool": (None, "token")},
+    shown="""
+        embed_dim=dim depth=layers in_chans=channels num_classes=classes patch_size=patch
+        class_token init_values mlp_ratio no_embed_class qkv_bias
+    """,
+    idle=f"{IDLE} dynamic_img_size",
+)
+VIT = replace(
+    DEIT,
+    kind="timm ViT",
+    read={**DEIT.read, "init_values": None, "num_groups": 32, "pre_norm": False},
+    only={**DEIT.only, "global_pool": (None, "token", "avg", "map")},
+    shown=f"{DEIT.shown} pre_norm=embedding_norm reg_tokens=registers fc_norm final_norm",
+)
 # Modules of a block, theirs and ours; queries, keys and values may come without a bias.
 ATTENTION = {
     "norm1": "around_attention.norm",
@@ -44,23 +58,12 @@ BLOCK = ATTENTION | MLP
 POOL = {"proj": "attention.out", "norm": "norm"} | MLP
 # Convolutions of a residual block with the norms behind them, theirs and ours.
 RESIDUAL = {"1": "reduce", "2": "mix", "3": "expand"}
-# Arguments that change what a model computes without leaving a trace in its tensors.
-PARTS = (
-    "attn_layer",
-    "block_fn",
-    "embed_layer",
-    "embed_norm_layer",
-    "mlp_layer",
-    "norm_layer",
-)
 BACKBONE = "patch_embed.backbone"
 
 
-def deit(settings: Settings, tensors: Tensors) -> tuple[DeitConfig, State]:
+@DEIT.reader
+def deit(settings: Settings, given: ForeignTensors) -> tuple[DeitConfig, State]:
     """Map a VisionTransformerDistilled; without the distillation token it is a plain ViT."""
-    settings = completed(settings, DEFAULTS)
-    refuse_strange(settings, PARTS, "timm")
-    given = ForeignTensors(tensors, "timm DeiT")
     kernel, state = patches(given, "patch_embed.proj")
     state["pool.token"] = torch.cat((given.take("cls_token"), given.take("dist_token")), dim=1)
     positions = given.take("pos_embed")[0]
@@ -71,15 +74,15 @@ def deit(settings: Settings, tensors: Tensors) -> tuple[DeitConfig, State]:
         "head_dist": "teacher_head",
     }.items():
         state |= given.module(theirs, ours)
-    given.finish()
     shape = vit_shape(state, kernel, settings["img_size"], depth)
-    shape["activation"] = activation(settings, "act_layer", "timm")
+    shape["activation"] = ACTIVATION_NAMES[settings["act_layer"] or "gelu"]
     config = DeitConfig(**shape | parts, heads=settings["num_heads"], norm_eps=settings["norm_eps"])
     state["positions.table"] = grid_positions(positions, config.grid, extra=2)
     return config, state
 
 
-def vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
+@VIT.reader
+def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a VisionTransformer: any pool but the maximum, with a head or without.
 
     So CLIP's, SigLIP's, DINOv2's and DeiT III's encoders are read: with registers, LayerScale, a
@@ -89,9 +92,6 @@ def vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
     Hybrid. What the tensors say is checked against the settings; `num_groups` in them is of a
     hybrid's norms, and `wanted_size`, the user's image size, may explain a grid that is not square.
     """
-    settings = completed(settings, DEFAULTS)
-    refuse_strange(settings, PARTS, "timm")
-    given = ForeignTensors(tensors, "timm ViT")
     hybrid, state = _backbone(given)
     clip = "norm_pre.weight" in given
     kernel, taken = patches(
@@ -114,30 +114,32 @@ def vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
     pools = "attn_pool.latent" in given
     if pools:
         state |= _attention_pool(given)
-    pool = pool_name(settings.get("global_pool"), has_token, after, pools)
+    pool = pool_name(settings["global_pool"], has_token, after, pools)
     representation = None
     if "pre_logits.fc.weight" in given:
         state |= given.module("pre_logits.fc", "representation.0")
         representation = len(state["representation.0.bias"])
     if "head.weight" in given:
         state |= given.module("head", "head")
-    given.finish()
-    dim, patch = kernel.shape[0], kernel.shape[2]
-    check_settings(settings, {"embed_dim": dim, "depth": depth, "patch_size": patch})
     stride = STEM_STRIDE * 2 ** max(len(hybrid["depths"]) - 1, 0) if hybrid else 1
     stated = settings["img_size"], settings.get("wanted_size")
-    size = image_size(len(positions), extra, stride * patch, stated)
+    size = image_size(len(positions), extra, stride * kernel.shape[2], stated)
     shape = vit_shape(state, kernel, size, depth) | {
         "heads": settings["num_heads"],
         "pool": pool,
         "registers": extra - has_token,
         "pool_norm": "after" if after else "before",
         "representation": representation,
-        "activation": activation(settings, "act_layer", "timm"),
+        "activation": ACTIVATION_NAMES[settings["act_layer"] or "gelu"],
         "embedding_norm": clip,
         "patch_bias": not clip,
         "norm_eps": settings["norm_eps"],
     }
+    if "activation" in parts and settings["act_layer"] not in (None, "silu", "swish"):
+        raise UsageError(
+            f"This timm ViT has gates of act_layer {settings['act_layer']!r}; only 'silu' is "
+            "supported."
+        )
     if "layer_scale" in parts:
         parts["layer_scale"] = settings.get("init_values") or LAYER_SCALE
     config = (
@@ -208,7 +210,6 @@ def pool_name(name: str | None, has_class_token: bool, normed_after: bool, atten
     """Say how tokens become one vector; where nobody does, the norm's place and the token do."""
     if name is None:
         name = "token" if has_class_token and not normed_after else "avg"
-        name = "map" if attends else name
     if name == "map" and attends and not has_class_token:
         return "map"
     if name == "token" and has_class_token and not attends:

@@ -1,7 +1,9 @@
 """torchvision's VisionTransformer -> our Vit, through the names that timm has for the same."""
 
+from dataclasses import replace
+
 from manyheads.models.convert import timm
-from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.vit import VitConfig
 
 # Modules of a block, theirs and timm's. The two layers of an MLP were once named otherwise.
@@ -12,9 +14,9 @@ MLPS = (
 )
 
 
-def vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
+@replace(timm.VIT, kind="torchvision ViT", read={**timm.VIT.read, "num_heads": None}).reader
+def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a VisionTransformer, whose heads are 64 wide unless `num_heads` is said."""
-    given = ForeignTensors(tensors, "torchvision ViT")
     named = {
         "cls_token": given.take("class_token"),
         "pos_embed": given.take("encoder.pos_embedding"),
@@ -30,6 +32,5 @@ def vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
         named |= given.modules(theirs, ours, BLOCK | mlp)
         for part in ("weight", "bias"):
             named[f"{ours}.attn.qkv.{part}"] = given.take(f"{theirs}.self_attention.in_proj_{part}")
-    given.finish()
     dim = named["cls_token"].shape[-1]
-    return timm.vit({"num_heads": max(dim // 64, 1)} | dict(settings), named)
+    return timm.vit({**settings, "num_heads": settings["num_heads"] or max(dim // 64, 1)}, named)

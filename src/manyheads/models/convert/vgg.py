@@ -1,24 +1,31 @@
 """VGG of torchvision and timm -> ours; at other sizes than 224 they differ (`models/vgg.py`)."""
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import check_parts, height_and_width
-from manyheads.models.convert.resnet import TIMM_PARTS
+from manyheads.models.convert.converter import Keys
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State
+from manyheads.models.convert.layers import height_and_width
+from manyheads.models.convert.timm import IDLE
 from manyheads.models.vgg import HeadName, VggConfig
 
 Result = tuple[VggConfig, State]
+TIMM_KEYS = Keys(
+    kind="timm VGG",
+    read={"img_size": 224},
+    only={"act_layer": ("relu",), "global_pool": ("avg",)},
+    shown="in_chans=channels num_classes=classes",
+    idle=IDLE,
+)
 
 
-def from_torchvision(settings: Settings, tensors: Tensors) -> Result:
+@Keys(kind="torchvision VGG", read={"img_size": 224}).reader
+def from_torchvision(settings: Settings, given: ForeignTensors) -> Result:
     """Map a VGG of torchvision."""
-    given = ForeignTensors(tensors, "torchvision VGG")
     return _read(given, ("classifier.0", "classifier.3", "classifier.6"), "pooled", settings)
 
 
-def from_timm(settings: Settings, tensors: Tensors) -> Result:
+@TIMM_KEYS.reader
+def from_timm(settings: Settings, given: ForeignTensors) -> Result:
     """Map a VGG of timm."""
-    check_parts(settings, TIMM_PARTS, "timm VGG")
-    given = ForeignTensors(tensors, "timm VGG")
     return _read(given, ("pre_logits.fc1", "pre_logits.fc2", "head.fc"), "dense", settings)
 
 
@@ -53,8 +60,7 @@ def _read(
         module = given.module(theirs, ours)
         # timm's are convolutions over the feature map.
         state |= module | {f"{ours}.weight": module[f"{ours}.weight"].flatten(1)}
-    given.finish()
-    height, width = height_and_width(settings.get("img_size") or 224)
+    height, width = height_and_width(settings["img_size"])
     config = VggConfig(
         height=height,
         width=width,
