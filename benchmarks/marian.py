@@ -28,7 +28,15 @@ from manyheads.tasks.decoding import translate
 from manyheads.train.checkpoint import restore
 from tests import made
 from tests.marian_search import LIMIT, SETTINGS, Setting, search
-from tests.opus import ENGLISH, KOREAN, LETTERS, write_letters, write_tokenizers
+from tests.opus import (
+    ENGLISH,
+    HARD,
+    KOREAN,
+    LETTERS,
+    write_letters,
+    write_random,
+    write_tokenizers,
+)
 
 TINY: dict[str, Any] = {
     "vocab_size": 24,
@@ -330,7 +338,8 @@ def translated(folder: Path, texts: Sequence[str]) -> list[str]:
     """Translate with Hugging Face's tokenizer, model and search, as the folder says."""
     transformers = transformers_library()
     tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
-    model = transformers.MarianMTModel.from_pretrained(folder).eval()
+    # Ours computes in 32 bits, too, whatever the weights are stored in.
+    model = transformers.MarianMTModel.from_pretrained(folder, dtype="float32").eval()
     batch = tokenizer(list(texts), return_tensors="pt", padding=True)
     found: list[str] = tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)
     return found
@@ -356,6 +365,15 @@ def text_differences() -> Iterator[tuple[str, float]]:
         assert isinstance(found, Translator)
         theirs_text = translated(base / "letters", letters())
         yield "hf-marian converted, from text to text", _share(theirs_text, found(letters()))
+        for separate in (False, True):
+            folder = base / f"random-{separate}"
+            write_random(folder, separate=separate, max_length=64)
+            from_marian(str(folder), base / f"converted-{separate}")
+            found = load(base / f"converted-{separate}")
+            assert isinstance(found, Translator)
+            title = "hf-marian, texts that repeat themselves or in capitals"
+            title += ", separate vocabularies" * separate
+            yield title, _share(translated(folder, HARD), found(HARD))
         to_marian(str(base / "converted"), base / "back")
         again = translated(base / "back", letters())
         yield "hf-marian converted there and back", _share(theirs_text, again)
@@ -436,6 +454,12 @@ def record(folder: Path) -> Iterator[Path]:
             "texts": TEXTS,
             **asdict(tokenized(Path(name))),
         }
+    with tempfile.TemporaryDirectory() as name:
+        write_random(Path(name), max_length=64)
+        found_texts = {"texts": HARD, "translations": translated(Path(name), HARD)}
+    path = folder / "hf-marian-hard.json"
+    path.write_text(json.dumps(found_texts, ensure_ascii=False), encoding="utf-8")
+    yield path
     path = folder / "hf-marian-tokenizer.json"
     path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
     yield path

@@ -54,6 +54,8 @@ KOREAN = """
 저는 우유를 조금 넣은 커피 한 잔을 원합니다.
 겨울에는 호수가 얼어서 사람들이 그 위에서 스케이트를 탄다.
 """.strip().splitlines()
+# What a search of ours would change: capitals, and outputs that repeat themselves.
+HARD = [line.upper() for line in ENGLISH[:4]] + ENGLISH[4:10] + ["x " * 40, "DOG " * 30]
 CODES = [">>kor<<", ">>deu<<"]
 
 
@@ -116,7 +118,9 @@ def write_tokenizers(
     return source, target
 
 
-def write_random(folder: Path, *, separate: bool = False, pickled: bool = False) -> None:
+def write_random(
+    folder: Path, *, separate: bool = False, pickled: bool = False, max_length: int = 12
+) -> None:
     """Write a whole model with random weights, in the older form if pickled."""
     folder.mkdir(parents=True, exist_ok=True)
     source, target = write_tokenizers(folder, separate=separate)
@@ -138,7 +142,7 @@ def write_random(folder: Path, *, separate: bool = False, pickled: bool = False)
     about, weights = marian.write(config, tensors(randomise(Transformer(config))))
     about |= {"normalize_before": False, "static_position_embeddings": True, "dtype": "float16"}
     weights = {name: tensor.half() for name, tensor in weights.items()}
-    write_model(folder, about, weights, beams=3, max_length=12, pickled=pickled)
+    write_model(folder, about, weights, beams=3, max_length=max_length, pickled=pickled)
 
 
 def write_letters(folder: Path, about: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:

@@ -26,6 +26,7 @@ from manyheads.app.project.info import describe
 from manyheads.app.reading import read
 from manyheads.app.requests import ClassifyRequest
 from manyheads.decode.beam import beam_search
+from manyheads.decode.greedy import greedy_search
 from manyheads.errors import FolderError, UsageError
 from manyheads.models.convert.families import IMAGE_TEXT
 from manyheads.models.presets import build
@@ -167,6 +168,22 @@ def test_captioners_whole(name: str, tokenizer: Callable[[Path], int], tmp_path:
     assert captioner.languages == []
     with pytest.raises(UsageError, match="does not know languages"):
         captioner(IMAGES[0], "ko")
+
+
+def test_a_captioner_that_repeats_itself(tmp_path: Path) -> None:
+    """Theirs goes on to its limit."""
+    long = json.loads(json.dumps(golden("hf-trocr-sinusoidal").settings))["decoder"]
+    long["max_position_embeddings"] = 64
+    source = write("hf-trocr-sinusoidal", tmp_path / "theirs", write_xlm, decoder=long)
+    generation = {"num_beams": 1, "max_length": 61, "decoder_start_token_id": 2}
+    (source / "generation_config.json").write_text(json.dumps(generation))
+    captioner = converted(source, tmp_path / "out")
+    model = bare(source)
+    pixels = torch.stack([captioner.pixels(each) for each in IMAGES])
+    images = captioner.preprocessing.normalise(pixels)
+    found = greedy_search(model, images, [60] * 3, start=2, end=2)
+    assert max(len(each.tokens) for each in found) == 60
+    assert captioner(IMAGES) == captioner.tokenizer.decode([each.tokens for each in found])
 
 
 def test_a_captioner_at_another_size(tmp_path: Path) -> None:

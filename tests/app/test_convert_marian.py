@@ -62,6 +62,17 @@ def test_translates_as_hugging_face_does(folders: Path) -> None:
     assert len(set(found)) >= 15
 
 
+def test_what_repeats_itself_and_what_is_in_capitals_too(tmp_path: Path) -> None:
+    """A search of ours would end the first, and read the others in sentence case."""
+    opus.write_random(tmp_path / "theirs", max_length=64)
+    from_marian(str(tmp_path / "theirs"), tmp_path / "ours")
+    golden = Path(__file__).parents[1] / "golden" / "hf-marian-hard.json"
+    recorded = json.loads(golden.read_text(encoding="utf-8"))
+    ours = translator(tmp_path / "ours")
+    assert (ours.decode.max_loop, ours.decode.recase) == (0, False)
+    assert ours(recorded["texts"]) == recorded["translations"]
+
+
 def test_old_and_new_files_are_one_model(folders: Path, tmp_path: Path) -> None:
     """A pickled file with tied matrices and positions in it, and what is stored today."""
     opus.write_random(tmp_path / "new")

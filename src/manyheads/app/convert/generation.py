@@ -157,6 +157,9 @@ def read_search(
         "forced_end": read.forced_eos_token_id is not None,
         "banned": tuple(dict.fromkeys(ids)),
         "renormalise": bool(ids and read.renormalize_logits),
+        # Rules of ours: their search writes what the model wants, and reads what stands there.
+        "max_loop": 0,
+        "recase": False,
     }
     if read.do_sample and read.num_beams == 1:
         values |= {"sample": True, "early_stopping": False, "temperature": read.temperature}
