@@ -31,8 +31,9 @@ format: .venv/.installed ## format the code and mend what can be mended
 	.venv/bin/ruff check --fix
 	.venv/bin/ruff format
 
+# Hypothesis draws new examples here, and the same ones in `make test`.
 full: check ## every check and all tests, the slow ones too
-	.venv/bin/python -m pytest -m "full or not full" --timeout 3600
+	.venv/bin/python -m pytest -m "full or not full" --timeout 3600 --hypothesis-profile new
 
 bench: .venv-bench/.installed ## measure against other libraries; ARGS="..." is passed on
 	.venv-bench/bin/python -m benchmarks $(ARGS)

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import settings
 
 from tests import browser
 from tests.conftest import pytest_terminal_summary
@@ -86,3 +87,12 @@ def test_pytest_tells_what_was_skipped(capsys: pytest.CaptureFixture[str]) -> No
     assert "NOT TESTED" in told
     assert "2 tests of the page" in told
     assert browser.REMEDY in told
+
+
+def test_the_same_examples_are_drawn_every_time() -> None:
+    """So that a failure is due to the change; the slow tier draws new ones."""
+    assert settings.get_current_profile_name() in ("same", "new", "mutation")
+    assert settings.get_profile("same").derandomize
+    assert not settings.get_profile("new").derandomize
+    full = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nfull:")[2]
+    assert "--hypothesis-profile new" in full.partition("\n\n")[0]

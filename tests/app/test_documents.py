@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import manyheads
@@ -20,6 +20,7 @@ from manyheads.app.documents.fallbacks import Sentence
 from manyheads.app.predictors.translator import Translator
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.documents.placeholders import find, preserves
+from manyheads.data.documents.segments import split_document
 from manyheads.tasks.decoding import Translation
 from tests.pages import assert_same_structure, page
 from tests.small import randomise
@@ -118,13 +119,19 @@ def hostile(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 @settings(max_examples=200, deadline=None)
 @given(hostile())
+@example(("UShttps://a.example/bhttps://a.example/b\none", [""]))  # a wrapped paragraph
 def test_whatever_the_model_says(translator: Translator, given: tuple[str, list[str]]) -> None:
     """Line ends, tags, nothing at all: each sentence has its items, each line its place."""
     text, outputs = given
     glossary = Glossary([Entry("one", "uno"), Entry("US", "USA")])
     found = translate_document(Hostile(translator, outputs), text, glossary=glossary)
-    assert re.findall(r"[\t\r\n]", found.text) == re.findall(r"[\t\r\n]", text)
-    for line in found.lines:
+    ends = re.compile(r"[\t\r\n]").findall
+    assert found.text.removesuffix("\n") == "\n".join(line.translation for line in found.lines)
+    assert found.text.endswith("\n") == text.endswith("\n")
+    for parts, line in zip(split_document(text, translator.source), found.lines, strict=True):
+        copied = "".join(part.text for part in parts if part.kept).removesuffix("\n")
+        # Between the lines of a wrapped paragraph, line ends are spaces to a translator.
+        assert ends(line.translation) in (ends(line.source), ends(copied))
         for sentence in line.sentences:
             assert preserves(sentence.source, find(sentence.source), sentence.translation)
             if "://" in sentence.source:  # a term inside an address stays as it is
@@ -132,6 +139,14 @@ def test_whatever_the_model_says(translator: Translator, given: tuple[str, list[
             wanted = Counter(item.text for item in glossary.find(sentence.source)[0])
             for term, count in wanted.items():
                 assert sentence.translation.count(term) >= count
+
+
+def test_a_line_without_letters_does_not_wrap_the_next(translator: Translator) -> None:
+    """The bar says nothing about the script of the lines below, which are two in small letters."""
+    text = "| \noneoneoneoneoneoneonehttps://a.example/b\none"
+    glossary = Glossary([Entry("one", "uno")])
+    found = translate_document(Hostile(translator, [""]), text, glossary=glossary)
+    assert found.text == "| \noneoneoneoneoneoneonehttps://a.example/b\nuno"
 
 
 # --- How sentences get there --------------------------------------------------------------------

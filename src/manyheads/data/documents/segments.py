@@ -147,7 +147,7 @@ def _wrapped(lines: Sequence[str]) -> bool:
         len(line) + 1 + len(after.split(maxsplit=1)[0]) <= width for line, after in pairwise(bodies)
     ):
         return False
-    first = next(filter(str.isalpha, bodies[0]), "")
+    first = next(filter(str.isalpha, "".join(bodies)), "a")
     if first.isupper():
         return any(
             after[0].islower() and line[-1] not in ".!?:;" for line, after in pairwise(bodies)
