@@ -7,8 +7,10 @@ ARGS ?=
 .PHONY: help demo test check format full bench parity lab wheel clean
 unexport PYTHONHOME PYTHONPATH
 
-# Never install without the constraints: a bare torch brings gigabytes.
+# Never install without the constraints, nor past the script: PyPI's torch for Linux brings CUDA,
+# gigabytes. The script takes the CPU build or stops; CUDA=1 lets it be installed.
 PIP := -m pip install --quiet --disable-pip-version-check
+INSTALL := scripts/install.py $(if $(CUDA),--cuda)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,7 +57,7 @@ clean: ## remove what make made: environments, builds, caches, the demo's pictur
 .venv/.installed: pyproject.toml constraints.txt
 	@echo "Setting up .venv (minutes the first time: torch is large) ..."
 	$(call new-environment,.venv)
-	.venv/bin/python $(PIP) -c constraints.txt -e '.[dev]'
+	.venv/bin/python $(INSTALL) -c constraints.txt -e '.[dev]'
 	@touch $@
 
 # These peers come without dependencies: torchvision, which the others ask for, does not fit the CPU
@@ -63,7 +65,7 @@ clean: ## remove what make made: environments, builds, caches, the demo's pictur
 .venv-bench/.installed: pyproject.toml constraints.txt constraints-bench.txt
 	@echo "Setting up .venv-bench (minutes the first time) ..."
 	$(call new-environment,.venv-bench)
-	.venv-bench/bin/python $(PIP) -c constraints.txt -c constraints-bench.txt -e '.[all,bench]'
+	.venv-bench/bin/python $(INSTALL) -c constraints.txt -c constraints-bench.txt -e '.[all,bench]'
 	.venv-bench/bin/python $(PIP) --no-deps -c constraints-bench.txt timm torchvision vit-pytorch einops captum
 	@touch $@
 
@@ -71,4 +73,5 @@ define new-environment
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	{ echo "Manyheads needs Python 3.11 or newer, for example: make PYTHON=python3.12 ..."; exit 1; }
 $(PYTHON) -m venv $1
+$1/bin/python $(PIP) -c constraints.txt --upgrade pip
 endef
