@@ -1,6 +1,7 @@
 """Put a finished run among the shipped models: everything but the training state.
 
 python scripts/ship.py runs/digits digits
+python scripts/ship.py                       # writes the cards of all shipped models anew
 """
 
 import shutil
@@ -15,6 +16,10 @@ PRETRAINED = Path(__file__).parents[1] / "src" / "manyheads" / "pretrained"
 
 def main() -> None:
     """Check the run and copy its files."""
+    if len(sys.argv) == 1:
+        for path in sorted(PRETRAINED.iterdir()):
+            write_card(ModelFolder(path))
+        return
     run, name = Path(sys.argv[1]), sys.argv[2]
     folder = ModelFolder(run)
     if folder.recipe.train.save_dtype != "float16":

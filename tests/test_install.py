@@ -104,6 +104,8 @@ def test_the_line_of_the_readme_brings_no_cuda(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     subprocess.run([*pip, "wheel", "-q", "--no-deps", "-w", tmp_path, "."], cwd=ROOT, check=True)
     (built,) = tmp_path.glob("manyheads-*.whl")
+    with zipfile.ZipFile(built) as archive:
+        assert any(name.endswith("dist-info/licenses/NOTICE") for name in archive.namelist())
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "empty"], check=True)
     python = tmp_path / "empty" / "bin" / "python"
     own = os.environ | {"PIP_RETRIES": "0"}

@@ -1,6 +1,7 @@
 """The models that come with the package: found by name, small, whole, and good at their task."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,16 @@ from manyheads import load
 from manyheads.app.predictors.classifier import Classifier
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.predictors.word_spacer import WordSpacer
+from manyheads.app.project.card import card
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.paths import find_model, find_recipe, shipped
 from manyheads.app.project.recipe import read_recipe, write_recipe
 from manyheads.data.images.digits import read_digits
 from manyheads.data.images.image_set import hold_out
+from manyheads.data.text.public_corpora import public_sources
 from tests.made import read_jsonl
 
+ROOT = Path(__file__).parents[2]
 MODELS = shipped("pretrained")
 MEGABYTE = 1_000_000
 
@@ -86,6 +90,43 @@ def test_a_shipped_model_is_a_model_folder(name: str) -> None:
     assert folder.path.joinpath("README.md").read_text(encoding="utf-8").startswith(f"# {name}\n")
     assert read_jsonl(folder.path / "metrics.jsonl")[-1]["step"] == folder.recipe.train.steps
     assert folder.evaluations()[0]["split"] == "valid"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_card_names_source_and_licence_of_the_data(name: str) -> None:
+    """As `card` generates it now (`python scripts/ship.py` writes all anew); so does NOTICE."""
+    folder = ModelFolder(find_model(name))
+    text = folder.path.joinpath("README.md").read_text(encoding="utf-8")
+    assert text == card(folder)
+    sources = public_sources(folder.recipe.data.model_dump())
+    assert sources
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    for each in sources:
+        assert each.licence in text
+        assert each.home in text
+        testing = ("korean-parallel", "NTREX", "huggingface")  # nothing is trained on these
+        homes = [home for home in each.home.split(", ") if not any(map(home.count, testing))]
+        assert all(home in notice for home in homes), homes
+
+
+def test_sources_of_several_corpora() -> None:
+    """Also those of [[data.more]], each once; of a user's own data nothing is known."""
+    data = {"train": "tatoeba/train.en-de.tsv", "more": [{"train": "multi30k/train"}]}
+    tatoeba, multi30k = public_sources(data)
+    assert tatoeba.licence == "CC BY 2.0 FR; attribution: tatoeba.org and manythings.org/anki"
+    assert (multi30k.name, public_sources({"train": "mine/train"})) == ("multi30k", [])
+    assert [each.name for each in public_sources({"train": "dates:train"})] == ["dates"]
+
+
+def test_the_notice_is_in_the_wheel_and_names_the_code_of_others() -> None:
+    """And every licence that lies beside a file of the package."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["license-files"] == ["LICENSE", "NOTICE"]
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    beside = {path.parent.name for path in (ROOT / "src").rglob("LICENSE*")}
+    assert beside == {"d3", "examples"}
+    for name in ("static/d3/", "static/examples/line.png", "onnxruntime-web", "Nanum Gothic"):
+        assert name in notice
 
 
 @pytest.mark.parametrize("name", MODELS)

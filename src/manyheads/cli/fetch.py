@@ -27,6 +27,8 @@ def run(
 
     if name is None:
         for corpus in public_corpora().values():
+            if not corpus.files:
+                continue
             here = [(data_root(root) / file.path).exists() for file in corpus.files]
             state = "here" if all(here) else "in part" if any(here) else "not here"
             print(f"{corpus.name:<9} {corpus.bytes / 1e6:6.1f} MB  {state}: {corpus.title}")

@@ -6,18 +6,31 @@ import typer
 
 
 def run(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the shipped models, recipes and presets."""
+    """List the shipped models with the licences of their data, and recipes and presets."""
     from manyheads.app.project.paths import shipped
+    from manyheads.app.project.recipe import read_recipe
     from manyheads.cli.show import print_json
+    from manyheads.data.text.public_corpora import public_sources
     from manyheads.models.presets import PRESETS
 
+    models = shipped("pretrained")
     found = {
-        "models": list(shipped("pretrained")),
+        "models": list(models),
         "recipes": list(shipped("recipes")),
         "presets": list(PRESETS),
     }
+    licences = {
+        name: {
+            each.name: each.licence
+            for each in public_sources(read_recipe(path.with_name("recipe.toml")).data.model_dump())
+        }
+        for name, path in models.items()
+    }
     if json:
-        print_json(found)
+        print_json({**found, "licences": licences})
         return
     for kind, names in found.items():
         print(f"{kind:<8} {', '.join(names)}")
+    print("\ntrained on data under these licences:")
+    for name, each in licences.items():
+        print(f"  {name}: " + "; ".join(f"{data}: {licence}" for data, licence in each.items()))

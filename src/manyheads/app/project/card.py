@@ -8,6 +8,7 @@ from manyheads.app.project.engine_files import read_record, stored_engines
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.info import count_parameters
 from manyheads.app.project.registry import find_task
+from manyheads.data.text.public_corpora import public_sources, training_sets
 from manyheads.errors import FolderError
 from manyheads.files import write_text
 from manyheads.train.history import metric_lines
@@ -23,12 +24,17 @@ def card(folder: ModelFolder) -> str:
     recipe = folder.recipe
     manifest = folder.manifest
     what, use, limits = find_task(recipe.task).card(folder)
+    data = recipe.data.model_dump()
     plugins = manifest.get("plugins", [])
     use += "".join(f" --plugin {name}" for name in plugins)
     rows = [
         ("preset", manifest["preset"]),
         ("parameters", f"{count_parameters(recipe.config(), recipe):,}"),
-        ("training data", recipe.data.train),
+        ("training data", ", ".join(training_sets(data))),
+        *(
+            ("data and licence", f"{each.title} ({each.home}). Licence: {each.licence}")
+            for each in public_sources(data)
+        ),
         ("steps", last_step(folder.path)),
         ("seed", recipe.seed),
         ("precision", recipe.train.precision),

@@ -11,6 +11,7 @@ from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.paths import find_model
 from manyheads.app.project.recipe import Recipe
 from manyheads.app.project.registry import find_task, import_installed
+from manyheads.data.text.public_corpora import public_sources, training_sets
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.models.config import ModelConfig
 from manyheads.models.presets import build, preset
@@ -35,6 +36,7 @@ def describe(name: str) -> dict[str, Any]:
         paper = sizes.get(name) or sizes.get(name.partition("/")[0])
         return facts | ({"paper": paper} if paper else {}) | {"config": asdict(config)}
     config = folder.recipe.config()
+    data = folder.recipe.data.model_dump()
     origin = folder.recipe.origin
     return {
         "model": folder.name,
@@ -47,7 +49,8 @@ def describe(name: str) -> dict[str, Any]:
         "trained": origin.model_dump(exclude_none=True)
         if origin
         else {
-            "data": folder.recipe.data.train,
+            "data": ", ".join(training_sets(data)),
+            "licences": {each.name: each.licence for each in public_sources(data)},
             "steps": folder.recipe.train.steps,
             "seed": folder.recipe.seed,
             "precision": folder.manifest["precision"],

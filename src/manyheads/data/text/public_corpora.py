@@ -1,9 +1,12 @@
-"""The public corpora of the recipes: files with checksums, licences and home pages."""
+"""The public data sets of the recipes: files with checksums, licences and home pages."""
 
 import json
+import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from pathlib import PurePath
+from typing import Any, NamedTuple
 
 
 class CorpusFile(NamedTuple):
@@ -16,7 +19,7 @@ class CorpusFile(NamedTuple):
 
 
 class PublicCorpus(NamedTuple):
-    """A corpus and its place of publication."""
+    """A data set, its place of publication, and its licence with who is to be named."""
 
     name: str
     title: str
@@ -44,8 +47,21 @@ def public_corpora() -> dict[str, PublicCorpus]:
             entry.get("url"),
             tuple(
                 CorpusFile(file["path"], file["bytes"], file["sha256"], file.get("at"))
-                for file in entry["files"]
+                for file in entry.get("files", ())
             ),
         )
         for name, entry in json.loads(text).items()
     }
+
+
+def training_sets(data: Mapping[str, Any]) -> list[str]:
+    """Return the names of all data sets that a recipe's [data] table trains on."""
+    return [data["train"], *(each["train"] for each in data.get("more") or ())]
+
+
+def public_sources(data: Mapping[str, Any]) -> list[PublicCorpus]:
+    """Return the public data sets, fonts included, that a recipe's [data] table trains on."""
+    known = public_corpora()
+    names = [re.split("[/:]", each)[0] for each in training_sets(data)]
+    names.append(PurePath(data.get("fonts") or "").name)
+    return [known[name] for name in dict.fromkeys(names) if name in known]
