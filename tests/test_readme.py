@@ -1,6 +1,7 @@
 """Every command of the README runs as written, in both languages."""
 
 import ast
+import os
 import re
 import shlex
 import shutil
@@ -14,6 +15,8 @@ from PIL import Image
 
 from manyheads.app.project.paths import find_recipe
 from manyheads.app.project.recipe import read_recipe
+from tests import opus
+from tests.hub import serving
 
 ROOT = Path(__file__).parents[1]
 PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.ko.md")}
@@ -52,15 +55,20 @@ def test_a_command_answers(call: list[str], tmp_path: Path) -> None:
         shutil.copyfile(ROOT / "docs" / "images" / name, image.with_name(name))
     Image.new("RGB", (60, 40), "skyblue").save(tmp_path / "photo.jpg")  # the reader's own
     before = [each for each in ANSWERING if each[0] == "index" and "--index" in call]
-    for each in (*before, call):
-        done = subprocess.run(
-            [sys.executable, "-m", "manyheads", *each],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+    with serving() as hub:
+        opus.write_random(tmp_path / "opus")
+        hub.repositories["Helsinki-NLP/opus-mt-en-de"] = tmp_path / "opus"
+        here = {"HF_ENDPOINT": hub.address, "MANYHEADS_CACHE": str(tmp_path / "cache")}
+        for each in (*before, call):
+            done = subprocess.run(
+                [sys.executable, "-m", "manyheads", *each],
+                cwd=tmp_path,
+                env=os.environ | here,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
     assert done.stdout or call[0] == "index"
 
 

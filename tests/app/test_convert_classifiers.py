@@ -3,10 +3,8 @@
 import json
 import pickle
 import shutil
-import sys
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from manyheads.app.load import load
 from manyheads.app.predictors.classifier import Classifier
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.info import describe
-from manyheads.errors import FolderError, ManyheadsError, MissingExtraError, UsageError
+from manyheads.errors import FolderError, ManyheadsError, UsageError
 from tests.models.test_golden_images import Golden
 from tests.models.test_golden_images import load as golden
 
@@ -363,34 +361,6 @@ def test_a_kind_that_is_not_converted(tmp_path: Path) -> None:
     (source / "model.safetensors").unlink()
     with pytest.raises(FolderError, match=r"has no weights: looked for model\.safetensors"):
         from_images("hf", str(source), tmp_path / "out")
-
-
-def test_the_hub_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(MissingExtraError, match=r"manyheads\[hub\]"):
-        from_images("timm", "timm/vit_tiny", tmp_path / "out")
-
-
-def test_a_name_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would be fetched: small files and one file of weights."""
-    folder = tmp_path / "cache"
-    folder.mkdir()
-    write(vit_tiny(), folder / "model.safetensors")
-    (folder / "config.json").write_text('{"architecture": "vit_tiny_patch16_224"}')
-    asked = []
-
-    def snapshot_download(name: str, allow_patterns: list[str]) -> str:
-        asked.append((name, allow_patterns))
-        return str(folder)
-
-    hub = SimpleNamespace(snapshot_download=snapshot_download)
-    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
-    made = from_images("timm", "timm/vit_tiny.x", tmp_path / "out")
-    assert asked == [
-        ("timm/vit_tiny.x", ["*.json", "*.txt", "*.model", "README.md", "model.safetensors"])
-    ]
-    assert made.size == (32, 32)
-    assert describe(str(tmp_path / "out"))["trained"]["origin"] == "timm/vit_tiny.x"
 
 
 def test_its_training_data_are_not_here(tmp_path: Path) -> None:

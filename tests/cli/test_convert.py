@@ -38,7 +38,7 @@ def test_mistakes(call: Call) -> None:
     """A message and 2, no traceback."""
     code, out, err = call("convert", "marian", "nowhere", "ours")
     assert (code, out) == (2, "")
-    assert "There is no folder 'nowhere'" in err
+    assert "There is no file or folder 'nowhere'" in err
     assert call("convert", "maryan", "a", "b").code == 2
 
 

@@ -481,7 +481,7 @@ def test_parquet_that_is_not_utf8(tmp_path: Path, nested: bool) -> None:
 def test_the_hub_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """The exact command."""
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'manyheads\[hub\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'manyheads\[datasets\]'"):
         list(read_pairs("hub:owner/name", "en", "de"))
 
 

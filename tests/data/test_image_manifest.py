@@ -394,5 +394,5 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="hub:owner/name:configuration:split"):
         read_hub("hub:", "image", "label")
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match=r"manyheads\[hub\]"):
+    with pytest.raises(MissingExtraError, match=r"manyheads\[datasets\]"):
         read_hub("hub:owner/halves", "image", "label")

@@ -161,7 +161,7 @@ def _destination(folder: ModelFolder, exporter: Exporter, request: ExportRequest
         reject_address(out)
         _refuse_inside_a_model(out)
     if exporter.standalone:
-        out = Path("runs") / f"{folder.name}-{exporter.name}" if out is None else out
+        out = Path("runs") / f"{folder.path.resolve().name}-{exporter.name}" if out is None else out
         refuse_used(out)
         return out
     if out is None:

@@ -19,7 +19,7 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="File of weights (.safetensors, .npz, .pth, .pt, .bin), folder, or name on the hub.",
+        help="File of weights (.safetensors, .npz, .pth, .pt, .bin), folder, or hf:USER/MODEL.",
     ),
 ]
 Arch = Annotated[
@@ -68,7 +68,7 @@ def marian(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="Folder of a Hugging Face Marian model (OPUS-MT), or its name on the hub.",
+            help="Folder of a Hugging Face Marian model (OPUS-MT), or hf:USER/MODEL.",
         ),
     ],
     out: Out,

@@ -8,7 +8,11 @@ import typer
 
 def run(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The corpus; without a name, list them.")
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="The corpus, or hf:USER/MODEL[@REVISION]; without a name, list them.",
+        ),
     ] = None,
     folder: Annotated[
         Path | None,
@@ -19,12 +23,20 @@ def run(
         typer.Option(metavar="DIR", help="Folder of data sets; else MANYHEADS_DATA, else data/."),
     ] = None,
 ) -> None:
-    """Bring a public corpus that the recipes use: from its home or a folder, with checksums."""
+    """Bring a public corpus that the recipes use, or a model of the Hugging Face hub.
+
+    Corpora come from their home or a folder, with checksums. Models are converted; from then on
+    they are used offline, under the same name.
+    """
     from manyheads.app.data.fetch import fetch, find_public
+    from manyheads.app.project.hub_name import HUB, fetched_models
     from manyheads.app.project.paths import data_root
     from manyheads.cli.show import warn
     from manyheads.data.text.public_corpora import public_corpora
 
+    if name is not None and name.startswith(HUB):
+        _fetch_model(name)
+        return
     if name is None:
         for corpus in public_corpora().values():
             if not corpus.files:
@@ -33,6 +45,8 @@ def run(
             state = "here" if all(here) else "in part" if any(here) else "not here"
             print(f"{corpus.name:<9} {corpus.bytes / 1e6:6.1f} MB  {state}: {corpus.title}")
             print(f"{'':<9} {corpus.home}" + ("" if corpus.url else " (only with --from)"))
+        for model in fetched_models():
+            print(model)
         return
     corpus = find_public(name)
     print(f"{corpus.title}\nlicence: {corpus.licence}\nhome: {corpus.home}")
@@ -41,3 +55,14 @@ def run(
         f"{done.folder}: {done.brought} files brought, {done.present} were there; "
         "all checksums are right"
     )
+
+
+def _fetch_model(name: str) -> None:
+    from manyheads.app.pipeline import pipeline_of
+    from manyheads.app.project.folder import ModelFolder
+    from manyheads.app.project.paths import find_model
+
+    folder = ModelFolder(find_model(name))
+    licence = folder.recipe.origin.license if folder.recipe.origin else None
+    print(f"{folder.path}: licence {licence or 'not stated: ask its makers'}")
+    print(f"Use it with: {pipeline_of(folder.recipe).card(folder).use}")

@@ -163,7 +163,7 @@ class Served:
         self.worker.when_restarted(self._load_again)
 
     def _add(self, name: str) -> None:
-        path = find_model(name)
+        path = find_model(name, fetch=False)
         folder = ModelFolder(path)
         if folder.name in self.models:
             raise UsageError(

@@ -19,7 +19,7 @@ from manyheads.app.convert.preprocessing import (
     from_transformers,
     preprocessing,
 )
-from manyheads.app.convert.sources import Source, assumed, nearest_preset, read_source
+from manyheads.app.convert.sources import Source, assumed, nearest_preset, opened
 from manyheads.app.data.tables import ImageData, LabelledImageData
 from manyheads.app.pipelines.classify import ClassifyRecipe
 from manyheads.app.pipelines.embed import EmbedRecipe
@@ -33,7 +33,7 @@ from manyheads.app.project.folder import (
     write_tensors,
 )
 from manyheads.app.project.info import count_parameters
-from manyheads.app.project.recipe import CONVERTED, Converted, write_recipe
+from manyheads.app.project.recipe import CONVERTED, write_recipe
 from manyheads.data.images.image_set import Mode
 from manyheads.errors import UsageError
 from manyheads.files import new_folder, write_text
@@ -76,7 +76,7 @@ class _Plan(NamedTuple):
 
 def from_images(
     library: Library,
-    source: str,
+    source: str | Source,
     out: Path,
     *,
     architecture: str | None = None,
@@ -88,7 +88,8 @@ def from_images(
 
     Args:
         library: whose it is.
-        source: a file of weights; a folder of config.json and weights; a name on the hub.
+        source: a file of weights; a folder of config.json and weights; a name on the hub, such as
+            "hf:google/vit-base-patch16-224"; or what is open of one.
         out: the folder to write; new or empty.
         architecture: the library's own name for the model, which timm's and torchvision's files
             do not tell.
@@ -97,15 +98,23 @@ def from_images(
     Raises:
         NotFoundError: no such file, folder or model.
         MissingExtraError: a name on the hub, without the package that fetches it.
+        DataError: the hub cannot be reached.
         FolderError: a file is damaged, or files do not belong together.
         UsageError: not a model that ours can be; `out` is in use.
     """
     refuse_used(out)
-    given = read_source(source)
+    with opened(source) as given:
+        return _convert(library, given, out, architecture, image_size)
+
+
+def _convert(
+    library: Library, given: Source, out: Path, architecture: str | None, image_size: Size | None
+) -> ConvertedImages:
     if library == "hf" and is_image_text(given):
         made = from_image_text(given, out, image_size=image_size)
         return ConvertedImages(out, made.parameters, 0, made.size, made.remarks, made.task)
     plan = PLANS[library](given, architecture)
+    plan.convert.check(plan.settings)  # before the weights of the hub are fetched
     # A size that the user names may also be the one that the weights were made for.
     with misfits(given.where):
         config, state = plan.convert(plan.settings | {"wanted_size": image_size}, given.tensors)
@@ -275,12 +284,7 @@ def _recipe(
     if problem == "regression":
         raise UsageError(f"{given.where} is a regression (problem_type), not a classifier.")
     data = f"{CONVERTED}{given.origin}"
-    converted = Converted(
-        format=library,
-        origin=given.origin,
-        architecture=plan.architecture,
-        license=given.license,
-    )
+    converted = given.converted(library, architecture=plan.architecture)
     model = {"preset": nearest_preset(config)}
     if encodes:
         return EmbedRecipe(

@@ -3,7 +3,7 @@
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -15,8 +15,7 @@ from pydantic import ValidationError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from manyheads.errors import FolderError, MissingExtraError, NotFoundError, UsageError
-from manyheads.files import expand_user
+from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.models.config import ModelConfig
 from manyheads.models.presets import build
 from manyheads.strict_json import dumps
@@ -166,37 +165,6 @@ def read_table(path: Path, *, needed: bool = True) -> dict[str, Any] | None:
     except UnicodeEncodeError as error:
         raise FolderError(f"{path} has text that is not UTF-8. Get it again.") from error
     return value
-
-
-def looks_like_hub_name(source: str) -> bool:
-    """Say whether a text may be a name on the hub: OWNER/NAME, and no path here."""
-    path = expand_user(source)
-    is_name = re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", source) is not None
-    return is_name and not path.exists() and not path.parent.is_dir()
-
-
-def fetch_model(name: str, small: Sequence[str], weights: Sequence[str]) -> Path:
-    """Fetch a model's folder from the hub: small files, and the first of `weights` it has.
-
-    Raises:
-        MissingExtraError: the package that fetches is not installed.
-        NotFoundError: no network, no such model, no permission.
-    """
-    try:
-        from huggingface_hub import snapshot_download
-    except ModuleNotFoundError:
-        raise MissingExtraError(package="huggingface_hub", extra="hub") from None
-    try:
-        # The one file of weights that is needed: many models are there in several forms.
-        for file in weights:
-            found = Path(snapshot_download(name, allow_patterns=[*small, file]))
-            if (found / file).exists():
-                break
-    except Exception as error:  # no network, no such model, no permission: the hub says which
-        raise NotFoundError(
-            f"{name!r} is no folder here, and could not be fetched from the hub: {error}"
-        ) from error
-    return found
 
 
 def read_license(folder: Path) -> str | None:

@@ -25,7 +25,7 @@ from manyheads.app.project.folder import (
     write_tensors,
 )
 from manyheads.app.project.info import count_parameters
-from manyheads.app.project.recipe import CONVERTED, Converted, write_recipe
+from manyheads.app.project.recipe import CONVERTED, write_recipe
 from manyheads.data.tokenizers.hub import (
     FAST,
     SIGLIP,
@@ -82,13 +82,18 @@ class _Tokens:
 
 
 def is_image_text(given: Source) -> bool:
-    """Say whether a source is a CLIP or SigLIP with texts, or a captioner."""
-    kind = given.about.get("model_type")
-    return (
-        isinstance(kind, str)
-        and kind in families.IMAGE_TEXT
-        and (kind == "vision-encoder-decoder" or clip.is_matcher(given.tensors))
-    )
+    """Say whether a source is a CLIP or SigLIP with texts, or a captioner.
+
+    Weights decide; those of the hub are fetched when the other files are in order.
+    """
+    about = given.about
+    if not isinstance(about.get("model_type"), str) or not families.has_texts(about):
+        return False
+    if given.revision is not None:
+        kind = about.get("encoder", about)["model_type"]
+        from_transformers(given.processor, kind, given.where)
+        _read_tokens(given.where)
+    return about["model_type"] == "vision-encoder-decoder" or clip.is_matcher(given.tensors)
 
 
 def from_image_text(
@@ -202,12 +207,7 @@ def _recipe(
         task=task,
         data=table(train=data, valid=data),
         image=preprocessing(prepared, size, "RGB", given.where),
-        converted=Converted(
-            format="hf",
-            origin=given.origin,
-            architecture=given.about["model_type"],
-            license=given.license,
-        ),
+        converted=given.converted("hf", architecture=given.about["model_type"]),
         model={"preset": preset, "encoder": config.encoder, "image": asdict(config.image)},
     )
     return made, [assumed(kind)] if given.processor is None else []

@@ -10,18 +10,10 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import TypeAdapter
 from safetensors.torch import load_file
-from torch import Tensor
 
-from manyheads.app.convert.foreign_files import (
-    check_fit,
-    fetch_model,
-    looks_like_hub_name,
-    misfits,
-    read_license,
-    read_table,
-    read_tensors,
-)
+from manyheads.app.convert.foreign_files import check_fit, misfits, read_table
 from manyheads.app.convert.generation import read_search
+from manyheads.app.convert.sources import Source, opened
 from manyheads.app.data.tables import PairData
 from manyheads.app.pipelines.translate import TranslateRecipe
 from manyheads.app.project.card import card, write_card
@@ -34,12 +26,12 @@ from manyheads.app.project.folder import (
 )
 from manyheads.app.project.info import count_parameters
 from manyheads.app.project.paths import find_model
-from manyheads.app.project.recipe import CONVERTED, Converted, write_recipe
+from manyheads.app.project.recipe import CONVERTED, write_recipe
 from manyheads.app.project.vocabulary import load_vocabularies
 from manyheads.data.tokenizers.marian import END, PAD, UNKNOWN, MarianTokenizer, read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizers
-from manyheads.errors import FolderError, NotFoundError, UsageError
-from manyheads.files import expand_user, new_folder, write_atomically, write_text
+from manyheads.errors import FolderError, UsageError
+from manyheads.files import new_folder, write_atomically, write_text
 from manyheads.models.convert import marian
 from manyheads.models.transformer import TransformerConfig
 from manyheads.tasks.decode_config import DecodeConfig
@@ -47,7 +39,6 @@ from manyheads.tasks.decode_config import DecodeConfig
 UNLIMITED = "ours ends an output at 2 * source + 16"
 FOLDER = "marian"  # of a converted model: the files as they came, the weights left out
 KEPT = {".json", ".md", ".spm", ".txt", ".yml"}
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
 class Conversion(NamedTuple):
@@ -61,7 +52,7 @@ class Conversion(NamedTuple):
 
 
 def from_marian(
-    source: str,
+    source: str | Source,
     out: Path,
     *,
     source_language: str | None = None,
@@ -71,7 +62,8 @@ def from_marian(
     """Make a model folder of a Hugging Face Marian model, such as those of OPUS-MT.
 
     Args:
-        source: a folder, or a name on the hub such as "Helsinki-NLP/opus-mt-en-de".
+        source: a folder, a name on the hub such as "hf:Helsinki-NLP/opus-mt-en-de", or what is
+            open of one.
         out: the folder to write; new or empty.
         source_language: in place of what the tokenizer's configuration says.
         target_language: the same.
@@ -80,37 +72,45 @@ def from_marian(
     Raises:
         NotFoundError: no such folder.
         MissingExtraError: a name on the hub, without the package that fetches it.
+        DataError: the hub cannot be reached.
         FolderError: files are missing, damaged, or do not belong together.
         UsageError: not a model that ours can be; `out` is in use.
     """
     refuse_used(out)
-    files = _find(source)
-    about = read_table(files / "config.json")
+    with opened(source) as given:
+        return _convert(given, out, source_language, target_language, prefix)
+
+
+def _convert(
+    given: Source,
+    out: Path,
+    source_language: str | None,
+    target_language: str | None,
+    prefix: str,
+) -> Conversion:
+    files, about = given.where, given.about
+    marian.read.check(about)
+    told = read_table(files / "tokenizer_config.json", needed=False) or {}
+    remarks = _check_tokenizer_config(told, files)
+    tokenizers = read_marian(files, prefix=prefix)
     with misfits(files):
-        config, state = marian.read(about, _read_weights(files))
+        config, state = marian.read(about, given.tensors)
         config = TypeAdapter(TransformerConfig).validate_python(asdict(config))
     check_fit(config, state, files)
-    told = read_table(files / "tokenizer_config.json", needed=False) or {}
-    tokenizers = read_marian(files, prefix=prefix)
     _check_tokens(tokenizers, config, files)
     told_search = {"forced_eos_token_id": 0} | dict(about)  # where there is no file of its own
-    search, remarks = read_search(files, told_search, config, UNLIMITED)
-    config = replace(config, start=search.start)
-    remarks += _check_tokenizer_config(told, files)
-    # A path means nothing on other machines.
-    origin = files.resolve().name if expand_user(source).is_dir() else source
+    search, of_search = read_search(files, told_search, config, UNLIMITED)
+    config, remarks = replace(config, start=search.start), of_search + remarks
     data = PairData(
-        train=f"{CONVERTED}{origin}",
-        valid=f"{CONVERTED}{origin}",
+        train=f"{CONVERTED}{given.origin}",
+        valid=f"{CONVERTED}{given.origin}",
         source=source_language or _language(told, "source_lang", files) or "source",
         target=target_language or _language(told, "target_lang", files) or "target",
     )
     recipe = TranslateRecipe(
         task="translate",
         data=data,
-        converted=Converted(
-            format="marian", origin=origin, license=read_license(files), prefix=prefix
-        ),
+        converted=given.converted("marian", prefix=prefix),
         model={"preset": "transformer-base"},
         decode=search.decode,
     )
@@ -175,36 +175,6 @@ def to_marian(model: str, out: Path) -> Conversion:
 
 
 # --- Reading their files ------------------------------------------------------------------------
-
-
-def _find(source: str) -> Path:
-    """Find a folder; fetch it from the hub if it is a name there."""
-    path = expand_user(source)
-    if path.is_dir():
-        if not (path / "config.json").exists():
-            raise FolderError(
-                f"{path} has no config.json: it is not the folder of a Hugging Face model."
-            )
-        return path
-    if not looks_like_hub_name(source):
-        raise NotFoundError(
-            f"There is no folder {source!r}. Give the folder of a Hugging Face Marian model, or "
-            'its name on the hub, such as "Helsinki-NLP/opus-mt-en-de".'
-        )
-    small = [f"*{suffix}" for suffix in sorted(KEPT)] + ["LICENSE*"]
-    return fetch_model(source, small, WEIGHTS)
-
-
-def _read_weights(folder: Path) -> dict[str, Tensor]:
-    for path in (folder / name for name in WEIGHTS):
-        if path.exists():
-            try:
-                return read_tensors(path)
-            except FolderError as error:
-                raise FolderError(f"The weights in {folder} cannot be read: {error}") from error
-    raise FolderError(
-        f"{folder} has no weights: looked for {' and '.join(WEIGHTS)}. Get the whole folder again."
-    )
 
 
 def _check_tokens(tokenizers: Tokenizers, config: TransformerConfig, folder: Path) -> None:

@@ -1,73 +1,157 @@
-"""What a source of foreign weights holds: a file, a folder, or a name on the hub."""
+"""What a source of foreign weights holds: a file, a folder, or a model of the hub."""
 
-from dataclasses import asdict, fields
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import Tensor
 
 from manyheads.app.convert.foreign_files import (
     SUFFIXES,
-    fetch_model,
-    looks_like_hub_name,
     read_license,
     read_table,
     read_tensors,
 )
-from manyheads.errors import FolderError, NotFoundError
+from manyheads.app.convert.hub_files import Repository, open_repository
+from manyheads.app.project.hub_name import HUB
+from manyheads.app.project.recipe import Converted
+from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.files import expand_user
 from manyheads.models.config import ModelConfig
+from manyheads.models.convert import families
 from manyheads.models.presets import PRESETS
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-SMALL = ("*.json", "*.txt", "*.model", "README.md")
+# What is fetched of the hub beside config.json and the weights, by library.
+SMALL = {
+    "hf": ("README.md", "preprocessor_config.json", "processor_config.json"),
+    "timm": ("README.md",),
+    "marian": (
+        *("README.md", "added_tokens.json", "generation_config.json", "tokenizer_config.json"),
+        *("source.spm", "target.spm", "vocab.json", "target_vocab.json"),
+    ),
+}
+# Of models that read or write texts, and the forms of a tokenizer, of which the first is needed.
+TEXTS = (
+    *("generation_config.json", "special_tokens_map.json", "tokenizer_config.json"),
+    "spiece.model",
+)
+TOKENIZERS = (("tokenizer.json",), ("vocab.json", "merges.txt"), ("sentencepiece.bpe.model",))
 
 
-class Source(NamedTuple):
+@dataclass(frozen=True)
+class Source:
     """What a source holds, of whichever library."""
 
-    tensors: dict[str, Tensor]
-    where: Path  # for messages
+    load: Callable[[], dict[str, Tensor]]
+    where: Path  # for messages; a folder with all but the weights
     origin: str
     about: dict[str, Any]  # config.json
-    processor: dict[str, Any] | None  # preprocessor_config.json
-    license: str | None
+    processor: dict[str, Any] | None = None  # preprocessor_config.json
+    license: str | None = None
+    revision: str | None = None  # on the hub: a commit
+
+    @cached_property
+    def tensors(self) -> dict[str, Tensor]:
+        """The weights; those of the hub are fetched now.
+
+        Raises:
+            FolderError: the file is damaged, or holds more than tensors.
+            DataError: the download breaks off, or brings something else.
+        """
+        return self.load()
+
+    def converted(self, library: str, **more: Any) -> Converted:
+        """Write the [converted] table of a recipe."""
+        told = {"origin": self.origin, "revision": self.revision, "license": self.license}
+        return Converted.model_validate({"format": library, **told, **more})
 
 
-def read_source(source: str) -> Source:
-    """Read a file of weights, a folder of config.json and weights, or a model of the hub.
+@contextmanager
+def opened(source: str | Source) -> Iterator[Source]:
+    """Open a file of weights, a folder of config.json and weights, or a model of the hub.
+
+    Of the hub only what a converter needs is fetched, the weights last.
 
     Raises:
         NotFoundError: there is none.
         FolderError: a file is missing or damaged.
+        UsageError: a model of the hub that cannot be converted.
         MissingExtraError: a name on the hub, without the package that fetches it.
+        DataError: the hub cannot be reached, or sends something else than it announces.
     """
+    if isinstance(source, Source):
+        yield source
+        return
     path = expand_user(source)
     if path.is_file():
-        return Source(read_tensors(path), path, path.name, {}, None, None)
-    if not path.is_dir():
-        if not looks_like_hub_name(source):
-            raise NotFoundError(
-                f"There is no file or folder {source!r}. Give a file of weights "
-                f"({', '.join(SUFFIXES)}), a folder with config.json and weights, or a name on "
-                'the hub, such as "timm/vit_small_patch32_224.augreg_in21k_ft_in1k".'
-            )
-        path = fetch_model(source, SMALL, WEIGHTS)
-    weights = next((path / name for name in WEIGHTS if (path / name).exists()), None)
-    if weights is None:
-        raise FolderError(
-            f"{path} has no weights: looked for {' and '.join(WEIGHTS)}. Get the whole folder "
-            "again, or give the file of weights itself."
+        yield Source(partial(read_tensors, path), path, path.name, {})
+    elif path.is_dir():
+        weights = _weights({each.name for each in path.iterdir()}, str(path))
+        # A path means nothing on other machines.
+        yield _read(path, path.resolve().name, lambda: read_tensors(path / weights))
+    elif source.startswith(HUB):
+        with open_repository(source) as repository:
+            yield _of_hub(repository)
+    else:
+        raise NotFoundError(
+            f"There is no file or folder {source!r}. Give a file of weights "
+            f"({', '.join(SUFFIXES)}), a folder with config.json and weights, or a name on the "
+            "hub, such as hf:timm/vit_small_patch32_224.augreg_in21k_ft_in1k."
         )
-    # A path means nothing on other machines.
-    origin = path.resolve().name if expand_user(source).is_dir() else source
+
+
+def _of_hub(repository: Repository) -> Source:
+    """Fetch the small files that the library of a model has; its configuration first."""
+    if "config.json" not in repository:
+        raise UsageError(
+            f"{repository.name} has no config.json, so that nothing says what its weights are. "
+            "Fetch them yourself, and give `manyheads convert` the file."
+        )
+    repository.fetch("config.json")
+    about = read_table(repository.folder / "config.json")
+    library = families.check(about)
+    weights = _weights(set(repository.files), repository.name)
+    repository.fetch(*SMALL[library])
+    if library == "hf" and families.has_texts(about):
+        forms = (form for form in TOKENIZERS if all(name in repository for name in form))
+        repository.fetch(*TEXTS, *next(forms, ()))
+
+    def load() -> dict[str, Tensor]:
+        repository.fetch(weights)
+        return read_tensors(repository.folder / weights)
+
+    return _read(repository.folder, repository.repository, load, repository.commit)
+
+
+def _weights(names: set[str], where: str) -> str:
+    found = next((name for name in WEIGHTS if name in names), None)
+    if found is None:
+        raise FolderError(
+            f"{where} has no weights: looked for {' and '.join(WEIGHTS)}. Weights in several "
+            "parts, or of other libraries, are not read; if the file has another name, give the "
+            "file itself."
+        )
+    return found
+
+
+def _read(
+    folder: Path,
+    origin: str,
+    load: Callable[[], dict[str, Tensor]],
+    revision: str | None = None,
+) -> Source:
     return Source(
-        read_tensors(weights),
-        path,
+        load,
+        folder,
         origin,
-        read_table(path / "config.json"),
-        _read_processor(path),
-        read_license(path),
+        read_table(folder / "config.json"),
+        _read_processor(folder),
+        read_license(folder),
+        revision,
     )
 
 

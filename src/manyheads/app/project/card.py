@@ -46,6 +46,7 @@ def card(folder: ModelFolder) -> str:
         rows = [
             ("parameters", f"{count_parameters(recipe.config()):,}"),
             ("converted from", f"{origin.origin} ({origin.format})"),
+            *([("commit", origin.revision)] if origin.revision else []),
             ("licence", origin.license or "not stated: ask its makers"),
         ]
     rows += [("needs the plugin", name) for name in plugins]

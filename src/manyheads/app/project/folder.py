@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from manyheads.app.project.capacity import at_most
+from manyheads.app.project.hub_name import hub_name_of
 from manyheads.app.project.migrate import RENAMED, rename
 from manyheads.app.project.paths import shipped
 from manyheads.app.project.plugins import LOADED, home
@@ -185,8 +186,8 @@ class ModelFolder:
 
     @property
     def name(self) -> str:
-        """The folder's name."""
-        return self.path.resolve().name
+        """The folder's name; of a model of the hub its name there."""
+        return hub_name_of(self.path) or self.path.resolve().name
 
     @property
     def shipped(self) -> bool:

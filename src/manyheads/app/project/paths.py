@@ -5,9 +5,11 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 
+from manyheads.app.project.hub_name import HUB, read_hub_name
 from manyheads.app.project.remote import fetch_remote, is_remote, local_path
 from manyheads.data.text.formats import is_one_file
 from manyheads.data.text.public_corpora import public_corpora
@@ -163,8 +165,26 @@ def find_recipe(name: str) -> Path:
     return _find("recipe", name, shipped("recipes"), own=Path(name).is_file())
 
 
-def find_model(name: str) -> Path:
-    """Find a model folder by the name of a shipped one, or by its path."""
+def find_model(name: str, *, fetch: bool = True) -> Path:
+    """Find a model folder by the name of a shipped one, by its path, or by its name on the hub.
+
+    Args:
+        name: on the hub hf:USER/MODEL, or hf:USER/MODEL@REVISION.
+        fetch: a model of the hub that is not on this machine; if not, it is refused.
+
+    Raises:
+        NotFoundError: there is no such model.
+        ManyheadsError: what else keeps a model of the hub from being fetched.
+    """
+    if name.startswith(HUB):
+        folder = read_hub_name(name).folder
+        if not folder.is_dir() and not fetch:
+            raise NotFoundError(
+                f"{name} is not on this machine. Fetch it first: `manyheads fetch {name}`."
+            )
+        if not folder.is_dir():  # imported by its name: converting stands on this module
+            import_module("manyheads.app.convert.hub").fetch_model(name)
+        return folder
     known = {each: manifest.parent for each, manifest in shipped("pretrained").items()}
     return _find("model", name, known, own=Path(name).is_dir())
 
@@ -174,5 +194,6 @@ def _find(what: str, name: str, known: Mapping[str, Path], *, own: bool) -> Path
         return known.get(name, Path(name))
     raise NotFoundError(
         f"There is no {what} {name!r}{nearest(name, known)}"
-        f"Shipped: {', '.join(known) or 'none'}; or give the path of your own."
+        f"Shipped: {', '.join(known) or 'none'}; or give the path of your own"
+        + (", or hf:USER/MODEL of the hub." if what == "model" else ".")
     )

@@ -39,6 +39,7 @@ class Converted(Table):
     # Whose; of Marian, the folder of this name holds the other library's own files.
     format: Literal["marian", "timm", "hf", "torchvision", "google"]
     origin: str
+    revision: str | None = None  # its commit on the hub
     architecture: str | None = None  # its own name for it
     license: str | None = None
     prefix: str = ""  # language code in front of texts that begin with none, such as ">>kor<<"

@@ -357,7 +357,7 @@ def open_hub(name: str, **options: Any) -> Any:
     try:
         from datasets import load_dataset
     except ImportError:
-        raise MissingExtraError(package="datasets", extra="hub") from None
+        raise MissingExtraError(package="datasets", extra="datasets") from None
     repository, *rest = name.removeprefix(HUB).split(":")
     if len(rest) > 2 or not repository:
         raise UsageError(

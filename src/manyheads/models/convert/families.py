@@ -347,7 +347,15 @@ def check(about: Settings) -> Literal["hf", "marian", "timm"]:
             f"The model_type {kind!r} is none that can be converted. Understood are "
             f"{', '.join(dict.fromkeys(['marian', *IMAGE_TEXT, *HF]))}."
         )
-    # Of CLIP and SigLIP there are classifiers of images, too, whose texts are of no matter.
-    classifies = "ImageClassification" in str(about.get("architectures"))
-    (HF if classifies else HF | IMAGE_TEXT)[kind].check(about)
+    (HF | IMAGE_TEXT if has_texts(about) else HF)[kind].check(about)
     return "hf"
+
+
+def has_texts(about: Settings) -> bool:
+    """Say by a config.json whether a model of Hugging Face may read or write texts.
+
+    Of CLIP and SigLIP there are image encoders and classifiers too.
+    """
+    classes = str(about.get("architectures"))
+    without = "ImageClassification" in classes or "VisionModel" in classes
+    return about.get("model_type") in IMAGE_TEXT and not without
