@@ -36,6 +36,7 @@ from manyheads.errors import (
 )
 from tests import digit_search
 from tests.digit_search import embed_images, write_digits
+from tests.hub import serving
 
 
 @pytest.fixture(autouse=True)
@@ -461,6 +462,21 @@ def test_another_model_than_that_of_the_index(tmp_path: Path, classifier: Path) 
     with pytest.raises(FolderError, match="vectors of two models cannot be compared"):
         manyheads.search("two", index="i")
     assert content(Path("i")) == before
+
+
+def test_an_index_fetches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may come from anywhere, and say anything."""
+    write_digits(tmp_path / "digits", 3)
+    index("digits")
+    header = json.loads(Path("i/index.json").read_text())
+    Path("i/index.json").write_text(json.dumps(header | {"model": "hf:someone/else"}))
+    with serving() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        with pytest.raises(NotFoundError, match="not there any more: hf:someone/else"):
+            manyheads.search("two", index="i")
+        with pytest.raises(NotFoundError, match="not there any more: hf:someone/else"):
+            ImageIndex("i")
+    assert hub.tokens == {}  # nothing was asked
 
 
 @pytest.mark.parametrize(

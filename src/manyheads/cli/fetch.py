@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from manyheads.errors import UsageError
+
 
 def run(
     name: Annotated[
@@ -35,6 +37,8 @@ def run(
     from manyheads.data.text.public_corpora import public_corpora
 
     if name is not None and name.startswith(HUB):
+        if folder is not None or root is not None:
+            raise UsageError("A model goes to MANYHEADS_CACHE: leave out `folder` and `root`.")
         _fetch_model(name)
         return
     if name is None:

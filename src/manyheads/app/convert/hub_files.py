@@ -46,7 +46,7 @@ class Repository:
             UsageError: not the name of a model, or one whose makers want to know who uses it.
             MissingExtraError: the package that fetches is not installed.
             NotFoundError: there is no such model or revision.
-            DataError: the hub cannot be reached.
+            DataError: the hub cannot be reached, or sends something else than it announces.
         """
         repository, revision = read_hub_name(name)
         # Nothing but the model is asked for, unless the user wants it so.
@@ -65,31 +65,16 @@ class Repository:
             # A folder is named so: a server of somebody else's may say anything.
             if not re.fullmatch("[0-9a-f]{40}", info.sha or ""):
                 raise DataError(f"{self._api.endpoint} says no commit of {name}: is it a hub?")
-        self._files = {each.rfilename: each for each in info.siblings or ()}
+        self.files = {each.rfilename: each for each in info.siblings or ()}
         self.commit = str(info.sha)
         self.folder = read_hub_name(name).downloads / self.commit
 
-    def __contains__(self, name: str) -> bool:
-        """Whether the repository has a file."""
-        return name in self._files
-
-    @property
-    def files(self) -> list[str]:
-        """The names of all files."""
-        return sorted(self._files)
-
     def fetch(self, *names: str) -> None:
-        """Fetch those of these files that there are.
-
-        Raises:
-            UsageError: the model's makers want to know who uses it.
-            NotFoundError: the repository has gone.
-            DataError: the hub cannot be reached, or what it sends is not what it announced.
-        """
+        """Fetch those of these files that there are; raise as `Repository` does."""
         for name in names:
-            if name in self and not (self.folder / name).exists():
+            if name in self.files and not (self.folder / name).exists():
                 with self._explained():
-                    self._fetch(self._files[name])
+                    self._fetch(self.files[name])
 
     def _fetch(self, file: Any) -> None:
         from huggingface_hub import hf_hub_url
@@ -97,11 +82,10 @@ class Repository:
 
         name, part = file.rfilename, self.folder / f".{file.rfilename}.part"
         part.parent.mkdir(parents=True, exist_ok=True)
+        endpoint = self._api.endpoint
         with part.open("ab") as out:
             http_get(
-                hf_hub_url(
-                    self.repository, name, revision=self.commit, endpoint=self._api.endpoint
-                ),
+                hf_hub_url(self.repository, name, revision=self.commit, endpoint=endpoint),
                 out,
                 resume_size=out.tell(),
                 headers=self._api._build_hf_headers(),

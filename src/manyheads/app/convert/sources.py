@@ -1,6 +1,6 @@
 """What a source of foreign weights holds: a file, a folder, or a model of the hub."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property, partial
@@ -90,7 +90,7 @@ def opened(source: str | Source) -> Iterator[Source]:
     if path.is_file():
         yield Source(partial(read_tensors, path), path, path.name, {})
     elif path.is_dir():
-        weights = _weights({each.name for each in path.iterdir()}, str(path))
+        weights = _weights([each.name for each in path.iterdir()], str(path))
         # A path means nothing on other machines.
         yield _read(path, path.resolve().name, lambda: read_tensors(path / weights))
     elif source.startswith(HUB):
@@ -106,7 +106,7 @@ def opened(source: str | Source) -> Iterator[Source]:
 
 def _of_hub(repository: Repository) -> Source:
     """Fetch the small files that the library of a model has; its configuration first."""
-    if "config.json" not in repository:
+    if "config.json" not in repository.files:
         raise UsageError(
             f"{repository.name} has no config.json, so that nothing says what its weights are. "
             "Fetch them yourself, and give `manyheads convert` the file."
@@ -114,10 +114,10 @@ def _of_hub(repository: Repository) -> Source:
     repository.fetch("config.json")
     about = read_table(repository.folder / "config.json")
     library = families.check(about)
-    weights = _weights(set(repository.files), repository.name)
+    weights = _weights(repository.files, repository.name)
     repository.fetch(*SMALL[library])
     if library == "hf" and families.has_texts(about):
-        forms = (form for form in TOKENIZERS if all(name in repository for name in form))
+        forms = (form for form in TOKENIZERS if all(name in repository.files for name in form))
         repository.fetch(*TEXTS, *next(forms, ()))
 
     def load() -> dict[str, Tensor]:
@@ -127,7 +127,7 @@ def _of_hub(repository: Repository) -> Source:
     return _read(repository.folder, repository.repository, load, repository.commit)
 
 
-def _weights(names: set[str], where: str) -> str:
+def _weights(names: Collection[str], where: str) -> str:
     found = next((name for name in WEIGHTS if name in names), None)
     if found is None:
         raise FolderError(

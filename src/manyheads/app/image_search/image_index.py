@@ -26,6 +26,7 @@ from manyheads.app.image_search.top_k import top_k
 from manyheads.app.image_search.writer import Counts, IndexWriter, Progress
 from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.lock import locked
+from manyheads.app.project.paths import find_model
 from manyheads.app.requests import (
     FoundImage,
     ImageSearchAnswer,
@@ -316,7 +317,9 @@ def _embedder(
 ) -> Embedder:
     """Load the model of an index; refuse another one."""
     try:
-        found = load_embedder(header.model if model is None else model, **options)
+        # What an index says fetches nothing.
+        where = find_model(header.model, fetch=False) if model is None else model
+        found = load_embedder(where, **options)
     except NotFoundError as error:
         if model is not None:
             raise
