@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from benchmarks import (
     attributions,
+    hub,
     image_encoders,
     image_models,
     image_text,
@@ -52,6 +53,7 @@ def differences() -> Iterator[tuple[str, float]]:
     for name, build_explained in attributions.references().items():
         yield name, build_explained().difference()
     yield from preprocessing.differences()
+    yield from hub.differences()
     # Of searches and texts, the share that differs: none may.
     yield from marian.searched().differences()
     yield from marian.text_differences()
