@@ -95,5 +95,7 @@ def test_a_configuration_alone_is_checked() -> None:
     for message, about in refused.items():
         with pytest.raises(UsageError, match=message):
             check(about)
+    # Where a captioner was trained, its decoder's vocab_size often stands in front, too.
+    assert check({**CAPTIONER, "model_type": "vision-encoder-decoder", "vocab_size": 9}) == "hf"
     # A classifier of images has texts in its configuration only.
     check({**refused["hidden_act = 'mish'"], "architectures": ["CLIPForImageClassification"]})

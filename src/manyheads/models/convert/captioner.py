@@ -31,7 +31,10 @@ ENCODERS: dict[str, Converter[VitConfig]] = {
 }
 # Tensors behind the vectors that a decoder reads; a class token is in front of them.
 BEHIND = re.compile(r"head\.|representation\.|pool_norm\.|pool\.(?!token$)")
-WHOLE = Keys(kind="Hugging Face captioner", shown="encoder decoder", idle=HF_IDLE)
+# The decoder has a vocab_size of its own; to train, it is set here too.
+WHOLE = Keys(
+    kind="Hugging Face captioner", shown="encoder decoder vocab_size=vocabulary", idle=HF_IDLE
+)
 TROCR = Keys(
     kind="Hugging Face trocr decoder",
     read={
@@ -157,6 +160,7 @@ def _convert(told: Told, tensors: Tensors) -> tuple[CaptionerConfig, State]:
         end=end,
     )
     keys.compare(of_decoder, config)
+    WHOLE.compare(whole, config)
     if config.source_dim == config.dim:
         _pack_cross(state, config.decoder_layers)
     return config, state
