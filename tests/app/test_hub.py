@@ -336,7 +336,7 @@ def test_an_interrupted_download_goes_on(
     assert hub.ranges == ["bytes=3000-"]
     (part,) = (tmp_path / "cache").rglob(".model.safetensors.part")
     assert part.stat().st_size == 3000
-    assert not read_hub_name(NAME).folder.exists()
+    assert not read_hub_name(NAME).under().exists()
     before = len(hub.asked)
     hub.cut, hub.ranges = {}, []
     find_model(NAME)

@@ -22,7 +22,7 @@ def fetch_model(name: str) -> Path:
         DataError: the hub cannot be reached, or sends something else than it announces.
         FolderError: files are damaged, or do not belong together.
     """
-    folder = read_hub_name(name).folder
+    folder = read_hub_name(name).under()
     if folder.is_dir():
         return folder
     with opened(name) as given:

@@ -6,8 +6,9 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
@@ -23,6 +24,7 @@ from manyheads.errors import (
     UsageError,
 )
 
+DOWNLOADS = "hf-downloads"  # in the cache
 TIMEOUT = 30  # seconds without an answer about a repository
 LARGE = 1 << 22  # bytes of a file whose progress is shown
 BLOCK = 1 << 20
@@ -67,7 +69,7 @@ class Repository:
                 raise DataError(f"{self._api.endpoint} says no commit of {name}: is it a hub?")
         self.files = {each.rfilename: each for each in info.siblings or ()}
         self.commit = str(info.sha)
-        self.folder = read_hub_name(name).downloads / self.commit
+        self.folder = read_hub_name(name).under(DOWNLOADS) / "files" / self.commit
 
     def fetch(self, *names: str) -> None:
         """Fetch those of these files that there are; raise as `Repository` does."""
@@ -91,7 +93,7 @@ class Repository:
                 headers=self._api._build_hf_headers(),
                 expected_size=file.size,
                 displayed_filename=name,
-                tqdm_class=_Bar,
+                tqdm_class=cast(Any, _bar),
             )
         # Large files are known by their sha256, small ones as git knows them.
         expected = file.lfs.sha256 if file.lfs else file.blob_id
@@ -146,46 +148,26 @@ def open_repository(name: str) -> Iterator[Repository]:
 
     One process at a time. If the download breaks off, what it has brought stays.
     """
-    downloads = read_hub_name(name).downloads
+    downloads = read_hub_name(name).under(DOWNLOADS)
     with locked(downloads, "fetches", wait=True):
+        is_over = False
         try:
             yield Repository(name)
-        except DataError:  # a break: the next try goes on behind it
+            is_over = True
+        except ManyheadsError as error:
+            is_over = not isinstance(error, DataError)  # trying again would be of no use
             raise
-        except ManyheadsError:
-            _clear(downloads)
-            raise
-        _clear(downloads)
+        finally:
+            if is_over:
+                shutil.rmtree(downloads / "files", ignore_errors=True)
 
 
-def _clear(downloads: Path) -> None:
-    """Remove what was fetched, but not the lock."""
-    for each in downloads.iterdir():
-        if each.is_dir():
-            shutil.rmtree(each, ignore_errors=True)
-
-
-class _Bar:
-    """What is there of a large file, on stderr; as huggingface_hub calls a bar."""
-
-    def __init__(self, *, total: int | None, initial: int, desc: str, **_: object) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            DownloadColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=(total or 0) < LARGE,
-        )
-        self._task = self._progress.add_task(desc, total=total, completed=initial)
-
-    def __enter__(self) -> "_Bar":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def update(self, bytes: int) -> None:
-        """Move on, or back."""
-        self._progress.advance(self._task, bytes)
+@contextmanager
+def _bar(*, total: int | None, initial: int, desc: str, **_: object) -> Iterator[SimpleNamespace]:
+    """Show on stderr what has come of a large file; called as huggingface_hub calls a bar."""
+    columns = BarColumn(), DownloadColumn(), TimeRemainingColumn()
+    name = TextColumn("{task.description}", markup=False)
+    small = (total or 0) < LARGE
+    with Progress(name, *columns, console=Console(stderr=True), disable=small) as drawn:
+        task = drawn.add_task(desc, total=total, completed=initial)
+        yield SimpleNamespace(update=partial(drawn.advance, task))

@@ -9,12 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from manyheads.app.convert.foreign_files import (
-    SUFFIXES,
-    read_license,
-    read_table,
-    read_tensors,
-)
+from manyheads.app.convert.foreign_files import SUFFIXES, read_license, read_table, read_tensors
 from manyheads.app.convert.hub_files import Repository, open_repository
 from manyheads.app.project.hub_name import HUB
 from manyheads.app.project.recipe import Converted
@@ -24,6 +19,7 @@ from manyheads.models.config import ModelConfig
 from manyheads.models.convert import families
 from manyheads.models.presets import PRESETS
 
+Load = Callable[[], dict[str, Tensor]]
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 # What is fetched of the hub beside config.json and the weights, by library.
 SMALL = {
@@ -35,10 +31,7 @@ SMALL = {
     ),
 }
 # Of models that read or write texts, and the forms of a tokenizer, of which the first is needed.
-TEXTS = (
-    *("generation_config.json", "special_tokens_map.json", "tokenizer_config.json"),
-    "spiece.model",
-)
+TEXTS = ("generation_config.json", "special_tokens_map.json", "tokenizer_config.json")
 TOKENIZERS = (("tokenizer.json",), ("vocab.json", "merges.txt"), ("sentencepiece.bpe.model",))
 
 
@@ -46,7 +39,7 @@ TOKENIZERS = (("tokenizer.json",), ("vocab.json", "merges.txt"), ("sentencepiece
 class Source:
     """What a source holds, of whichever library."""
 
-    load: Callable[[], dict[str, Tensor]]
+    load: Load
     where: Path  # for messages; a folder with all but the weights
     origin: str
     about: dict[str, Any]  # config.json
@@ -92,7 +85,7 @@ def opened(source: str | Source) -> Iterator[Source]:
     elif path.is_dir():
         weights = _weights([each.name for each in path.iterdir()], str(path))
         # A path means nothing on other machines.
-        yield _read(path, path.resolve().name, lambda: read_tensors(path / weights))
+        yield _read(lambda: read_tensors(path / weights), path, path.resolve().name)
     elif source.startswith(HUB):
         with open_repository(source) as repository:
             yield _of_hub(repository)
@@ -118,13 +111,13 @@ def _of_hub(repository: Repository) -> Source:
     repository.fetch(*SMALL[library])
     if library == "hf" and families.has_texts(about):
         forms = (form for form in TOKENIZERS if all(name in repository.files for name in form))
-        repository.fetch(*TEXTS, *next(forms, ()))
+        repository.fetch(*TEXTS, "spiece.model", *next(forms, ()))
 
     def load() -> dict[str, Tensor]:
         repository.fetch(weights)
         return read_tensors(repository.folder / weights)
 
-    return _read(repository.folder, repository.repository, load, repository.commit)
+    return _read(load, repository.folder, repository.repository, repository.commit)
 
 
 def _weights(names: Collection[str], where: str) -> str:
@@ -138,21 +131,9 @@ def _weights(names: Collection[str], where: str) -> str:
     return found
 
 
-def _read(
-    folder: Path,
-    origin: str,
-    load: Callable[[], dict[str, Tensor]],
-    revision: str | None = None,
-) -> Source:
-    return Source(
-        load,
-        folder,
-        origin,
-        read_table(folder / "config.json"),
-        _read_processor(folder),
-        read_license(folder),
-        revision,
-    )
+def _read(load: Load, folder: Path, origin: str, revision: str | None = None) -> Source:
+    about, processor = read_table(folder / "config.json"), _read_processor(folder)
+    return Source(load, folder, origin, about, processor, read_license(folder), revision)
 
 
 def _read_processor(folder: Path) -> dict[str, Any] | None:

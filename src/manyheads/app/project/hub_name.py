@@ -9,6 +9,7 @@ from manyheads.app.project.cache import cache_folder
 from manyheads.errors import UsageError
 
 HUB = "hf:"  # in front of such a name
+MODELS = "hf"  # in the cache
 _NAME = re.compile(r"hf:(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?", re.ASCII)
 
 
@@ -18,19 +19,10 @@ class HubName(NamedTuple):
     repository: str
     revision: str | None
 
-    @property
-    def folder(self) -> Path:
-        """The model folder that is made of it, whether it is there or not."""
-        return _models() / self._place
-
-    @property
-    def downloads(self) -> Path:
-        """The folder of what is being fetched."""
-        return cache_folder() / "hf-downloads" / self._place
-
-    @property
-    def _place(self) -> str:
-        return self.repository + (f"@{quote(self.revision, safe='')}" if self.revision else "")
+    def under(self, folder: str = MODELS) -> Path:
+        """Return its folder in a folder of the cache; in that of models its model folder."""
+        behind = f"@{quote(self.revision, safe='')}" if self.revision else ""
+        return cache_folder() / folder / f"{self.repository}{behind}"
 
 
 def read_hub_name(name: str) -> HubName:
@@ -54,18 +46,13 @@ def read_hub_name(name: str) -> HubName:
 
 def hub_name_of(folder: Path) -> str | None:
     """Return the name of a model that was fetched from the hub, by its folder; None of others."""
-    parts = folder.absolute().parts
-    front = _models().absolute().parts
-    if parts[:-2] != front:
+    place = folder.absolute()
+    if place.parent.parent != (cache_folder() / MODELS).absolute():
         return None
-    return f"{HUB}{parts[-2]}/{unquote(parts[-1])}"
+    return f"{HUB}{place.parent.name}/{unquote(place.name)}"
 
 
 def fetched_models() -> list[str]:
     """List the models of the hub that are on this machine."""
-    found = sorted(path.parent for path in _models().glob("*/*/manyheads.json"))
-    return [name for name in map(hub_name_of, found) if name]
-
-
-def _models() -> Path:
-    return cache_folder() / "hf"
+    found = sorted((cache_folder() / MODELS).glob("*/*/manyheads.json"))
+    return [name for path in found if (name := hub_name_of(path.parent))]

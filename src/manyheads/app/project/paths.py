@@ -177,7 +177,7 @@ def find_model(name: str, *, fetch: bool = True) -> Path:
         ManyheadsError: what else keeps a model of the hub from being fetched.
     """
     if name.startswith(HUB):
-        folder = read_hub_name(name).folder
+        folder = read_hub_name(name).under()
         if not folder.is_dir() and not fetch:
             raise NotFoundError(
                 f"{name} is not on this machine. Fetch it first: `manyheads fetch {name}`."
