@@ -32,6 +32,7 @@ class Hub:
     # Large files that break off after so many bytes, and fail from then on (-1).
     cut: dict[str, int] = field(default_factory=dict)
     damaged: str = ""  # a file that is sent with other bytes
+    about: bytes = b""  # in place of what it says of a repository
 
     def files(self, folder: Path) -> list[str]:
         return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
@@ -69,6 +70,8 @@ def serving() -> Iterator[Hub]:
 
         def repository(self, name: str) -> None:
             hub.tokens["api"] = self.headers["Authorization"]
+            if hub.about:
+                return self.answer(200, hub.about, {})
             name, _, revision = name.partition("/revision/")
             folder = hub.repositories.get(f"{name}@{revision}" if revision else name)
             if folder is None:

@@ -379,6 +379,24 @@ def test_the_hub_is_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert kept(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    "about",
+    [
+        b"<html>Log in to this network</html>",
+        b"[]",
+        json.dumps({"id": "a/b", "sha": COMMIT, "siblings": "all"}).encode(),
+        json.dumps(
+            {"id": "a/b", "sha": COMMIT, "siblings": [{"rfilename": "config.json"}]}
+        ).encode(),
+        b'{"id": ' + b"[" * 100_000,
+    ],
+)
+def test_what_answers_is_no_hub(hub: Hub, marian: Path, about: bytes) -> None:
+    hub.about = about
+    with pytest.raises(DataError, match="could not be fetched from http"):
+        find_model(NAME)
+
+
 def test_no_such_model(hub: Hub, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"no hf:a/b on the hub, or it is private"):
         find_model("hf:a/b")

@@ -21,10 +21,10 @@ def load(
     device: str | None = None,
     threads: int | None = None,
 ) -> Predictor:
-    """Load a shipped model by name, or a model folder by path.
+    """Load a shipped model by name, a model of the hub by hf:USER/MODEL, or a folder by path.
 
     Args:
-        model: the name or the path.
+        model: the name or the path; what is not here of the hub is fetched.
         image_size: of images, in place of the size that the model was trained for: one number, or
             height and width. Learned positions are interpolated.
         engine: what runs the model.

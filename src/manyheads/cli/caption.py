@@ -18,7 +18,7 @@ def run(
         typer.Argument(metavar="PATH", help="Images or folders; without any, stdin's lines."),
     ] = None,
     model: Annotated[
-        str, typer.Option(help="Name of a shipped model, or a folder.")
+        str, typer.Option(help="Shipped model, folder, or hf:USER/MODEL.")
     ] = "emoji-caption",
     language: Annotated[
         str | None,

@@ -19,7 +19,7 @@ def run(
     model: Annotated[
         str | None,
         typer.Option(
-            help="Name of a shipped model, or a folder; by default digits, with --labels "
+            help="Shipped model, folder, or hf:USER/MODEL; by default digits, with --labels "
             "emoji-search."
         ),
     ] = None,

@@ -99,7 +99,7 @@ def marian(
 @app.command()
 def to_marian(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Name of a shipped model, or a folder.")
+        str, typer.Argument(metavar="MODEL", help="Shipped model, folder, or hf:USER/MODEL.")
     ],
     out: Out,
 ) -> None:

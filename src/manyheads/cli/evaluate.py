@@ -10,7 +10,7 @@ from manyheads.cli.options import Device, Engine, Final, Metrics, Split, Threads
 
 def run(
     model: Annotated[
-        str, typer.Option(help="Name of a shipped model, or a folder.")
+        str, typer.Option(help="Shipped model, folder, or hf:USER/MODEL.")
     ] = "date-en-ko",
     data: Annotated[
         str | None,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def run(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Name of a shipped model, or a folder.")
+        str, typer.Argument(metavar="MODEL", help="Shipped model, folder, or hf:USER/MODEL.")
     ],
     to: Annotated[str, typer.Option(help="What to export to: ctranslate2, onnx, openvino, web.")],
     quantization: Annotated[

@@ -19,7 +19,7 @@ def run(
     model: Annotated[
         str | None,
         typer.Option(
-            help="Name of a shipped model, or a folder; emoji-search if the index is new."
+            help="Shipped model, folder, or hf:USER/MODEL; emoji-search if the index is new."
         ),
     ] = None,
     image_column: Annotated[

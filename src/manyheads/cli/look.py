@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def run(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Name of a shipped model, or a folder.")
+        str, typer.Argument(metavar="MODEL", help="Shipped model, folder, or hf:USER/MODEL.")
     ],
     given: Annotated[str, typer.Argument(metavar="INPUT", help="A sentence, or an image's path.")],
     out: Annotated[

@@ -19,7 +19,9 @@ def run(
         list[Path] | None,
         typer.Argument(metavar="PATH", help="Images or folders; without any, stdin's lines."),
     ] = None,
-    model: Annotated[str, typer.Option(help="Name of a shipped model, or a folder.")] = "read-ko",
+    model: Annotated[
+        str, typer.Option(help="Shipped model, folder, or hf:USER/MODEL.")
+    ] = "read-ko",
     to: Annotated[
         str | None, typer.Option(help="Language to translate the text into, such as en.")
     ] = None,

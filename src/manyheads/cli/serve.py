@@ -18,7 +18,7 @@ ACCESS, MORE = "Access", "More processes"  # panels of the help
 def run(
     models: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[MODEL]...", help="Names or folders; without any, those shipped."),
+        typer.Argument(metavar="[MODEL]...", help="Models; without any, those shipped."),
     ] = None,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen to; by default this machine.")

@@ -24,7 +24,7 @@ def run(
         typer.Argument(metavar="TEXT", help="Texts; without any, the lines of stdin."),
     ] = None,
     model: Annotated[
-        str, typer.Option(help="Name of a shipped model, or a folder.")
+        str, typer.Option(help="Shipped model, folder, or hf:USER/MODEL.")
     ] = "multi30k-en-de",
     file: Annotated[
         str | None,
