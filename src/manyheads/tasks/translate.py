@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import nn
 
+from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.batching.batches import TextBatch, pad
 from manyheads.data.batching.buckets import length_buckets, rank_part
 from manyheads.data.text.corpus import Corpus
@@ -64,13 +65,15 @@ class TranslateTask:
         seed: int,
         ids: SpecialIds = OURS,
         sampling: float = 0.0,
+        noise: TextNoise | None = None,
         store: TokenStore | None = None,
         language: str = "",
     ) -> None:
         """Turn the corpus into token ids.
 
         `store` has the training corpus as token ids (None: encode it in memory), and its texts if
-        segmentations are sampled. `language` is that of the target, for the metrics.
+        segmentations are sampled or `noise` changes pairs. `language` is that of the target, for
+        the metrics.
 
         Raises:
             DataError: no pair is short enough.
@@ -85,8 +88,10 @@ class TranslateTask:
         self.train = train
         self.ids = ids
         self.sampling = sampling
+        self.noise = noise if noise and noise.changes_pairs else None
         if store is None:
-            store = encode_in_memory(train.pairs(), tokenizers, texts=sampling > 0)
+            texts = sampling > 0 or self.noise is not None
+            store = encode_in_memory(train.pairs(), tokenizers, texts=texts)
         self.store = store
         # Plus the end token; decoder inputs have a start instead of an end, so the same length.
         source, target = (side.lengths.astype(np.int32) + 1 for side in store.ids)
@@ -109,7 +114,8 @@ class TranslateTask:
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[TextBatch]:
         """Pad the planned batches; with sampling, of segmentations drawn for this epoch."""
-        segment = self._sampler(epoch) if self.sampling else self.store.tokens
+        drawn = self.sampling or self.noise
+        segment = self._sampler(epoch) if drawn else self.store.tokens
         start, end, padding = self.ids.start, self.ids.end, self.ids.pad
         for indices in batches:
             sources, targets = segment(indices)
@@ -126,6 +132,7 @@ class TranslateTask:
             max_length=self.config.max_length - 1,
             seed=self.seed,
             epoch=epoch,
+            noise=self.noise,
         )
 
     def loss(self, model: nn.Module, batch: TextBatch) -> Loss:

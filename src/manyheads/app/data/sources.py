@@ -1,7 +1,9 @@
 """From the names in a [data] table to the data."""
 
 import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -9,6 +11,7 @@ import torch
 from manyheads.app.data.tables import ImageData, ImageRecipe, PairData
 from manyheads.app.project.paths import data_files, endings, find_data
 from manyheads.app.project.recipe import CONVERTED, DataTable
+from manyheads.data.augment.text_noise import joined_pairs
 from manyheads.data.images.digits import read_digits
 from manyheads.data.images.hub_images import read_hub
 from manyheads.data.images.image_file import SUFFIXES
@@ -25,9 +28,11 @@ from manyheads.data.images.shards import read_shards
 from manyheads.data.splits import reject_test_split
 from manyheads.data.synthetic.dates import SPLITS, generate
 from manyheads.data.text.corpus import Corpus, hashes, origin, read_parallel
-from manyheads.data.text.formats import FORMATS, HUB, read_pairs
+from manyheads.data.text.exclusion import Exclusion, held_out_texts
+from manyheads.data.text.formats import FORMATS, HUB, Pair, read_pairs
 from manyheads.data.text.streamed_corpus import StreamedCorpus, read_bounded
 from manyheads.errors import DataError, RecipeError, UsageError, nearest
+from manyheads.streams import stream
 from manyheads.train.ranks import exchange, rank_and_world
 
 DATES = {"train": 120_000, "valid": 3_300, "test": 3_300}  # pairs generated a split
@@ -40,16 +45,40 @@ def read_corpus(name: str, data: PairData) -> Corpus:
     return read_parallel(find_corpus(name, data), data.source, data.target, data.columns)
 
 
-def training_corpus(data: PairData) -> Corpus | StreamedCorpus:
-    """Read what is trained on; a large corpus stays on disk."""
+def training_corpus(
+    data: PairData, say: Callable[[str], None] = lambda _: None
+) -> Corpus | StreamedCorpus:
+    """Read what is trained on, without what is excluded; a large corpus stays on disk."""
     if data.train.startswith("dates:"):
         return read_corpus(data.train, data)
-    path = find_corpus(data.train, data)
+    paths = [find_corpus(name, data) for name in (data.train, *data.additional)]
     sides = (data.source, data.target)
-    return read_bounded(
-        lambda: read_pairs(path, *sides, columns=data.columns),
-        origin(path, *sides),
-        hashes(path, *sides),
+    exclusion = Exclusion.of(
+        text for name in data.exclude for text in held_out_texts(find_corpus(name, data), *sides)
+    )
+
+    def pairs() -> Iterator[Pair]:
+        every = chain.from_iterable(read_pairs(p, *sides, columns=data.columns) for p in paths)
+        return exclusion.filter(every) if exclusion.held_out else every
+
+    origins = " + ".join(dict.fromkeys(origin(path, *sides) for path in paths))
+    hashed = tuple(digest for path in paths for digest in hashes(path, *sides))
+    corpus = read_bounded(pairs, origins, hashed)
+    if data.exclude and isinstance(corpus, Corpus):
+        say(f"left out {exclusion.left_out:,} pairs that have a line of data.exclude")
+    return corpus
+
+
+def with_joined_pairs(
+    corpus: Corpus | StreamedCorpus, share: float, seed: int
+) -> Corpus | StreamedCorpus:
+    """Add pairs that are two pairs in one line, `share` times as many as there are."""
+    if not share:
+        return corpus
+    if isinstance(corpus, StreamedCorpus):
+        raise RecipeError("augment.joined is for corpora that fit into memory: leave it out.")
+    return corpus.extended(
+        joined_pairs(corpus.source, corpus.target, share, stream(seed, "joined"))
     )
 
 
@@ -195,7 +224,8 @@ def inputs_of(data: DataTable, given: str | None) -> list[Path]:
     """List the files of all splits of a [data] table, and of data that were given instead."""
     suffixes = [f".{side}" for side in (getattr(data, "source", ""), getattr(data, "target", ""))]
     splits = (getattr(data, split, None) for split in ("train", "valid", "test"))
-    names = [*splits, *getattr(data, "vocabulary", ()), getattr(data, "images", None), given]
+    lists = (getattr(data, key, ()) for key in ("vocabulary", "additional", "exclude"))
+    names = [*splits, *chain(*lists), getattr(data, "images", None), given]
     return [path for name in names for path in data_files(name, data.root, suffixes)]
 
 

@@ -20,6 +20,10 @@ class PairData(DataTable):
     valid: str
     source: str
     target: str
+    # Further corpora, trained on together with `train`; one that is named n times counts n times.
+    additional: tuple[str, ...] = ()
+    # Corpora, or .tsv files with any number of columns, of which no line may be trained on.
+    exclude: tuple[str, ...] = ()
     source_column: int | str | None = None  # of a table; None: named by the language, or the first
     target_column: int | str | None = None
 

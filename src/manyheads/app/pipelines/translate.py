@@ -8,7 +8,12 @@ from typing import Any, Literal, cast
 
 from torch import nn
 
-from manyheads.app.data.sources import corpus_split, reject_test_splits, training_corpus
+from manyheads.app.data.sources import (
+    corpus_split,
+    reject_test_splits,
+    training_corpus,
+    with_joined_pairs,
+)
 from manyheads.app.data.tables import PairData
 from manyheads.app.doctor.outputs import examine_translations
 from manyheads.app.doctor.run_inspection import RunInspection
@@ -35,6 +40,7 @@ from manyheads.app.project.vocabulary import (
 from manyheads.app.requests import EvaluateRequest, LookRequest, ParityRequest
 from manyheads.app.train.initialize import Start, load_pretrained, start_vocabularies
 from manyheads.app.train.inputs import digest, has_token_limit, refuse_longer
+from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.text.streamed_corpus import StreamedCorpus
 from manyheads.data.tokenizers.token_store import TokenStore, encode_on_disk
@@ -55,6 +61,7 @@ class TranslateRecipe(Recipe):
     start: Start | None = None
     converted: Converted | None = None
     tokenizer: PairTokenizerConfig = PairTokenizerConfig()
+    augment: TextNoise = TextNoise()
     train: TranslateTrainConfig = TranslateTrainConfig()
     decode: DecodeConfig = DecodeConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
@@ -71,7 +78,7 @@ class TranslateRecipe(Recipe):
 
     def tables_not_written(self) -> Sequence[str]:
         """The vocabulary and training of a converted model are not known."""
-        return ("tokenizer", "train") if self.converted else ()
+        return ("tokenizer", "augment", "train") if self.converted else ()
 
     def derived(self) -> dict[str, int]:
         """Special ids; those of a converted model are those of its own vocabulary."""
@@ -94,8 +101,9 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
         for name in recipe.evaluate.metrics:
             # A missing package is found before training.
             TEXT_METRICS[name](["text"], ["text"], recipe.data.target)
-        corpus, valid = training_corpus(recipe.data), corpus_split("valid", recipe.data)
+        corpus, valid = training_corpus(recipe.data, say), corpus_split("valid", recipe.data)
         reject_test_splits(corpus, valid)
+        corpus = with_joined_pairs(corpus, recipe.augment.joined, recipe.seed)
         found = load_vocabularies(out)
         if not found:
             # A whole pass over a large corpus, for the rank that learns from it.
@@ -119,6 +127,7 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
             seed=recipe.seed,
             ids=cast(SpecialIds, config),
             sampling=recipe.tokenizer.sampling,
+            noise=recipe.augment,
             store=_on_disk(corpus, found, recipe, out / CACHE, say),
             language=recipe.data.target,
         )
@@ -256,7 +265,7 @@ def _on_disk(
             if number % 1_000_000 == 0:
                 say(f"encoded {number:,} pairs")
 
-    texts = recipe.tokenizer.sampling > 0
+    texts = recipe.tokenizer.sampling > 0 or recipe.augment.changes_pairs
     columns = recipe.data.model_dump_json(
         include={"source", "target", "source_column", "target_column"}
     )

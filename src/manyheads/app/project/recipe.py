@@ -158,7 +158,10 @@ def configure(
     return config
 
 
-PATHS = tuple(f"data.{key}=" for key in ("root", "train", "valid", "test", "vocabulary", "images"))
+PATHS = tuple(
+    f"data.{key}="
+    for key in ("root", "train", "valid", "test", "additional", "exclude", "vocabulary", "images")
+)
 
 
 def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = False) -> Recipe:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from manyheads.data.text.formats import HUB, Pair, corpus_files, read_pairs
@@ -39,6 +39,16 @@ class Corpus:
     def __len__(self) -> int:
         """Count the pairs."""
         return len(self.source)
+
+    def extended(self, pairs: Iterable[tuple[str, str]]) -> "Corpus":
+        """Return this corpus with pairs behind it that are in no file; their lines are 0."""
+        source, target = self.source.copy(), self.target.copy()
+        lines = [*self.lines] or list(range(self.first_line, self.first_line + len(self)))
+        for ours, theirs in pairs:
+            source.append(ours)
+            target.append(theirs)
+            lines.append(0)
+        return replace(self, source=source, target=target, lines=lines)
 
     def sample(self, seed: int) -> tuple[list[str], list[str]]:
         """Return all sources and targets; `StreamedCorpus.sample` draws some."""

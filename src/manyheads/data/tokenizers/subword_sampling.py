@@ -1,8 +1,10 @@
 """Subword regularisation: another random segmentation of a sentence in each epoch.
 
 Kudo 2018, "Subword Regularization", and Provilkov et al. 2020, "BPE-Dropout". The draw is a pure
-function of (seed, epoch, example).
+function of (seed, epoch, example). Noise on the texts is drawn here too, before segmentation.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,6 +12,9 @@ from manyheads.data.tokenizers.token_store import TokenStore
 from manyheads.data.tokenizers.tokenizer import SamplingTokenizer, TextTokenizer, Tokenizers
 from manyheads.errors import RecipeError
 from manyheads.streams import generator
+
+Noise = Callable[[str, str, int], tuple[str, str]]  # (source, target, seed) to a changed pair
+Segmentation = Callable[[str, int], list[int]]  # (text, seed) to token ids
 
 
 class SubwordSampler:
@@ -24,53 +29,57 @@ class SubwordSampler:
         max_length: int,
         seed: int,
         epoch: int,
+        noise: Noise | None = None,
     ) -> None:
         """Draw the seeds; the store must have texts, and `alpha` is PairTokenizerConfig.sampling.
 
-        A segmentation of more than `max_length` tokens is replaced by the best one.
+        With alpha 0, texts get their best segmentation. `noise` changes a pair of texts first. A
+        segmentation of more than `max_length` tokens is replaced by the best one of the original.
 
         Raises:
             RecipeError: a tokenizer cannot sample segmentations.
         """
         self.store = store
-        self.tokenizers = [_sampling(tokenizer) for tokenizer in tokenizers]
-        self.alpha = alpha
+        self.segment = [_segmentation(tokenizer, alpha) for tokenizer in tokenizers]
+        self.noise = noise
         self.max_length = max_length
         random = generator(seed, "subwords", epoch)
         self.seeds = random.integers(1 << 32, size=(len(store), 2), dtype=np.uint32)
+        self.noise_seeds = generator(seed, "noise", epoch).integers(1 << 32, size=len(store))
 
     def __call__(self, indices: np.ndarray) -> tuple[list[list[int]], list[list[int]]]:
         """Segment these examples; return the token ids of sources and targets."""
-        best, texts, seeds = self.store.tokens(indices), self.store.texts(indices), self.seeds
+        best, texts = self.store.tokens(indices), self.store.texts(indices)
+        if self.noise:
+            drawn = zip(*texts, self.noise_seeds[indices].tolist(), strict=True)
+            sources, targets = zip(*(self.noise(*each) for each in drawn), strict=True)
+            texts = list(sources), list(targets)
         source, target = (
-            self._side(tokenizer, *parts)
-            for tokenizer, *parts in zip(
-                self.tokenizers, best, texts, seeds[indices].T.tolist(), strict=True
-            )
+            self._side(*parts)
+            for parts in zip(self.segment, best, texts, self.seeds[indices].T.tolist(), strict=True)
         )
         return source, target
 
     def _side(
         self,
-        tokenizer: SamplingTokenizer,
+        segment: Segmentation,
         best: list[list[int]],
         texts: list[str],
         seeds: list[int],
     ) -> list[list[int]]:
-        drawn = [
-            tokenizer.sample(text, self.alpha, seed)
-            for text, seed in zip(texts, seeds, strict=True)
-        ]
+        drawn = [segment(text, seed) for text, seed in zip(texts, seeds, strict=True)]
         return [
             new if len(new) <= self.max_length else old
             for new, old in zip(drawn, best, strict=True)
         ]
 
 
-def _sampling(tokenizer: TextTokenizer) -> SamplingTokenizer:
+def _segmentation(tokenizer: TextTokenizer, alpha: float) -> Segmentation:
+    if not alpha:
+        return lambda text, _: tokenizer.encode([text])[0]
     if not isinstance(tokenizer, SamplingTokenizer):
         raise RecipeError(
             "tokenizer.sampling is set, but this tokenizer has only one segmentation of a text: "
             "leave it out."
         )
-    return tokenizer
+    return lambda text, seed: tokenizer.sample(text, alpha, seed)

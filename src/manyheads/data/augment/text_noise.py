@@ -1,0 +1,199 @@
+"""Training pairs as people type them: without capitals, end marks or apostrophes, names never seen.
+
+Each draw is a pure function of the pair and its random stream. Published: case and punctuation
+noise on the source (OpusTrainer, Bogoychev et al. 2023); names and numbers that stand on both
+sides are replaced on both, so that copying is learned and not the names.
+"""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Ge, Le
+
+Share = Annotated[float, Ge(0), Le(1)]
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextNoise:
+    """The [augment] table of a translator: the share of training pairs that each change reaches."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    lowercase: Share = 0.0  # the source in lower case
+    end_mark: Share = 0.0  # without . ! ? at the end, on both sides
+    contractions: Share = 0.0  # an English source: "I'm" for "I am", or the reverse
+    apostrophes: Share = 0.0  # of the source, left out or curly; quotation marks likewise curly
+    names: Share = 0.0  # names and numbers that both sides have, replaced by random ones
+    joined: Share = 0.0  # pairs more, each of two pairs one after the other
+
+    @property
+    def changes_pairs(self) -> bool:
+        """Whether any change is drawn anew in each epoch; joined pairs are made once."""
+        return any(getattr(self, f.name) for f in fields(self) if f.name != "joined")
+
+    def __call__(self, source: str, target: str, seed: int) -> Pair:
+        """Draw which changes a pair gets, and apply them."""
+        draw = random.Random(seed)
+        changes: tuple[tuple[float, Callable[[str, str], Pair]], ...] = (
+            (self.names, partial(replace_copied, draw=draw)),
+            (self.contractions, contract),
+            (self.apostrophes, partial(change_apostrophes, draw=draw)),
+            (self.end_mark, drop_end_mark),
+            (self.lowercase, lower_source),
+        )
+        for share, change in changes:
+            if draw.random() < share:
+                source, target = change(source, target)
+        return source, target
+
+
+def joined_pairs(sources: list[str], targets: list[str], share: float, seed: int) -> Iterator[Pair]:
+    """Yield `share` times as many pairs as there are, each of two random ones in one line."""
+    draw = random.Random(seed)
+    for _ in range(round(share * len(sources))):
+        first, second = draw.randrange(len(sources)), draw.randrange(len(sources))
+        if _END.search(sources[first]) and _END.search(targets[first]):
+            yield (
+                f"{sources[first]} {sources[second]}",
+                f"{targets[first]} {targets[second]}",
+            )
+
+
+def lower_source(source: str, target: str) -> Pair:
+    """Write the source in lower case."""
+    return source.lower(), target
+
+
+_END = re.compile(r"\s*[.!?…。！？]+$")
+
+
+def drop_end_mark(source: str, target: str) -> Pair:
+    """Remove the marks at the end of both sides, if both have one; a text of marks stays."""
+    short = _END.sub("", source), _END.sub("", target)
+    return short if all(short) and short[0] != source and short[1] != target else (source, target)
+
+
+# Unambiguous both ways; "'s" and "'d" are not.
+CONTRACTIONS = {
+    "I am": "I'm",
+    "you are": "you're",
+    "we are": "we're",
+    "they are": "they're",
+    "I have": "I've",
+    "you have": "you've",
+    "we have": "we've",
+    "they have": "they've",
+    "I will": "I'll",
+    "you will": "you'll",
+    "he will": "he'll",
+    "she will": "she'll",
+    "we will": "we'll",
+    "they will": "they'll",
+    "do not": "don't",
+    "does not": "doesn't",
+    "did not": "didn't",
+    "is not": "isn't",
+    "are not": "aren't",
+    "was not": "wasn't",
+    "were not": "weren't",
+    "have not": "haven't",
+    "has not": "hasn't",
+    "had not": "hadn't",
+    "could not": "couldn't",
+    "would not": "wouldn't",
+    "should not": "shouldn't",
+    "cannot": "can't",
+    "will not": "won't",
+}
+_OTHER_WAY = {key.lower(): value.lower() for key, value in CONTRACTIONS.items()}
+_OTHER_WAY |= {value: key for key, value in _OTHER_WAY.items()}
+_CONTRACTION = re.compile(
+    rf"\b(?:{'|'.join(map(re.escape, sorted(_OTHER_WAY, key=len, reverse=True)))})\b", re.I
+)
+
+
+def contract(source: str, target: str) -> Pair:
+    """Contract an English source where it is written out, and the reverse."""
+
+    def other(match: re.Match[str]) -> str:
+        words = _OTHER_WAY[match[0].lower()]
+        words = re.sub(r"\bi\b", "I", words)
+        return words[0].upper() + words[1:] if match[0][0].isupper() else words
+
+    return _CONTRACTION.sub(other, source), target
+
+
+def change_apostrophes(source: str, target: str, draw: random.Random) -> Pair:
+    """Leave the apostrophes of the source out, or make them and its quotation marks curly."""
+    if draw.random() < 0.5:
+        return re.sub(r"(?<=\w)'(?=\w)", "", source), target
+    curly = re.sub(r'"([^"]*)"', "“\\1”", source)
+    return curly.replace("'", "’"), target
+
+
+_NAME = re.compile(r"[^\W\d_]{3,}")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+
+
+def replace_copied(source: str, target: str, draw: random.Random) -> Pair:
+    """Replace names and numbers that occur equally often on both sides, on both.
+
+    A name is a capitalised word of the source that the target has as well, in German also with
+    the s of a genitive. Each digit of a number is replaced by another.
+    """
+    theirs = Counter(_NAME.findall(target))
+    new: dict[str, str] = {}
+    for name, count in Counter(_NAME.findall(source)).items():
+        if name[0].isupper() and not name.isupper() and theirs[name] + theirs[f"{name}s"] == count:
+            new[name] = random_name(draw)
+            new[f"{name}s"] = f"{new[name]}s"
+    numbers = Counter(_NUMBER.findall(target))
+    for number, count in Counter(_NUMBER.findall(source)).items():
+        if numbers[number] == count:
+            new[number] = random_number(number, draw)
+    if not new:
+        return source, target
+
+    def replaced(text: str) -> str:
+        text = _NAME.sub(lambda match: new.get(match[0], match[0]), text)
+        return _NUMBER.sub(lambda match: new.get(match[0], match[0]), text)
+
+    return replaced(source), replaced(target)
+
+
+# Parts of syllables, separated by spaces; one that stands twice is twice as frequent.
+_ONSETS = (
+    "b b br ch d d dr f fl g gr h h j k k kr kl l l m m n n p p r r s s sch sh st t t th tr v v w "
+    "w y z"
+)
+_VOWELS = "a a a a e e e e i i i o o o u u ai au ei ie ö ü é"
+_CODAS = "n l r m k nd rt ld lt ll nn th w"
+_ENDINGS = "a a e i o o ko ki ova ini ez er er en el in ian ard mann ton ski czyk yk at"
+
+
+def random_name(draw: random.Random) -> str:
+    """Make a name of two or three syllables that no list of names has to have."""
+
+    def one(parts: str) -> str:
+        return draw.choice(parts.split())
+
+    name = "".join(
+        one(_ONSETS) + one(_VOWELS) + (one(_CODAS) if draw.random() < 0.4 else "")
+        for _ in range(draw.choice((1, 1, 2)))
+    )
+    return (name + one(_ONSETS) + one(_ENDINGS)).capitalize()
+
+
+def random_number(number: str, draw: random.Random) -> str:
+    """Replace every digit; the first one of a longer number does not become 0."""
+    digits = [
+        str(draw.randrange(not place and len(number) > 1, 10)) if digit.isdigit() else digit
+        for place, digit in enumerate(number)
+    ]
+    return "".join(digits)
