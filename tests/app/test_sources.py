@@ -5,12 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.data.sources import find_corpus, read_corpus
+from manyheads.app.data.sources import (
+    find_corpus,
+    inputs_of,
+    read_corpus,
+    training_corpus,
+    with_joined_pairs,
+)
 from manyheads.app.data.tables import PairData
 from manyheads.errors import NotFoundError, RecipeError
 
 
-def data(root: Path, **keys: str | int) -> PairData:
+def data(root: Path, **keys: str | int | list[str]) -> PairData:
     named = {"train": "a", "valid": "b", "source": "en", "target": "de"} | keys
     return PairData.model_validate({"root": str(root)} | named)
 
@@ -48,3 +54,36 @@ def test_names_that_do_not_fit(tmp_path: Path) -> None:
         read_corpus("a*.tsv", data(tmp_path))
     with pytest.raises(NotFoundError, match=r"a\.jsonl"):
         read_corpus("a.jsonl", data(tmp_path))
+
+
+def test_several_corpora_are_one(tmp_path: Path) -> None:
+    """Of any form, in order; one that is named twice counts twice. Held-out lines stay out."""
+    (tmp_path / "a.tsv").write_text("one\teins\nWhere is it?\tWo ist es?\n")
+    (tmp_path / "b.en").write_text("two\n")
+    (tmp_path / "b.de").write_text("zwei\n")
+    (tmp_path / "refs.tsv").write_text("where is it\tWo ist das?\tWo liegt es?\n")
+    told: list[str] = []
+    table = data(tmp_path, train="a.tsv", additional=["b", "b"], exclude=["refs.tsv"])
+    corpus = training_corpus(table, told.append)
+    assert list(corpus.pairs()) == [("one", "eins"), ("two", "zwei"), ("two", "zwei")]
+    assert len(told) == 1
+    assert "1 pair" in told[0]
+    assert len(corpus.hashes) == 1 + 2 + 2
+    for name in ("a.tsv", "b.en", "b.de", "refs.tsv"):  # none of them is written over
+        assert tmp_path / name in inputs_of(table, None)
+
+
+def test_generated_data_stand_alone(tmp_path: Path) -> None:
+    """Dates know their own splits."""
+    for key in ("additional", "exclude"):
+        with pytest.raises(ValueError, match=key):
+            data(tmp_path, train="dates:train", **{key: ["a"]})
+
+
+def test_joined_pairs_stand_behind_the_others(tmp_path: Path) -> None:
+    """They are of no line; the others keep theirs."""
+    (tmp_path / "a.tsv").write_text("One.\tEins.\nTwo.\tZwei.\n")
+    corpus = with_joined_pairs(training_corpus(data(tmp_path, train="a.tsv")), 0.5, seed=1)
+    assert len(corpus.source) == 3
+    assert corpus.describe([1]).endswith("line 2")
+    assert corpus.describe([2]).endswith("line 0")

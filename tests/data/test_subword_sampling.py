@@ -87,3 +87,20 @@ def test_a_tokenizer_that_cannot() -> None:
             seed=1,
             epoch=0,
         )
+
+
+def test_noise_comes_before_segmentation() -> None:
+    """Without sampling, changed texts get their best segmentation; a draw is its example's."""
+
+    def noise(source: str, target: str, seed: int) -> tuple[str, str]:
+        return (source.upper(), target) if seed % 2 else (source, target)
+
+    drawn = sampler(0.0, noise=noise)
+    source, target = drawn(EVERY)
+    best = store().tokens(EVERY)
+    assert target == best[1]
+    texts = tokenizers().source.decode(source)
+    assert {text.upper() for text in texts} == {text.upper() for text in SOURCES}
+    assert 0 < sum(text != text.upper() for text in texts) < 30
+    assert drawn(EVERY[7:9]) == (source[7:9], target[7:9])
+    assert sampler(0.0, noise=noise, epoch=1)(EVERY) != (source, target)

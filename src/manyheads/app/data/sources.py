@@ -65,7 +65,8 @@ def training_corpus(
     hashed = tuple(digest for path in paths for digest in hashes(path, *sides))
     corpus = read_bounded(pairs, origins, hashed)
     if data.exclude and isinstance(corpus, Corpus):
-        say(f"left out {exclusion.left_out:,} pairs that have a line of data.exclude")
+        count = exclusion.left_out
+        say(f"left out {count:,} pair{'s' * (count != 1)} with a line of data.exclude")
     return corpus
 
 

@@ -27,6 +27,12 @@ class PairData(DataTable):
     source_column: int | str | None = None  # of a table; None: named by the language, or the first
     target_column: int | str | None = None
 
+    @model_validator(mode="after")
+    def _generated_data_alone(self) -> Self:
+        if self.train.startswith("dates:") and (self.additional or self.exclude):
+            raise ValueError("additional and exclude are for corpora in files, not for dates:")
+        return self
+
     @property
     def language_pair(self) -> tuple[str, str]:
         """Those of the two sides."""

@@ -114,7 +114,9 @@ CONTRACTIONS = {
 _OTHER_WAY = {key.lower(): value.lower() for key, value in CONTRACTIONS.items()}
 _OTHER_WAY |= {value: key for key, value in _OTHER_WAY.items()}
 _CONTRACTION = re.compile(
-    rf"\b(?:{'|'.join(map(re.escape, sorted(_OTHER_WAY, key=len, reverse=True)))})\b", re.I
+    # "you will not" becomes "you won't", not "you'll not".
+    rf"\b(?:{'|'.join(map(re.escape, sorted(_OTHER_WAY, key=len, reverse=True)))})\b(?! not\b)",
+    re.IGNORECASE,
 )
 
 
