@@ -153,6 +153,33 @@ def test_by_group(translate: Translator, tmp_path: Path) -> None:
         evaluate(translate, group="3")
 
 
+def test_several_references(translate: Translator, tmp_path: Path) -> None:
+    """A file of all translations, ragged: an output that equals any of them is right."""
+    sources = ["one", "two six", "three"]
+    path, references = tmp_path / "mine.tsv", tmp_path / "refs.tsv"
+    write_lines(path, [f"{source}\tfalsch" for source in sources])
+    answers = [translate(source) for source in sources]
+    write_lines(
+        references,
+        ["three\tnichts", f"one\tauch\t{answers[0]}", "two six\tviel", f"two six\t{answers[1]}"],
+    )
+    line = evaluate(
+        translate, data=str(path), metrics=("exact", "chrf"), references=str(references)
+    )
+    assert line["all"]["exact"]["value"] == pytest.approx(200 / 3)
+    assert "nrefs:var" in line["all"]["chrf"]["signature"]
+    assert line["references"] == str(references)
+    alone = evaluate(translate, data=str(path), metrics=("exact",))
+    assert alone["all"]["exact"]["value"] == 0
+    assert "references" not in alone
+    write_lines(references, ["one\teins"])
+    with pytest.raises(DataError, match="2 of 3 sources, such as 'two six'"):
+        evaluate(translate, data=str(path), references=str(references))
+    write_lines(references, ["one"])
+    with pytest.raises(DataError, match="line 1"):
+        evaluate(translate, data=str(path), references=str(references))
+
+
 def test_outputs_and_time(translate: Translator, tmp_path: Path) -> None:
     """What was scored, line by line; how long it took together and one at a time."""
     report: dict[str, Any] = {"outputs": tmp_path / "new" / "outputs.txt", "timing": True}

@@ -13,7 +13,8 @@ from manyheads.app.pipelines.translate import TranslateRecipe
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.recipe import read_recipe
-from manyheads.app.train.initialize import Start, load_pretrained, pretrained
+from manyheads.app.train.initialize import Start, common_pieces, load_pretrained, pretrained
+from manyheads.data.tokenizers.tokenizer import Tokenizer
 from manyheads.errors import NotFoundError, RecipeError
 from manyheads.models.presets import build
 from manyheads.models.transformer import Transformer
@@ -32,10 +33,14 @@ def begun(*changes: str) -> tuple[Transformer, dict[str, list[str]]]:
     size = theirs.vocabulary
     torch.manual_seed(0)
     shared = recipe.tokenizer.shared
+    names = ("tokenizer.model",) if shared else ("source.model", "target.model")
+    vocabularies = dict.fromkeys(
+        names, Tokenizer((language.trained("fill") / "tokenizer.model").read_bytes())
+    )
     model = build(recipe.config(vocabulary=size, **({} if shared else {"target_vocabulary": size})))
     assert isinstance(model, Transformer)
     assert recipe.start is not None
-    record = load_pretrained(model, recipe, recipe.start, shared=shared)
+    record = load_pretrained(model, recipe, recipe.start, vocabularies)
     return model, {side: entry["tensors"] for side, entry in record.items()}
 
 
@@ -136,7 +141,7 @@ def test_what_is_no_language_model_is_refused() -> None:
         begun(f"start.encoder={language.trained('tag')}")
     with pytest.raises(NotFoundError, match="no model 'nothing'"):
         begun("start.encoder=nothing")
-    with pytest.raises(RecipeError, match="name a language model as encoder"):
+    with pytest.raises(RecipeError, match="name a model as encoder"):
         read_recipe(language.recipe("translate"), ["start={}"])
 
 
@@ -160,3 +165,45 @@ def test_two_embeddings_do_not_fit_into_one() -> None:
             f"start.encoder={language.trained('fill')}",
             f"start.decoder={language.trained('generate')}",
         )
+
+
+def translator(tmp_path: Path, name: str, *changes: str) -> Path:
+    run(language.recipe("translate"), tmp_path / name, *SHAPE, "train.steps=2", *changes)
+    return tmp_path / name
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_whole_translator(tmp_path: Path, shared: bool) -> None:
+    """Both sides of one translator, its vocabulary too: training goes on where it ended."""
+    sides = f"tokenizer.shared={str(shared).lower()}"
+    first = translator(tmp_path, "first", sides)
+    changes = [f"start.{side}={first}" for side in ("encoder", "decoder")]
+    second = translator(tmp_path, "second", sides, *changes, "train.learning_rate=1e-12")
+    theirs, ours = (load_file(path / "model.safetensors") for path in (first, second))
+    assert theirs.keys() == ours.keys()
+    for key, tensor in theirs.items():
+        torch.testing.assert_close(ours[key], tensor, atol=1e-6, rtol=0)
+    for file in first.glob("*.model"):
+        assert (second / file.name).read_bytes() == file.read_bytes()
+
+
+def test_an_encoder_for_another_vocabulary(tmp_path: Path) -> None:
+    """With a vocabulary of its own, pieces that both have begin with their vectors."""
+    first = translator(tmp_path, "first")
+    changes = [f"start.encoder={first}", "start.vocabulary=own", "tokenizer.size=290"]
+    second = translator(tmp_path, "second", *changes, "train.learning_rate=1e-12")
+    theirs, ours = (load_file(path / "model.safetensors") for path in (first, second))
+    vocabularies = [Tokenizer((path / "tokenizer.model").read_bytes()) for path in (second, first)]
+    mine, other = common_pieces(*vocabularies)
+    assert 256 < len(mine) < len(vocabularies[1])
+    for a, b in zip(mine, other, strict=True):
+        assert vocabularies[0].piece(a) == vocabularies[1].piece(b)
+    torch.testing.assert_close(
+        ours["embedding.weight"][mine], theirs["embedding.weight"][other], atol=1e-6, rtol=0
+    )
+    for key in theirs:
+        if key.startswith("encoder."):
+            torch.testing.assert_close(ours[key], theirs[key], atol=1e-6, rtol=0)
+    entry = json.loads((second / "start.json").read_text(encoding="utf-8"))["encoder"]
+    assert entry["pieces"] == len(mine)
+    assert not any(name.startswith("decoder.") for name in entry["tensors"])

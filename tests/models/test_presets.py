@@ -293,7 +293,7 @@ def test_only_a_transformer_starts_from_language_models() -> None:
     """Its layers and its embedding are theirs (Rothe et al. 2020); recurrent layers are not."""
     starting = {name for name, config in PRESETS.items() if config.starts_from}
     assert starting == {name for name in PRESETS if name.startswith("transformer-")}
-    assert PRESETS["transformer-tiny"].starts_from == ("generate", "fill")
+    assert PRESETS["transformer-tiny"].starts_from == ("generate", "fill", "translate")
 
 
 # --- Presets from outside -----------------------------------------------------------------------

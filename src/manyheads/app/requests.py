@@ -513,6 +513,7 @@ class EvaluateRequest(Request):
     metrics: Several[str] = ()  # besides those of the recipe
     by_length: bool = False
     group: str | None = None  # column of the table, by name or number, that says a pair's group
+    references: str | None = None  # a .tsv file: in each line a source and all its translations
     timing: bool = False
     outputs: AnyPath | None = None  # where to write the translations, one a line
     alignment: bool = False  # how well attention tells where words come from
@@ -535,8 +536,8 @@ class EvaluateRequest(Request):
     @property
     def more_than_scores(self) -> bool:
         """Whether it asks for what only translators can be measured by."""
-        more = (self.by_length, self.group, self.timing, self.outputs, self.alignment)
-        return bool(self.metrics or any(more))
+        more = (self.by_length, self.group, self.references, self.timing, self.outputs)
+        return bool(self.metrics or self.alignment or any(more))
 
 
 class ComparisonInputs(Request):

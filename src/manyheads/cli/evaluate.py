@@ -30,6 +30,12 @@ def run(
             metavar="COLUMN", help="The first metric by group: a column of the data, such as 3."
         ),
     ] = None,
+    references: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TSV", help="Further right answers: in each line a source and its translations."
+        ),
+    ] = None,
     timing: Annotated[
         bool, typer.Option("--timing", help="Speed, all together and one at a time.")
     ] = False,
@@ -80,6 +86,7 @@ def run(
         by_length=by_length,
         among=among,
         group=group,
+        references=references,
         timing=timing,
         outputs=outputs,
         alignment=alignment,

@@ -23,7 +23,7 @@ class TransformerConfig(DecoderConfig):
     """Shape and parts of a Transformer; the defaults are the paper's base model (table 3)."""
 
     tasks = ("translate",)
-    starts_from = ("generate", "fill")
+    starts_from = ("generate", "fill", "translate")
     exports = ("marian", "ctranslate2")
 
     vocabulary: int = 37000

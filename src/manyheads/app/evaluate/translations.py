@@ -25,10 +25,10 @@ from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.alignment import store
 from manyheads.app.project.domain import store_domain
 from manyheads.app.project.folder import own_files
-from manyheads.app.project.paths import endings, here, make_room
+from manyheads.app.project.paths import endings, find_data, here, make_room
 from manyheads.app.requests import EvaluateRequest
 from manyheads.data.spread import spread
-from manyheads.data.text.corpus import Corpus
+from manyheads.data.text.corpus import Corpus, read_references
 from manyheads.data.text.formats import read_pairs
 from manyheads.data.text.lines import ending
 from manyheads.errors import UsageError
@@ -60,9 +60,17 @@ def corpus_to_measure(
     if request.group is not None:
         corpus = replace(corpus, groups=groups_of(corpus, data, request))
     test = corpus.test or any(is_test(request.data, each, languages) for each in others)
-    return corpus, heading(
-        corpus.origin, corpus.hashes, request, data, test=test, suffixes=languages
-    )
+    head = heading(corpus.origin, corpus.hashes, request, data, test=test, suffixes=languages)
+    if request.references is not None:
+        (path,) = find_data(here(request.references), data.root)
+        references, digest = read_references(path, corpus.source)
+        further = [
+            [text for text in texts if text != target]
+            for texts, target in zip(references, corpus.target, strict=True)
+        ]
+        corpus = replace(corpus, others=further)
+        head |= {"references": request.references, "references_sha256": digest}
+    return corpus, head
 
 
 def groups_of(corpus: Corpus, data: PairData, request: EvaluateRequest) -> list[str]:
@@ -129,7 +137,7 @@ def measure(
     if request.outputs is not None:
         write_outputs(request.outputs, outputs)
     counted = {
-        name: TEXT_METRICS[name].statistics(outputs, corpus.target, target) for name in names
+        name: TEXT_METRICS[name].statistics(outputs, corpus.references, target) for name in names
     }
     found_intervals = {name: bootstrap(each) for name, each in counted.items()}
     scores: dict[str, Score] = {
@@ -221,5 +229,6 @@ def write_outputs(path: Path, outputs: Iterable[str]) -> None:
 def _score(
     name: TextMetric, corpus: Corpus, outputs: Sequence[str], chosen: Sequence[int], language: str
 ) -> float:
-    references = [corpus.target[index] for index in chosen]
+    every = corpus.references
+    references = [every[index] for index in chosen]
     return TEXT_METRICS[name]([outputs[index] for index in chosen], references, language).value

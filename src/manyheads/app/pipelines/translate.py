@@ -34,6 +34,7 @@ from manyheads.app.project.vocabulary import (
     Vocabularies,
     learn_vocabularies,
     load_vocabularies,
+    need_vocabularies,
     sizes,
     tokenizers,
 )
@@ -109,7 +110,7 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
             # A whole pass over a large corpus, for the rank that learns from it.
             first = rank_and_world()[0] == 0
             sources, targets = corpus.sample(recipe.seed) if first else ([], [])
-            if recipe.start is not None:
+            if recipe.start is not None and recipe.start.vocabulary == "theirs":
                 say("taking over the vocabulary of the models to start from")
                 found = start_vocabularies(recipe, recipe.start, recipe.tokenizer, sources, targets)
             else:
@@ -150,10 +151,10 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
     def initialize(
         self, model: nn.Module, recipe: TranslateRecipe, out: Path
     ) -> dict[str, Any] | None:
-        """Copy the weights of the language models that [start] names."""
+        """Copy the weights of the models that [start] names."""
         if recipe.start is None:
             return None
-        return load_pretrained(model, recipe, recipe.start, shared=recipe.tokenizer.shared)
+        return load_pretrained(model, recipe, recipe.start, need_vocabularies(out))
 
     def evaluate(self, predictor: Translator, request: EvaluateRequest) -> dict[str, Any]:
         """Score translations; on validation data, set what is usual, and the head that aligns."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from manyheads.data.text.formats import HUB, Pair, corpus_files, read_pairs
 from manyheads.data.text.lines import content_hash, lines
 from manyheads.data.text.word_links import Link
+from manyheads.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,13 @@ class Corpus:
     test: bool = False  # generated for testing, so no file can be registered
     lines: Sequence[int] = ()  # line of each pair, if not one per line from first_line on
     links: Sequence[Sequence[Link]] | None = None  # for each pair, its word links
+    others: Sequence[Sequence[str]] = ()  # for each pair, further right translations
+
+    @property
+    def references(self) -> list[list[str]]:
+        """All right translations of each source: its target first."""
+        others = self.others or [()] * len(self)
+        return [[target, *more] for target, more in zip(self.target, others, strict=True)]
 
     @classmethod
     def of(cls, pairs: Sequence[Pair], origin: str, hashes: tuple[str, ...]) -> "Corpus":
@@ -64,6 +72,27 @@ class Corpus:
             self.origin,
             (self.lines[i] if self.lines else int(i) + self.first_line for i in indices),
         )
+
+
+def read_references(path: Path, sources: Sequence[str]) -> tuple[list[list[str]], str]:
+    """Read a .tsv file of sources, each with any number of translations; return them, and a sha256.
+
+    Raises:
+        NotFoundError: there is no such file.
+        DataError: a line has another source than these, or no translation.
+    """
+    found: dict[str, list[str]] = {}
+    for number, text in lines(path):
+        source, *translations = (text or "").split("\t")
+        if not any(translations):
+            raise DataError(f"{path}, line {number}: a source, a tab, and its translations.")
+        found.setdefault(source, []).extend(filter(None, translations))
+    if missing := [source for source in sources if source not in found]:
+        raise DataError(
+            f"{path} has no translations of {len(missing):,} of {len(sources):,} sources, such as "
+            f"{missing[0]!r:.80}: give the references of these data."
+        )
+    return [found[source] for source in sources], content_hash(path)
 
 
 def name_lines(origin: str, numbers: Iterable[int]) -> str:
