@@ -110,8 +110,8 @@ def test_a_card_names_source_and_licence_of_the_data(name: str) -> None:
 
 
 def test_sources_of_several_corpora() -> None:
-    """Also those of [[data.more]], each once; of a user's own data nothing is known."""
-    data = {"train": "tatoeba/train.en-de.tsv", "more": [{"train": "multi30k/train"}]}
+    """Also those of data.additional, each once; of a user's own data nothing is known."""
+    data = {"train": "tatoeba/train.en-de.tsv", "additional": ["multi30k/train", "tatoeba/x.tsv"]}
     tatoeba, multi30k = public_sources(data)
     assert tatoeba.licence == "CC BY 2.0 FR; attribution: tatoeba.org and manythings.org/anki"
     assert (multi30k.name, public_sources({"train": "mine/train"})) == ("multi30k", [])

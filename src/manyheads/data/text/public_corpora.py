@@ -56,7 +56,7 @@ def public_corpora() -> dict[str, PublicCorpus]:
 
 def training_sets(data: Mapping[str, Any]) -> list[str]:
     """Return the names of all data sets that a recipe's [data] table trains on."""
-    return [data["train"], *(each["train"] for each in data.get("more") or ())]
+    return [data["train"], *(data.get("additional") or ())]
 
 
 def public_sources(data: Mapping[str, Any]) -> list[PublicCorpus]:
