@@ -106,6 +106,14 @@ def test_a_recipe(call: Call, tmp_path: Path) -> None:
     assert [f["kind"] for f in valid["findings"]] == ["test-overlap-pair"]
     assert valid["findings"][0]["lines"] == [9]
     assert test["findings"] == []
+    text = Path(recipe).read_text(encoding="utf-8")
+    more = text.replace("[data]", '[data]\nadditional = ["numbers/test"]', 1)
+    Path(recipe).write_text(more, encoding="utf-8")
+    code, out, _ = call("check-data", recipe, "--json")
+    train, additional, *_ = json.loads(out)["corpora"]
+    assert code == 0
+    assert train["name"] == "numbers/train"
+    assert {f["kind"] for f in additional["findings"]} == {"test-overlap-pair"}
     assert call("check-data", "date-en-ko", "--source", "en").code == 2
     assert call("check-data", "digits").code == 0  # images have checks of their own
 

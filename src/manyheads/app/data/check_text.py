@@ -101,10 +101,16 @@ def plan_recipe(name: str) -> Plan:
             path = corpus if corpus.startswith("dates:") else find_corpus(corpus, data)
             splits[split] = Place(corpus, path, data.source, data.target, data.columns)
     names = list(splits)
-    return [
+    held_out = {split: place for split, place in splits.items() if split != "train"}
+    additional = [
+        (Place(name, find_corpus(name, data), data.source, data.target, data.columns), held_out)
+        for name in dict.fromkeys(getattr(data, "additional", ()))
+    ]
+    train, *others = [
         (splits[split], {other: splits[other] for other in names[:number]})
         for number, split in reversed(list(enumerate(names)))
     ]
+    return [train, *additional, *others]
 
 
 def is_recipe(name: str) -> bool:
