@@ -1,17 +1,26 @@
 """Data on other machines, here in fsspec's own memory."""
 
 import builtins
+import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from manyheads.app.project import remote
+from manyheads.app.compare import compare
+from manyheads.app.data.sources import find_corpus
+from manyheads.app.data.tables import PairData
+from manyheads.app.doctor.diagnose import diagnose
+from manyheads.app.evaluate.evaluate import evaluate
+from manyheads.app.export import export
+from manyheads.app.project import paths, remote
 from manyheads.app.project.cache import CACHE
-from manyheads.app.project.paths import find_data
+from manyheads.app.project.paths import allow
+from manyheads.app.project.paths import find_data as find_allowed
+from manyheads.app.project.remote import PROTOCOLS
 from manyheads.errors import MissingExtraError, NotFoundError, UsageError
 from tests.made import TRANSLATE, run, write_numbers
 
@@ -26,6 +35,12 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield system
     system.store.clear()
     system.pseudo_dirs[:] = [""]
+
+
+def find_data(name: str, root: str | None, suffixes: tuple[str, ...] = ("",)) -> list[Path]:
+    """Find data that a person has named."""
+    allow(name, root)
+    return find_allowed(name, root, suffixes)
 
 
 def test_a_file_is_copied_once_and_again_when_it_changes(memory: Any) -> None:
@@ -128,8 +143,25 @@ def test_what_is_not_there(memory: Any) -> None:
     for name, suffixes in wanted:
         with pytest.raises(NotFoundError, match="There is no data"):
             find_data(name, None, suffixes)
-    with pytest.raises(UsageError, match=r"Protocols: .*memory"):
-        find_data("carrier-pigeon://x", None)
+
+
+def test_protocols_are_those_of_storage() -> None:
+    """fsspec has them all, and more; that they are known to it is no reason to read them."""
+    of_packages = {"abfss"}  # that adlfs registers
+    assert {*PROTOCOLS} - of_packages < {*fsspec.available_protocols()}
+    others = ("carrier-pigeon", "reference", "zip", "simplecache", "github", "git", "dask")
+    for protocol in others:
+        with pytest.raises(UsageError, match=r"Protocols: .*memory"):
+            find_data(f"{protocol}://x", None)
+
+
+@pytest.mark.parametrize("chain", ["reference://::{}", "file://{}::reference://", "s3://a::{}"])
+def test_no_address_leads_through_another(tmp_path: Path, chain: str) -> None:
+    """A table of references would be rendered as templates, which is running its text."""
+    references = tmp_path / "refs.json"
+    references.write_text('{"version": 1, "refs": {"a": "one"}}', encoding="utf-8")
+    with pytest.raises(UsageError, match="has one protocol, without `::`"):
+        find_data(chain.format(references), None)
 
 
 @pytest.mark.parametrize(
@@ -177,3 +209,56 @@ def test_a_recipe_trains_on_remote_text(memory: Any, tmp_path: Path) -> None:
     )
     line = run(recipe, tmp_path / "run", "train.steps=2")
     assert line["data"]
+
+
+class Folder(NamedTuple):
+    """A model folder whose recipe names addresses, and the file system behind these."""
+
+    path: Path
+    memory: Any
+
+
+@pytest.fixture
+def stored(memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    """A model as another process finds it: nobody has given its addresses there."""
+    write_numbers(tmp_path)
+    for path in (tmp_path / "numbers").iterdir():
+        memory.pipe(f"/far/numbers/{path.name}", path.read_bytes())
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        TRANSLATE.replace("[data]", "[data]\nroot = 'memory://far'"), encoding="utf-8"
+    )
+    run(recipe, tmp_path / "run", "train.steps=2")
+    monkeypatch.setattr(paths, "_GIVEN", set())
+    shutil.rmtree(tmp_path / "cache")
+    return Folder(tmp_path / "run", memory)
+
+
+def test_addresses_of_a_stored_recipe_are_not_read(stored: Folder, tmp_path: Path) -> None:
+    """A model folder may come from anybody; `remote=True` is the user's own word."""
+    for ask in (
+        lambda: evaluate(stored.path),
+        lambda: evaluate(stored.path, data="numbers/train"),
+        lambda: export(stored.path, to="ctranslate2"),
+        lambda: compare(str(stored.path), str(stored.path)),
+    ):
+        with pytest.raises(UsageError, match=r"'memory://far' is named by.*`remote=True`"):
+            ask()
+    (told,) = [each for each in diagnose(str(stored.path)).not_looked_at if "memory" in each]
+    assert "`remote=True`" in told
+    assert not (tmp_path / "cache").exists()
+    assert evaluate(stored.path, remote=True)["data"] == "numbers/valid"
+    assert not [e for e in diagnose(str(stored.path)).not_looked_at if "memory" in e]
+
+
+def test_data_that_are_given_are_read(stored: Folder) -> None:
+    """Also by an address, beside a recipe whose own are not read."""
+    for side in ("en", "de"):
+        stored.memory.cp(f"/far/numbers/valid.{side}", f"/near/valid.{side}")
+    assert evaluate(stored.path, data="memory://near/valid")["data"] == "memory://near/valid"
+
+
+def test_data_of_the_hub_that_a_stored_recipe_names() -> None:
+    """Are on other machines, too."""
+    with pytest.raises(UsageError, match=r"'hub:any/data' is named by.*`remote=True`"):
+        find_corpus("hub:any/data", PairData(train="", valid="", source="en", target="de"))

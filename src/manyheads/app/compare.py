@@ -32,6 +32,7 @@ def compare(
     data: str | None = None,
     split: str = "valid",
     final: bool = False,
+    remote: bool = False,
     metrics: Sequence[TextMetric] = (),
     samples: int = SAMPLES,
     seed: int = SEED,
@@ -43,9 +44,9 @@ def compare(
 
     `a` and `b` are models (name or folder) or files of translations, one a line. Without `data`,
     they are compared on the split of the first model's recipe; two files need the file of the
-    references. `metrics` are added to those of the recipes; the last three are those of `load`. For
-    each metric the result has both scores and their difference with 95% intervals, two p-values,
-    and the better one or None.
+    references. `remote` reads data by addresses that the recipes name. `metrics` are added to those
+    of the recipes; the last three are those of `load`. For each metric the result has both scores
+    and their difference with 95% intervals, two p-values, and the better one or None.
 
     Raises:
         UsageError: a test split without final; systems of different languages; no references.
@@ -58,6 +59,9 @@ def compare(
         for each in systems
         if isinstance(each, Translator)
     ]
+    if remote:
+        for recipe in recipes:
+            recipe.data.allow_remote()
     measured = [name for recipe in recipes for name in recipe.evaluate.metrics]
     names = tuple(dict.fromkeys([*(measured if recipes else FOR_FILES), *metrics]))
     corpus, language, head = _references(recipes, request)

@@ -23,7 +23,7 @@ from manyheads.app.project.folder import (
     write_json,
 )
 from manyheads.app.project.lock import locked, remove_abandoned
-from manyheads.app.project.paths import find_model, make_room
+from manyheads.app.project.paths import allow, find_model, make_room
 from manyheads.app.requests import ExportRequest, ParityRequest
 from manyheads.errors import FolderError, ManyheadsError, UsageError
 from manyheads.files import (
@@ -91,6 +91,9 @@ def export_model(model: str | Path, request: ExportRequest, say: Say | None = No
     """Do what `export` does, for a validated request; `say` is told what is being done."""
     say = _silent if say is None else say
     folder = ModelFolder(find_model(str(model)))
+    allow(request.data)
+    if request.remote:
+        folder.recipe.data.allow_remote()
     exporter = find_exporter(request.to)
     pipeline = pipeline_of(folder.recipe)
     if exporter.engine is not None:

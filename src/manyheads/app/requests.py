@@ -506,6 +506,7 @@ class EvaluateRequest(Request):
     """Measure a model on a split of its recipe, or on other data."""
 
     data: str | None = None  # files instead of the recipe's own
+    remote: bool = False  # read data by the addresses that the recipe names
     split: str = "valid"  # of the recipe
     final: bool = False  # allow a test split, which is measured once, after all was chosen
     among: str | None = None  # of matchers only: images to search among, besides those measured
@@ -544,6 +545,7 @@ class ComparisonInputs(Request):
     """What an engine is compared on: validation data, other data, or texts without answers."""
 
     data: str | None = None  # files instead of the recipe's validation data
+    remote: bool = False  # read these by the address that the recipe names
     texts: Several[str] = ()  # instead of data; without right answers, so no metric
     limit: Count = 500  # inputs at most, from all over the data
 

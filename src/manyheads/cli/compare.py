@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from manyheads.cli.options import Device, Engine, Final, Metrics, Split, Threads
+from manyheads.cli.options import Device, Engine, Final, Metrics, Remote, Split, Threads
 
 
 def run(
@@ -19,6 +19,7 @@ def run(
             help="Other data than the first model's recipe names; for two files, the references."
         ),
     ] = None,
+    remote: Remote = False,
     split: Split = "valid",
     final: Final = False,
     metric: Metrics = None,
@@ -40,6 +41,7 @@ def run(
         a,
         b,
         data=data,
+        remote=remote,
         split=split,
         final=final,
         metrics=EvaluateRequest(metrics=tuple(metric or ())).text_metrics,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from manyheads.cli.options import Device, Threads
+from manyheads.cli.options import Device, Remote, Threads
 
 if TYPE_CHECKING:
     from manyheads.app.doctor.diagnose import Diagnosis
@@ -24,6 +24,7 @@ def run(
         Path | None,
         typer.Option(metavar="PNG", help="Draw the loss curve with the findings marked."),
     ] = None,
+    remote: Remote = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     device: Device = None,
     threads: Threads = None,
@@ -40,7 +41,7 @@ def run(
     if plot is not None:
         checked_name(plot, {".png": "an image"})
         make_room(plot, *own_files(find_model(name)))
-    found = diagnose(name, device=device, threads=threads)
+    found = diagnose(name, remote=remote, device=device, threads=threads)
     if json:
         print_json(found.as_json())
     else:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from manyheads.cli.options import Device, Engine, Final, Metrics, Split, Threads
+from manyheads.cli.options import Device, Engine, Final, Metrics, Remote, Split, Threads
 
 
 def run(
@@ -18,6 +18,7 @@ def run(
             help="Other data than the recipe's: two files NAME.en, NAME.de; .tsv; images."
         ),
     ] = None,
+    remote: Remote = False,
     split: Split = "valid",
     final: Final = False,
     metric: Metrics = None,
@@ -80,6 +81,7 @@ def run(
 
     request = EvaluateRequest(
         data=data,
+        remote=remote,
         split=split,
         final=final,
         metrics=tuple(metric or ()),

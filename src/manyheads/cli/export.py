@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from manyheads.cli.options import Remote
+
 if TYPE_CHECKING:
     from manyheads.app.export import Export
 
@@ -26,6 +28,7 @@ def run(
         str | None,
         typer.Option(help="Compare on these data instead of the recipe's validation data."),
     ] = None,
+    remote: Remote = False,
     text: Annotated[
         list[str] | None,
         typer.Option(help="Compare on this text instead of data. Repeatable."),
@@ -66,6 +69,7 @@ def run(
         to=to,
         quantization=quantization,
         data=data,
+        remote=remote,
         texts=tuple(text or ()),
         limit=limit,
         calibrate=calibrate,

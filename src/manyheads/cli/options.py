@@ -15,6 +15,9 @@ Split = Annotated[str, typer.Option(help="Split of the recipe: train, valid, tes
 Final = Annotated[
     bool, typer.Option("--final", help="Allow a test split: measure it once, after all choices.")
 ]
+Remote = Annotated[
+    bool, typer.Option("--remote", help="Read data by addresses that the model's recipe names.")
+]
 Metrics = Annotated[
     list[str] | None,
     typer.Option(

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 import torch
 
+from manyheads.app.project.paths import allow
 from manyheads.files import append_line, write_text
 from manyheads.labs.findings import Findings, Trial
 from manyheads.strict_json import dumps
@@ -70,6 +71,7 @@ class Bench:
         self.scale = scale
         self.seeds = seeds
         self.root = root
+        allow(root)
         self.notebook = notebook
         self.say = say
         self.size: dict[str, Any] = {}

@@ -7,7 +7,7 @@ import torch
 
 from manyheads.app.data.sources import named, refuse_converted
 from manyheads.app.data.tables import CaptionData, CaptionRecipe
-from manyheads.app.project.paths import find_data, here, split_selection
+from manyheads.app.project.paths import find_data, here, is_hub_data, split_selection
 from manyheads.data.checks.separation import hold_out_captioned
 from manyheads.data.images.caption_collector import CaptionProblem, Report
 from manyheads.data.images.caption_files import read_caption_folder, read_caption_shards
@@ -79,7 +79,7 @@ def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedIma
     file, rows = split_selection(name)
     only = None if rows is None else Selection(*rows)
     columns = data.caption_columns
-    if name.startswith(HUB):
+    if is_hub_data(file):
         return read_captioned_hub(file, columns, only=only, report=report)
     paths = find_data(file, data.root)
     suffixes = {"folder" if path.is_dir() else path.suffix for path in paths}

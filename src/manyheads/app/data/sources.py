@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from manyheads.app.data.tables import ImageData, ImageRecipe, PairData
-from manyheads.app.project.paths import data_files, endings, find_data
+from manyheads.app.project.paths import data_files, endings, find_data, is_hub_data
 from manyheads.app.project.recipe import CONVERTED, DataTable
 from manyheads.data.augment.text_noise import joined_pairs
 from manyheads.data.images.digits import read_digits
@@ -29,7 +29,7 @@ from manyheads.data.splits import reject_test_split
 from manyheads.data.synthetic.dates import SPLITS, generate
 from manyheads.data.text.corpus import Corpus, hashes, origin, read_parallel
 from manyheads.data.text.exclusion import Exclusion, held_out_texts
-from manyheads.data.text.formats import FORMATS, HUB, Pair, read_pairs
+from manyheads.data.text.formats import FORMATS, Pair, read_pairs
 from manyheads.data.text.streamed_corpus import StreamedCorpus, read_bounded
 from manyheads.errors import DataError, RecipeError, UsageError, nearest
 from manyheads.streams import stream
@@ -91,7 +91,7 @@ def find_corpus(name: str, data: PairData) -> str:
             f"endings, or one file ({', '.join(FORMATS)})."
         )
     refuse_converted(name)
-    if name.startswith(HUB):
+    if is_hub_data(name):
         return name
     (path,) = find_data(name, data.root, endings(name, data.source, data.target))
     return str(path)
@@ -154,7 +154,7 @@ def find_images(name: str, data: ImageData) -> ImageSet:
         labels, classes = number_labels(None, digits.names, None)
         return replace(digits, labels=labels, classes=classes)
     refuse_converted(name)
-    if name.startswith(HUB):
+    if is_hub_data(name):
         return read_hub(name, *columns, separator)
     paths = find_data(name, data.root)
     if any(path.is_dir() for path in paths):

@@ -42,10 +42,13 @@ class Diagnosis:
         return {"run": str(plain.pop("path")), "errors": self.errors} | plain
 
 
-def diagnose(name: str, *, device: str | None = None, threads: int | None = None) -> Diagnosis:
+def diagnose(
+    name: str, *, remote: bool = False, device: str | None = None, threads: int | None = None
+) -> Diagnosis:
     """Examine a run folder, finished or not, or a shipped model: metrics, weights, some data.
 
-    `device` and `threads` are those of `load`.
+    `remote` reads data by addresses that its recipe names; `device` and `threads` are those of
+    `load`.
 
     Raises:
         NotFoundError: there is no such folder.
@@ -53,6 +56,8 @@ def diagnose(name: str, *, device: str | None = None, threads: int | None = None
         UsageError: no such device.
     """
     run = RunInspection(name, device)
+    if remote:
+        run.recipe.data.allow_remote()
     model = run.model()
     if threads is None and model is not None:
         threads = inference_threads(model)

@@ -12,6 +12,7 @@ from manyheads.app.pipeline import pipeline_of
 from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.card import write_card
 from manyheads.app.project.folder import ModelFolder, append_evaluation
+from manyheads.app.project.paths import allow
 from manyheads.app.requests import EvaluateRequest
 from manyheads.errors import OutputError
 
@@ -37,6 +38,9 @@ def evaluate(model: str | Path | Predictor, **parameters: Any) -> Line:
 def measure(predictor: Predictor, request: EvaluateRequest) -> Line:
     """Do what `evaluate` does, for a validated request."""
     folder = predictor.folder
+    allow(request.data)
+    if request.remote:
+        folder.recipe.data.allow_remote()
     with predictor.engine.running():
         line = pipeline_of(folder.recipe).evaluate(predictor, request)
     if (name := engine_name(predictor.engine)) != "torch":

@@ -11,10 +11,40 @@ from pathlib import Path
 
 from manyheads.app.project.hub_name import HUB, read_hub_name
 from manyheads.app.project.remote import fetch_remote, is_remote, local_path
+from manyheads.data.text.formats import HUB as HUB_DATA
 from manyheads.data.text.formats import is_one_file
 from manyheads.data.text.public_corpora import public_corpora
 from manyheads.errors import NotFoundError, UsageError, nearest
 from manyheads.files import expand_user, output_errors, reject_address, reject_inputs
+
+_GIVEN: set[str] = set()  # names of data that were given in this process
+
+
+def allow(*names: str | None) -> None:
+    """Let these names of data be read from elsewhere: a person or a program gave them.
+
+    The recipe in a model folder may come from anybody, so its addresses are not read by themselves.
+    """
+    _GIVEN.update(split_selection(name)[0] for name in names if name)
+
+
+def is_hub_data(name: str) -> bool:
+    """Tell whether a name is one of data on the hub, such as hub:owner/name.
+
+    Raises:
+        UsageError: it is, and only a model's recipe names it.
+    """
+    if name.startswith(HUB_DATA):
+        _refuse_unless_given(name)
+    return name.startswith(HUB_DATA)
+
+
+def _refuse_unless_given(name: str) -> None:
+    if name not in _GIVEN:
+        raise UsageError(
+            f"{name!r:.200} is named by the model's recipe only, and it is elsewhere, so it is not "
+            "read. If you trust it, use `remote=True`; or give data of your own."
+        )
 
 
 def data_root(root: str | None) -> Path:
@@ -34,6 +64,7 @@ def without_root(name: str, root: str | None) -> str:
 
 def here(name: str, suffixes: Sequence[str] = ("",)) -> str:
     """Make the name of data that a user gives absolute if it exists in the current folder."""
+    allow(name)
     file, rows = split_selection(name)
     path = expand_user(file)
     if not _matches(path, suffixes):
@@ -68,12 +99,20 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
 
     The path exists if all suffixes, appended, do: (".en", ".de"), compressed or not. With "" among
     them the path itself is enough. Names like s3://bucket/train are copied here (`remote.py`), also
-    where the data root is one. The error names the places looked at and the home of the data.
+    where the data root is one, if they were given (`allow`).
+
+    Raises:
+        NotFoundError: it is not there; the places looked at, and the home of the data.
+        UsageError: only a model's recipe names the address.
+        ManyheadsError: what `fetch_remote` raises.
     """
-    given = root or os.environ.get("MANYHEADS_DATA")
-    if is_remote(given) and not Path(name).is_absolute() and not is_remote(name):
-        name = f"{str(given).rstrip('/')}/{name}"
+    usual = os.environ.get("MANYHEADS_DATA")
+    folder, address = root or usual, name
+    if folder and is_remote(folder) and not (Path(name).is_absolute() or is_remote(name)):
+        address, name = folder, f"{folder.rstrip('/')}/{name}"
     if is_remote(name):
+        if address != usual:
+            _refuse_unless_given(address)
         return fetch_remote(name, suffixes)
     base = data_root(root)
     path = base / expand_user(name)

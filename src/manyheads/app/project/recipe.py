@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from manyheads.app.project.migrate import migrate
-from manyheads.app.project.paths import endings, here
+from manyheads.app.project.paths import allow, endings, here
 from manyheads.app.project.ranges import check_numbers, check_range, short
 from manyheads.app.project.registry import find_task, import_installed
 from manyheads.data.text.surrogates import is_valid_unicode
@@ -68,6 +68,12 @@ class DataTable(Table):
     def split_name(self, split: str) -> str | None:
         """Return the name of a split's data; None if the recipe names none."""
         return {"train": self.train, "valid": self.valid, "test": self.test}.get(split)
+
+    def allow_remote(self) -> None:
+        """Let the addresses of this table be read (`paths.allow`)."""
+        for value in dict(self).values():
+            names = value if isinstance(value, tuple) else (value,)
+            allow(*(name for name in names if isinstance(name, str)))
 
 
 class Recipe(Table, ABC):
@@ -168,7 +174,8 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
     """Read a recipe file and apply key=value overrides, such as "train.steps=200".
 
     "train.restart=", without a value, takes a key out of the file. Keys of format 1 are renamed,
-    with a warning unless the recipe is `stored` in a model folder.
+    with a warning unless the recipe is `stored` in a model folder; then its addresses are not read
+    unless they are given besides (`paths.allow`).
 
     Raises:
         RecipeError: not TOML, unknown keys, values of the wrong kind; all of them listed.
@@ -202,6 +209,8 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
         _check_early_stop(recipe)
     except UsageError as error:
         raise RecipeError(f"{path}: {error}") from None
+    if not stored:
+        recipe.data.allow_remote()
     return recipe
 
 

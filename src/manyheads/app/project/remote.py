@@ -13,6 +13,25 @@ from manyheads.errors import DataError, MissingExtraError, NotFoundError, UsageE
 from manyheads.files import write_text, writing
 from manyheads.strict_json import dumps
 
+# Protocols of storage. Others of fsspec render templates, open archives or run commands.
+PROTOCOLS = (
+    *(
+        "abfs",
+        "abfss",
+        "az",
+        "file",
+        "ftp",
+        "gcs",
+        "gs",
+        "hdfs",
+        "hf",
+        "http",
+        "https",
+        "local",
+        "memory",
+    ),
+    *("oci", "oss", "s3", "s3a", "sftp", "smb", "ssh", "webdav", "webhdfs"),
+)
 BLOCK = 1 << 22
 _HASHES = ("etag", "contentmd5", "digest", "sha", "generation")
 _TIMES = ("created", "mtime", "updated", "lastmodified", "modified", "modificationtime", "modify")
@@ -38,10 +57,16 @@ def fetch_remote(name: str, suffixes: Sequence[str]) -> list[Path]:
 
     Raises:
         MissingExtraError: fsspec is not installed.
-        UsageError: the protocol is unknown, or its package is not installed.
+        UsageError: the protocol is none of `PROTOCOLS`, or its package is not installed.
         NotFoundError: there is no such file.
         DataError: it cannot be read.
     """
+    protocol = name.partition("://")[0].lower()
+    if protocol not in PROTOCOLS or "::" in name:
+        raise UsageError(
+            f"{name!r:.200} cannot be read: an address has one protocol, without `::`. Protocols: "
+            f"{', '.join(PROTOCOLS)}. Copy the data to one of these, or to this machine."
+        )
     try:
         import fsspec
     except ImportError:
@@ -51,8 +76,7 @@ def fetch_remote(name: str, suffixes: Sequence[str]) -> list[Path]:
     except ImportError as error:
         raise UsageError(f"{name!r} cannot be read: {error}. With pip: {_command(error)}") from None
     except ValueError as error:
-        known = ", ".join(sorted(fsspec.available_protocols()))
-        raise UsageError(f"{name!r} cannot be read: {error}. Protocols: {known}.") from None
+        raise UsageError(f"{name!r} cannot be read: {error}.") from None
     try:
         folder = _folder(name)
         with locked(folder, "copies", wait=True):  # the ranks of a host ask for the same

@@ -105,6 +105,7 @@ def train(
         raise UsageError("A recipe that was read already needs out=FOLDER, and takes no changes.")
     if not hasattr(recipe, "task"):
         raise UsageError(f"{recipe!r:.80} is no recipe: give a name, a path, or one that was read.")
+    recipe.data.allow_remote()
     with joined() as device, _sole(Path(out)), limited_threads(None), torch.random.fork_rng():
         heard = observer or PrintObserver() if rank_and_world()[0] == 0 else SilentObserver()
         return _train(recipe, Path(out), device, resume=resume, observer=heard)
