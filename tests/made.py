@@ -17,6 +17,7 @@ from PIL import Image, ImageFont
 
 from manyheads.app.project.recipe import read_recipe
 from manyheads.app.train.run import train
+from manyheads.train.checkpoint import sha256
 
 ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 GERMAN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
@@ -107,6 +108,14 @@ def numbers(count: int, seed: int) -> tuple[list[str], list[str]]:
     drawn = [random.integers(0, 10, random.integers(1, 6)) for _ in range(count)]
     source = [" ".join(ENGLISH[n] for n in row) for row in drawn]
     return source, [" ".join(GERMAN[n] for n in row[::-1]) for row in drawn]
+
+
+def write_hashes(record: Path) -> None:
+    """Write the hashes of the files beside a record anew, so that damage is not found by them."""
+    stored = json.loads(record.read_bytes())
+    for name in stored["sha256"]:
+        stored["sha256"][name] = sha256(record.parent / name)
+    record.write_text(json.dumps(stored), encoding="utf-8")
 
 
 def write_lines(path: Path, lines: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Write JSON that every program reads: Python writes NaN and Infinity, which JSON lacks."""
+"""Write JSON that every program reads, without NaN and Infinity; read what anybody wrote."""
 
 import json
 import math
@@ -27,6 +27,18 @@ def dumps(
         return write(value)
     except ValueError:  # rare, so that the usual value is not copied
         return write(_finite(value))
+
+
+def loads(text: str | bytes, **options: Any) -> Any:
+    """Read JSON, like `json.loads`, with its options.
+
+    Raises:
+        ValueError: it is not JSON, not UTF-8, or nested too deeply for Python.
+    """
+    try:
+        return json.loads(text, **options)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _finite(value: Any) -> Any:

@@ -29,6 +29,7 @@ from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.tasks.token_scores import token_log_probabilities
 from manyheads.train.checkpoint import tensors
+from tests.made import write_hashes
 from tests.small import TRANSFORMERS
 
 TEXTS = [
@@ -312,6 +313,16 @@ def _later(folder: Path) -> None:
     record.write_text(json.dumps(stored | {"format_version": 99}), "utf-8")
 
 
+def _no_hashes(folder: Path) -> None:
+    record = folder / "engines/ctranslate2/engine.json"
+    stored = json.loads(record.read_text("utf-8"))
+    record.write_text(json.dumps(stored | {"sha256": {}}), "utf-8")
+
+
+def _another_file(folder: Path) -> None:
+    (folder / "engines/ctranslate2/shared_vocabulary.txt").write_text("a", "utf-8")
+
+
 def _half_a_record(folder: Path) -> None:
     record = folder / "engines/ctranslate2/engine.json"
     stored = json.loads(record.read_text("utf-8"))
@@ -321,7 +332,7 @@ def _half_a_record(folder: Path) -> None:
 
 DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
     "other weights": (_other_weights, "was made from other weights"),
-    "cut off": (_cut_off, r"model\.bin is not the file that was exported"),
+    "cut off": (_cut_off, r"model\.bin is not the file that was written"),
     "no file": (
         lambda folder: (folder / "engines/ctranslate2/model.bin").unlink(),
         r"model\.bin is missing",
@@ -329,6 +340,8 @@ DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
     "no export": (lambda folder: shutil.rmtree(folder / "engines"), "has no engine 'ctranslate2'"),
     "later version": (_later, "has format_version 99; this Manyheads"),
     "half a record": (_half_a_record, r"engine\.json, sha256: "),
+    "no hashes": (_no_hashes, r"no hash of config\.json, model\.bin, parity\.json"),
+    "a file more": (_another_file, r"no hash of shared_vocabulary\.txt"),
     "no JSON": (
         lambda folder: (folder / "engines/ctranslate2/engine.json").write_text("{"),
         r"engine\.json is damaged\. Run `manyheads export`",
@@ -346,16 +359,18 @@ def test_a_damaged_export_is_refused(exported: Path, tmp_path: Path, damage: str
     manyheads.load(own)  # the model itself is whole
 
 
-def test_a_file_that_ctranslate2_refuses(exported: Path, tmp_path: Path) -> None:
-    """Whatever the hashes say."""
-    from manyheads.train.checkpoint import sha256
+def _not_utf_8(folder: Path) -> None:
+    (folder / "engines/ctranslate2/config.json").write_bytes(b'{"bos_token": "\xff\xfe"}')
 
+
+@pytest.mark.parametrize("damage", [_cut_off, _not_utf_8])
+def test_a_file_that_ctranslate2_refuses(
+    exported: Path, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    """Whatever the hashes say."""
     own = shutil.copytree(exported, tmp_path / "own")
-    _cut_off(own)
-    record = own / "engines/ctranslate2/engine.json"
-    stored = json.loads(record.read_text("utf-8"))
-    stored["sha256"]["model.bin"] = sha256(record.with_name("model.bin"))
-    record.write_text(json.dumps(stored), "utf-8")
+    damage(own)
+    write_hashes(own / "engines/ctranslate2/engine.json")
     with pytest.raises(FolderError, match="CTranslate2 cannot load"):
         manyheads.load(own, engine="ctranslate2")
 

@@ -21,7 +21,7 @@ from manyheads.app.project.recipe import read_recipe
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError
 from manyheads.train.checkpoint import sha256
-from tests.made import CLASSIFY, run, write_halves, write_recipe
+from tests.made import CLASSIFY, run, write_halves, write_hashes, write_recipe
 
 
 def manifest(folder: Path) -> dict[str, Any]:
@@ -114,6 +114,16 @@ def test_a_folder_can_be_moved_and_stripped(translator: Path, tmp_path: Path) ->
     (moved / "metrics.jsonl").unlink()
     texts = ["one two", "nine"]
     assert load(moved)(texts) == load(translator)(texts)
+
+
+def test_preprocessing_of_other_channels(own_classifier: Path) -> None:
+    """It would only be noticed by the first layer, as sizes that do not fit."""
+    path = own_classifier / "preprocessing.json"
+    stored = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(stored | {"mode": "RGB"}), "utf-8")
+    write_hashes(own_classifier / "manyheads.json")
+    with pytest.raises(FolderError, match=r"preprocessing\.json has 3 channels, the model 1"):
+        load(own_classifier)
 
 
 # --- float16 ------------------------------------------------------------------------------------

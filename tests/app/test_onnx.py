@@ -1,6 +1,7 @@
 """ONNX: one file for any runtime, and ONNX Runtime behind the same predictors."""
 
 import json
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from manyheads.app.project.folder import ModelFolder
 from manyheads.errors import FolderError, MissingExtraError, UsageError
 from manyheads.tasks.decode_config import special_ids
 from tests.exports import exported
-from tests.made import half
+from tests.made import half, write_hashes
 
 TEXTS = ["Friday, 20 November 2026", "1 May 2027", "", "2026-03-04", "Sat 7 Jun 1997"]
 
@@ -152,6 +153,19 @@ def test_one_file_is_refused_for_two_graphs(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "decoder.onnx, encoder.onnx" in " ".join(done.stderr.split())
     assert not out.exists()
+
+
+@pytest.mark.parametrize("file", ["../engine.json", "/etc/passwd", "model.onnx/", "parity.jsn"])
+def test_no_graph_lies_elsewhere(exported_classifier: Path, tmp_path: Path, file: str) -> None:
+    """Only a file beside graphs.json, which has a hash as all there, is opened."""
+    own = shutil.copytree(exported_classifier, tmp_path / "own")
+    listing = own / "engines/onnx/graphs.json"
+    stored = json.loads(listing.read_text("utf-8"))
+    stored["graphs"]["model"]["file"] = file
+    listing.write_text(json.dumps(stored), "utf-8")
+    write_hashes(listing.with_name("engine.json"))
+    with pytest.raises(FolderError, match=r"graphs\.json: .* is not a file beside it"):
+        manyheads.load(own, engine="onnx")
 
 
 def test_a_file_that_was_cut_off(exported_classifier: Path) -> None:

@@ -1,6 +1,5 @@
 """The files of an engine in a model folder: `engines/<name>`, with engine.json and parity.json."""
 
-import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from manyheads.app.project.folder import ModelFolder, read_json, versions, write_json
+from manyheads.app.project.hashes import check_hashes
 from manyheads.errors import FolderError
 from manyheads.train.checkpoint import sha256
 from manyheads.version import __version__
@@ -111,16 +111,13 @@ def engine_files(folder: ModelFolder, engine: str) -> Path:
             f"{path} was made from other weights than those of {folder.path}: the model was "
             f"trained further since. {_again(folder, engine)}"
         )
-    for name, expected in record.sha256.items():
-        if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise FolderError(f"{path / RECORD}: {name!r:.80} is not in the folder.")
-        if not os.path.isfile(path / name):  # noqa: PTH113 - Path raises on a name too long
-            raise FolderError(f"{path / name} is missing. {_again(folder, engine)}")
-        if sha256(path / name) != expected:
-            raise FolderError(
-                f"{path / name} is not the file that was exported (its sha256 differs): it was "
-                f"changed or cut off. {_again(folder, engine)}"
-            )
+    check_hashes(path / RECORD, record.sha256, _again(folder, engine))
+    there = {each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file()}
+    if unknown := there - record.sha256.keys() - {RECORD}:
+        raise FolderError(
+            f"{path / RECORD}, sha256: there is no hash of {', '.join(sorted(unknown))}. "
+            f"{_again(folder, engine)}"
+        )
     if record.forced:
         warnings.warn(
             f"{folder.name} on {engine}: {'; '.join(record.failures)}. It was kept by `force`.",

@@ -1,8 +1,6 @@
 """A run folder is a model folder: written piece by piece atomically, checked when it is read."""
 
-import json
 import math
-import os
 import platform
 import sys
 from collections.abc import Iterable, Mapping
@@ -17,11 +15,11 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from manyheads.app.project.capacity import at_most
+from manyheads.app.project.hashes import check_hashes
 from manyheads.app.project.hub_name import hub_name_of
 from manyheads.app.project.migrate import RENAMED, rename
 from manyheads.app.project.paths import shipped
 from manyheads.app.project.plugins import LOADED, home
-from manyheads.app.project.ranges import short
 from manyheads.app.project.recipe import Converted, Recipe, read_recipe
 from manyheads.app.project.registry import TASKS, find_task
 from manyheads.app.project.vocabulary import Vocabularies, need_vocabularies, sizes, tokenizers
@@ -35,7 +33,7 @@ from manyheads.files import append_line, reject_address, write_atomically, write
 from manyheads.models.presets import REGISTERED_BY, preset
 from manyheads.models.resize import resize
 from manyheads.nn.layers.linear import pack
-from manyheads.strict_json import dumps
+from manyheads.strict_json import dumps, loads
 from manyheads.train.checkpoint import not_finite, restore, sha256, tensors
 from manyheads.train.config import Precision
 from manyheads.version import __version__
@@ -148,20 +146,12 @@ class ModelFolder:
                 f"{manifest}, {'.'.join(map(str, detail['loc']))}: {detail['msg']}. Copy the "
                 "folder again."
             ) from None
-        for name, expected in self.manifest["sha256"].items():
-            if Path(name).is_absolute() or ".." in Path(name).parts:
-                raise FolderError(
-                    f"{manifest}, sha256: {short(name)} is not in the folder. Copy the folder "
-                    "again."
-                )
-            if not os.path.isfile(path / name):  # noqa: PTH113 - Path raises on a name too long
-                raise FolderError(f"{path / name} is missing. Copy the whole folder again.")
-            if sha256(path / name) != expected:
-                raise FolderError(
-                    f"{path / name} is not the file that was written with this model (its sha256 "
-                    "differs): it was changed or cut off. Copy the folder again; in a run folder, "
-                    "training with `resume=True` writes the last weights anew."
-                )
+        check_hashes(
+            manifest,
+            self.manifest["sha256"],
+            "Copy the folder again; in a run folder, training with `resume=True` writes the last "
+            "weights anew.",
+        )
         try:
             self.recipe = read_recipe(path / "recipe.toml", stored=True)
         except RecipeError as error:
@@ -289,9 +279,13 @@ class ModelFolder:
         if isinstance(stored, dict):
             rename(stored, RENAMED["image"])
         try:
-            return TypeAdapter(Preprocessing).validate_python(stored)
+            found = TypeAdapter(Preprocessing).validate_python(stored)
         except ValidationError as error:
             raise FolderError(f"{path} does not fit: {error}.") from None
+        channels = self.recipe.derived().get("channels", found.channels)
+        if found.channels != channels:
+            raise self._another(path.name, f"{found.channels} channels", channels)
+        return found
 
     def labels(self) -> list[str]:
         """Load the names of the classes, in the order of the logits."""
@@ -315,9 +309,9 @@ class ModelFolder:
         try:
             # Not splitlines: names of data may hold other separators, such as U+2028.
             for text in filter(None, path.read_text(encoding="utf-8").split("\n")):
-                lines.append(json.loads(text))
+                lines.append(loads(text))
                 Evaluation.model_validate(lines[-1])
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             reason = str(error).partition(" [type=")[0]
             raise FolderError(f"{path} has a damaged line: {reason}. Remove that line.") from None
         for line in lines:
@@ -479,6 +473,6 @@ def versions() -> dict[str, str]:
 def read_json(path: Path) -> Any:
     """Read a JSON file of a folder."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        return loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise FolderError(f"{path} cannot be read: {error}. Copy the folder again.") from error

@@ -64,7 +64,7 @@ class CTranslate2Engine:
         try:
             most = None if config.positions == "rotary" else positions(folder, config)
             return CTranslate2Model(config, make, token_names(folder), folder.model, most)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             raise FolderError(
                 f"CTranslate2 cannot load {path}: {error}. Export the model again."
             ) from error

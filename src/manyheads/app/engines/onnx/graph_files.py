@@ -9,6 +9,7 @@ from torch import nn
 
 from manyheads.app.engines.onnx.trace import OPSET, trace
 from manyheads.app.project.folder import ModelFolder, read_json, write_json
+from manyheads.app.project.ranges import short
 from manyheads.app.project.registry import find_task
 from manyheads.errors import FolderError, UsageError
 from manyheads.models.config import ModelConfig
@@ -67,9 +68,13 @@ def read_graphs(path: Path) -> dict[str, GraphFile]:
             "the model again."
         )
     try:
-        return TypeAdapter(dict[str, GraphFile]).validate_python(stored["graphs"])
+        found = TypeAdapter(dict[str, GraphFile]).validate_python(stored["graphs"])
     except (KeyError, ValidationError) as error:
         raise FolderError(f"{path / GRAPHS} does not fit: {error}.") from None
+    there = {each.name for each in path.iterdir()}  # with hashes: `engine_files`
+    if wrong := [graph.file for graph in found.values() if graph.file not in there]:
+        raise FolderError(f"{path / GRAPHS}: {short(wrong[0])} is not a file beside it.")
+    return found
 
 
 def graphs(folder: ModelFolder) -> Sequence[Graph]:

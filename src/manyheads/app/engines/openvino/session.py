@@ -38,7 +38,7 @@ class OpenVinoSession:
         try:
             read = core.read_model(os.fspath(model)) if isinstance(model, Path) else model
             self._compiled = core.compile_model(read, "CPU", settings)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             raise FolderError(f"OpenVINO cannot read {model}: {error}.") from error
 
     def __call__(self, inputs: Sequence[Tensor]) -> list[Tensor]:
