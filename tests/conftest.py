@@ -1,6 +1,8 @@
 """What every test shares."""
 
+import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,11 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from tests import browser
+
+REPORTS = "manyheads-*.txt"
+# Temporary files of this session alone: another one on this machine has reports of its own.
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="manyheads-tests-")
 
 # An example may take as long as the machine needs. The same are drawn every time, so that a failure
 # is due to the change; `make full` draws new ones (--hypothesis-profile new), and one that fails
@@ -25,6 +32,22 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def no_reports() -> Iterator[None]:
+    """Fail if an error that should not occur did occur, here or in a process that was started.
+
+    The command reports it in a file, whatever became of its message.
+    """
+    folder = Path(tempfile.gettempdir())
+    before = {*folder.glob(REPORTS)}
+    yield
+    new = [path for path in folder.glob(REPORTS) if path not in before]
+    texts = [path.read_text() for path in new if path.exists()]
+    for path in new:
+        path.unlink(missing_ok=True)
+    assert not texts, "\n".join(texts)
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +79,11 @@ def own_translator(translator: Path, tmp_path: Path) -> Path:
 def own_classifier(classifier: Path, tmp_path: Path) -> Path:
     """A copy to write to, or to damage."""
     return shutil.copytree(classifier, tmp_path / "own-classifier")
+
+
+def pytest_unconfigure() -> None:
+    """Remove the temporary files."""
+    shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

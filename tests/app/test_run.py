@@ -362,6 +362,25 @@ def test_a_damaged_model_of_a_finished_run_is_written_anew(images: Path, tmp_pat
     assert weights.read_bytes() == before
 
 
+@pytest.mark.parametrize("content", [b"\xff", b"a = [", b"a = " + b"[" * 9000, b"a = 2020-01-01"])
+def test_a_damaged_recipe_of_a_run(images: Path, tmp_path: Path, content: bytes) -> None:
+    """Resuming compares with it."""
+    run(images, tmp_path / "out", *SHORT)
+    (tmp_path / "out" / "recipe.toml").write_bytes(content)
+    with pytest.raises(RecipeError, match=r"recipe\.toml is not valid|another recipe"):
+        run(images, tmp_path / "out", *SHORT, resume=True)
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"[" * 99999, b'{"progress": {}, "sha256": []}'])
+def test_a_damaged_progress_of_a_run(images: Path, tmp_path: Path, content: bytes) -> None:
+    """Nested too deeply for Python, for one."""
+    run(images, tmp_path / "out", *SHORT)
+    *_, newest = sorted((tmp_path / "out" / "state").iterdir())
+    (newest / "progress.json").write_bytes(content)
+    with pytest.raises(FolderError, match=rf"{newest} is damaged"):
+        run(images, tmp_path / "out", *SHORT, resume=True)
+
+
 def test_a_truncated_checkpoint_loses_only_what_came_after_the_older(
     images: Path, tmp_path: Path
 ) -> None:

@@ -139,6 +139,16 @@ def test_fix_writes_what_is_left_and_a_log(call: Call, damaged: Path, tmp_path: 
     assert call("check-data", "clean/b", *ENDE).out.endswith("28 pairs, nothing to complain of\n")
 
 
+@pytest.mark.parametrize("out", ["/", ".", "..", "there", "nowhere/.."])
+def test_fix_needs_a_name(call: Call, damaged: Path, tmp_path: Path, out: str) -> None:
+    """Nothing is written beside a folder, under names such as "...en"."""
+    (tmp_path / "there").mkdir()
+    before = {*tmp_path.rglob("*"), *tmp_path.parent.iterdir()}
+    code, _, err = call("check-data", damaged, *ENDE, "--fix", out)
+    assert (code, f"--fix is {str(Path(out))!r}" in err) == (2, True)
+    assert {*tmp_path.rglob("*"), *tmp_path.parent.iterdir()} == before
+
+
 def test_fix_as_json(call: Call, damaged: Path, tmp_path: Path) -> None:
     """The same counts for programs."""
     fixed = json.loads(call("check-data", damaged, *ENDE, "--fix", "b.tsv", "--json").out)["fixed"]

@@ -1,5 +1,6 @@
 """What reaches a terminal, a pipe, and nobody; and errors that nobody foresaw."""
 
+import builtins
 import io
 import os
 import pty
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from manyheads import __main__
 from manyheads.app.project import paths
 from manyheads.cli import terminal
 from manyheads.cli.main import TRACEBACK, main
@@ -239,6 +241,47 @@ def test_ctrl_c_anywhere(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """130, and a word."""
     monkeypatch.setattr(paths, "shipped", broken(KeyboardInterrupt()))
     assert call("models") == (130, "", "manyheads: interrupted.\n")
+
+
+def test_ctrl_c_while_a_library_is_imported(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some raise another error then."""
+    error = ImportError("numpy.core failed to import")
+    error.__context__ = KeyboardInterrupt()
+    monkeypatch.setattr(paths, "shipped", broken(error))
+    assert call("models") == (130, "", "manyheads: interrupted.\n")
+
+
+def test_ctrl_c_while_the_command_is_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before there is anything that could explain it."""
+    real = builtins.__import__
+
+    def interrupted(name: str, *given: Any, **named: Any) -> Any:
+        if name == "manyheads.cli.main":
+            raise KeyboardInterrupt
+        return real(name, *given, **named)
+
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    with pytest.raises(SystemExit) as caught:
+        __main__.main()
+    assert caught.value.code == 130
+    assert capsys.readouterr().err == "manyheads: interrupted.\n"
+
+
+class _FixedError(Exception):
+    """An error of a library whose message cannot be set."""
+
+    message = property(lambda self: "what is wrong")
+
+
+def test_an_error_whose_message_cannot_be_set(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is reported, and not the attempt to escape its message."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(paths, "shipped", broken(_FixedError("x")))
+    assert "should not occur: _FixedError: x" in call("models").err
 
 
 def test_memory_that_does_not_suffice(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

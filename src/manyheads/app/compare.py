@@ -10,7 +10,7 @@ from manyheads.app.evaluate.translations import corpus_to_measure, measure
 from manyheads.app.load import load
 from manyheads.app.pipelines.translate import TranslateRecipe
 from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.paths import find_data, here
+from manyheads.app.project.paths import allow, find_data, here
 from manyheads.app.requests import EvaluateRequest
 from manyheads.data.text.corpus import Corpus, read_lines
 from manyheads.data.text.lines import ending
@@ -61,7 +61,7 @@ def compare(
     ]
     if remote:
         for recipe in recipes:
-            recipe.data.allow_remote()
+            allow(*dict(recipe.data).values())
     measured = [name for recipe in recipes for name in recipe.evaluate.metrics]
     names = tuple(dict.fromkeys([*(measured if recipes else FOR_FILES), *metrics]))
     corpus, language, head = _references(recipes, request)

@@ -93,7 +93,7 @@ def export_model(model: str | Path, request: ExportRequest, say: Say | None = No
     folder = ModelFolder(find_model(str(model)))
     allow(request.data)
     if request.remote:
-        folder.recipe.data.allow_remote()
+        allow(*dict(folder.recipe.data).values())
     exporter = find_exporter(request.to)
     pipeline = pipeline_of(folder.recipe)
     if exporter.engine is not None:

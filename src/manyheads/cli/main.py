@@ -5,7 +5,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 import typer
@@ -73,7 +73,8 @@ def _around_typer() -> Iterator[None]:
         raise _PastTyperError from error
     except Exception as error:
         if isinstance(message := getattr(error, "message", None), str):  # quotes what was given
-            error.message = visible(message)  # type: ignore[attr-defined]
+            with suppress(AttributeError):  # of somebody else's error, where it is a property
+                error.message = visible(message)  # type: ignore[attr-defined]
         raise
 
 
@@ -206,7 +207,7 @@ def _explain(error: BaseException | None) -> int:
         else:
             warn(str(error))
         return error.exit_code
-    if isinstance(error, KeyboardInterrupt):
+    if _was_interrupted(error):
         warn("interrupted.")
         return InterruptedRunError.exit_code
     assert error is not None
@@ -224,6 +225,13 @@ def _explain(error: BaseException | None) -> int:
         kind = f"{type(error).__name__}: {error}".partition("\n")[0]
         warn(f"an error that should not occur: {kind[:200]}. {_write_report(error)}")
     return 1
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Tell whether Ctrl-C is behind an error: libraries raise others while they are imported."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _reported_by_another_rank(error: ManyheadsError) -> bool:

@@ -1,7 +1,6 @@
 """Checkpoints of the training state: written atomically, verified by sha256 when read."""
 
 import hashlib
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import FolderError
 from manyheads.files import cannot_write, new_folder, remove_unfinished, write_text
-from manyheads.strict_json import dumps
+from manyheads.strict_json import dumps, loads
 from manyheads.train.average import Average
 from manyheads.train.distribute import spread_like, whole
 from manyheads.train.meter import Sums
@@ -46,6 +45,7 @@ class Progress:
 
 
 PROGRESS = TypeAdapter(Progress)
+HASHES = TypeAdapter(dict[str, str])
 
 
 def tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -226,7 +226,7 @@ def newest(folder: Path) -> Progress | None:
     """Read the progress of the newest checkpoint; None if there is none, or it is damaged."""
     found = checkpoints(folder)
     try:
-        document = json.loads((found[-1] / "progress.json").read_text(encoding="utf-8"))
+        document = loads((found[-1] / "progress.json").read_text(encoding="utf-8"))
         return PROGRESS.validate_python(document["progress"])
     except (IndexError, OSError, ValueError, KeyError, TypeError):
         return None  # `load` reports the damage
@@ -251,7 +251,7 @@ def load(folder: Path, model: nn.Module, optimizer: Optimizer, average: Average)
                 _read_sharded(newest, model, optimizer, average)
             else:
                 _read_whole(newest, document, model, optimizer, average)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, SafetensorError) as error:
             raise _damaged(found, error) from error
     return PROGRESS.validate_python(document["progress"])
 
@@ -260,11 +260,9 @@ def _checked(found: list[Path]) -> dict[str, Any]:
     """Read what the newest checkpoint is, and check the files."""
     newest = found[-1]
     try:
-        document: dict[str, Any] = json.loads(
-            (newest / "progress.json").read_text(encoding="utf-8")
-        )
+        document: dict[str, Any] = loads((newest / "progress.json").read_text(encoding="utf-8"))
         PROGRESS.validate_python(document["progress"])
-        for name, expected in document["sha256"].items():
+        for name, expected in HASHES.validate_python(document["sha256"]).items():
             if sha256(newest / name) != expected:
                 raise FolderError(f"{newest / name} has changed since it was written (sha256)")
     except (OSError, ValueError, KeyError, TypeError, FolderError) as error:

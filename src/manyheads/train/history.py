@@ -1,6 +1,5 @@
 """Read the metrics log of a run, metrics.jsonl."""
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from manyheads.errors import FolderError
+from manyheads.strict_json import loads
 
 NON_FINITE = "non_finite"  # key in the line of the step where training stopped: loss not finite
 
@@ -85,11 +85,11 @@ def metric_lines(path: Path) -> Iterator[tuple[str, Line]]:
         raise FolderError(f"{path} cannot be read: {error}.") from None
     for number, row in enumerate(text.split("\n")[:-1], 1):
         try:
-            line = {name: math.nan if v is None else v for name, v in json.loads(row).items()}
+            line = {name: math.nan if v is None else v for name, v in loads(row).items()}
             if not all(isinstance(value, int | float) for value in line.values()):
                 raise ValueError("not every value is a number")
             int(line["step"])
-        except (ValueError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        except (ValueError, KeyError, AttributeError, OverflowError) as error:
             raise FolderError(
                 f"{path}, line {number} is damaged ({type(error).__name__}: {error}). Remove that "
                 "line."

@@ -1,6 +1,5 @@
 """What a long job has finished, block by block, so that a job that was killed goes on."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +10,7 @@ from typing import Any
 from manyheads.app.project.lock import LOCK, locked
 from manyheads.errors import UsageError
 from manyheads.files import reject_inputs, remove_unfinished, write_text
-from manyheads.strict_json import dumps
+from manyheads.strict_json import dumps, loads
 
 _NAME = re.compile(r"[0-9a-f]{12}-[0-9]{6,}\.json|\.manyheads-.*\.part")
 
@@ -36,7 +35,7 @@ class Ledger:
     def finished(self, block: int) -> Any | None:
         """Return the answers of a block; None if it is not finished."""
         try:
-            found = json.loads(self._path(block).read_text("utf-8"))
+            found = loads(self._path(block).read_text("utf-8"))
             return found["answers"] if found["job"] == self.job else None
         except (OSError, ValueError, KeyError, TypeError):  # not there, or damaged
             return None

@@ -1,6 +1,5 @@
 """Weights in the files of other libraries, read without running anything that is in them."""
 
-import json
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from torch import Tensor
 from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.models.config import ModelConfig
 from manyheads.models.presets import build
-from manyheads.strict_json import dumps
+from manyheads.strict_json import dumps, loads
 from manyheads.train.checkpoint import restore
 
 PICKLED = {".pth", ".pt", ".bin"}
@@ -149,8 +148,8 @@ def read_table(path: Path, *, needed: bool = True) -> dict[str, Any] | None:
     if not needed and not path.exists():
         return None
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        value = loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise FolderError(f"{path} cannot be read: {error}. Get the folder again.") from error
     if not isinstance(value, dict):
         raise FolderError(f"{path} is not a table of keys and values. Get the folder again.")

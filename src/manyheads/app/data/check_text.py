@@ -161,6 +161,10 @@ def check(place: Place, held_out: Mapping[str, Place]) -> CheckedText:
 
 def cleaned_files(place: Place, out: Path) -> tuple[list[Path], Path]:
     """Name the files for a cleaned corpus and its log; refuse those that exist."""
+    if out.name in ("", "..") or out.is_dir():
+        raise UsageError(
+            f"`fix` is {str(out)!r}, a folder: name the corpus to write, such as {out / 'clean'}."
+        )
     log = out.with_name(f"{out.name}.log.jsonl")
     files = outputs(out, place.source or "source", place.target or "target")
     reject_existing_files([*files, log])

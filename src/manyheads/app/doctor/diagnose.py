@@ -14,6 +14,7 @@ from manyheads.app.doctor.finding import Finding
 from manyheads.app.doctor.run_inspection import RunInspection
 from manyheads.app.doctor.samples import Examined, Samples
 from manyheads.app.pipeline import pipeline_of
+from manyheads.app.project.paths import allow
 from manyheads.errors import ManyheadsError
 from manyheads.train.device import inference_threads, limited_threads
 
@@ -57,7 +58,7 @@ def diagnose(
     """
     run = RunInspection(name, device)
     if remote:
-        run.recipe.data.allow_remote()
+        allow(*dict(run.recipe.data).values())
     model = run.model()
     if threads is None and model is not None:
         threads = inference_threads(model)

@@ -40,7 +40,7 @@ def measure(predictor: Predictor, request: EvaluateRequest) -> Line:
     folder = predictor.folder
     allow(request.data)
     if request.remote:
-        folder.recipe.data.allow_remote()
+        allow(*dict(folder.recipe.data).values())
     with predictor.engine.running():
         line = pipeline_of(folder.recipe).evaluate(predictor, request)
     if (name := engine_name(predictor.engine)) != "torch":

@@ -20,12 +20,19 @@ from manyheads.files import expand_user, output_errors, reject_address, reject_i
 _GIVEN: set[str] = set()  # names of data that were given in this process
 
 
-def allow(*names: str | None) -> None:
-    """Let these names of data be read from elsewhere: a person or a program gave them.
+def allow(*names: object) -> None:
+    """Let data be read from elsewhere under these names: a person or a program gave them.
 
     The recipe in a model folder may come from anybody, so its addresses are not read by themselves.
+
+    Args:
+        names: texts or tuples of texts; others are passed over, so that a table's values will do.
     """
-    _GIVEN.update(split_selection(name)[0] for name in names if name)
+    for name in names:
+        if isinstance(name, str):
+            _GIVEN.add(split_selection(name)[0])
+        elif isinstance(name, tuple):
+            allow(*name)
 
 
 def is_hub_data(name: str) -> bool:

@@ -17,11 +17,11 @@ from manyheads.app.project.migrate import migrate
 from manyheads.app.project.paths import allow, endings, here
 from manyheads.app.project.ranges import check_numbers, check_range, short
 from manyheads.app.project.registry import find_task, import_installed
+from manyheads.app.project.toml_file import read_toml
 from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.errors import RecipeError, UsageError, nearest
 from manyheads.models.config import ModelConfig
 from manyheads.models.presets import PRESETS, preset
-from manyheads.strict_json import dumps
 from manyheads.train.config import TrainConfig
 
 C = TypeVar("C", bound=ModelConfig)
@@ -68,12 +68,6 @@ class DataTable(Table):
     def split_name(self, split: str) -> str | None:
         """Return the name of a split's data; None if the recipe names none."""
         return {"train": self.train, "valid": self.valid, "test": self.test}.get(split)
-
-    def allow_remote(self) -> None:
-        """Let the addresses of this table be read (`paths.allow`)."""
-        for value in dict(self).values():
-            names = value if isinstance(value, tuple) else (value,)
-            allow(*(name for name in names if isinstance(name, str)))
 
 
 class Recipe(Table, ABC):
@@ -173,17 +167,13 @@ PATHS = tuple(
 def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = False) -> Recipe:
     """Read a recipe file and apply key=value overrides, such as "train.steps=200".
 
-    "train.restart=", without a value, takes a key out of the file. Keys of format 1 are renamed,
-    with a warning unless the recipe is `stored` in a model folder; then its addresses are not read
-    unless they are given besides (`paths.allow`).
+    "train.restart=", without a value, takes a key out of the file. Keys of format 1 are renamed.
+    Unless it is `stored` in a model folder that warns, and addresses may be read (`paths.allow`).
 
     Raises:
         RecipeError: not TOML, unknown keys, values of the wrong kind; all of them listed.
     """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, too deep or too long
-        raise RecipeError(f"{path} is not valid TOML: {error}.") from None
+    table = read_toml(path)
     # Paths last: whether one exists in the current folder depends on data.source and data.target.
     for override in sorted(overrides, key=lambda each: each.startswith(PATHS)):
         _apply(table, override)
@@ -210,7 +200,7 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
     except UsageError as error:
         raise RecipeError(f"{path}: {error}") from None
     if not stored:
-        recipe.data.allow_remote()
+        allow(*dict(recipe.data).values())
     return recipe
 
 
@@ -243,7 +233,7 @@ def differences(before: str, now: str) -> list[str]:
     """List the keys in which two written recipes differ, each with both values."""
     first, second = (dict(_flat(tomllib.loads(text))) for text in (before, now))
     return [
-        f"{sign} {key} = {dumps(table[key])}"
+        f"{sign} {key} = {short(table[key])}"
         for key in {**first, **second}
         if first.get(key) != second.get(key)
         for sign, table in (("-", first), ("+", second))

@@ -1,11 +1,11 @@
 """What a run does that torchrun has started again: it goes on by itself."""
 
-import json
 import os
 import socket
 from pathlib import Path
 
 from manyheads.app.project.folder import write_json
+from manyheads.strict_json import loads
 
 LAUNCH = ".manyheads-launch"  # in the run folder, until training has finished
 
@@ -13,7 +13,7 @@ LAUNCH = ".manyheads-launch"  # in the run folder, until training has finished
 def launched_before(out: Path) -> bool:
     """Tell whether the same torchrun has worked in a run folder: then a rank was lost."""
     try:
-        return bool(json.loads((out / LAUNCH).read_text(encoding="utf-8")) in _names())
+        return bool(loads((out / LAUNCH).read_text(encoding="utf-8")) in _names())
     except (OSError, ValueError):
         return False
 

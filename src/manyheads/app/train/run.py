@@ -28,8 +28,9 @@ from manyheads.app.project.folder import (
 )
 from manyheads.app.project.lock import LOCK, locked
 from manyheads.app.project.migrate import migrate
-from manyheads.app.project.paths import find_recipe
+from manyheads.app.project.paths import allow, find_recipe
 from manyheads.app.project.recipe import Recipe, differences, read_recipe, write_recipe
+from manyheads.app.project.toml_file import read_toml
 from manyheads.app.train.launch import forget_launch, launched_before, note_launch
 from manyheads.app.train.observer import PrintObserver, RunObserver, SilentObserver
 from manyheads.errors import (
@@ -105,7 +106,7 @@ def train(
         raise UsageError("A recipe that was read already needs out=FOLDER, and takes no changes.")
     if not hasattr(recipe, "task"):
         raise UsageError(f"{recipe!r:.80} is no recipe: give a name, a path, or one that was read.")
-    recipe.data.allow_remote()
+    allow(*dict(recipe.data).values())
     with joined() as device, _sole(Path(out)), limited_threads(None), torch.random.fork_rng():
         heard = observer or PrintObserver() if rank_and_world()[0] == 0 else SilentObserver()
         return _train(recipe, Path(out), device, resume=resume, observer=heard)
@@ -279,11 +280,10 @@ def _write_recipe(out: Path, text: str) -> bool:
     if not path.exists():
         write_text(path, text)
         return False
-    stored = path.read_text(encoding="utf-8")
-    before = tomllib.loads(stored)
-    if migrated := bool(migrate(before)):
-        stored = tomli_w.dumps(before)
-    if tomllib.loads(stored) != tomllib.loads(text):
+    before = read_toml(path)
+    migrated = bool(migrate(before))
+    stored = tomli_w.dumps(before)
+    if before != tomllib.loads(text):
         changed = "\n".join(differences(stored, text))
         raise RecipeError(
             f"The run in {out} was started with another recipe:\n{changed}\n"

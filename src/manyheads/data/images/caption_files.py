@@ -5,7 +5,6 @@ shard, `1.json` may have them by name.
 """
 
 import hashlib
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +29,7 @@ from manyheads.data.regular_files import files_below, size_of
 from manyheads.data.text.languages import is_language_code
 from manyheads.data.text.lines import lines
 from manyheads.errors import DataError, RecipeError
+from manyheads.strict_json import loads
 
 TEXT, JSON = ".txt", ".json"
 ABOUT = ("readme", "license", "licence", "notice")  # texts about a folder, not about an image
@@ -158,10 +158,10 @@ def _texts(
             ]
         if JSON not in parts:
             return []
-        row = json.loads(_decoded(parts[JSON]))
+        row = loads(_decoded(parts[JSON]))
         if not isinstance(row, dict):
             raise ValueError("its .json is not a table of names and values")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         found.invalid(place, f"its text cannot be read: {error}")
         return []
     seen |= dict.fromkeys(row)

@@ -5,7 +5,6 @@ have several. (Chen et al. 2015: Microsoft COCO Captions.)
 """
 
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -24,6 +23,7 @@ from manyheads.data.regular_files import size_of
 from manyheads.data.text.encoding import decode
 from manyheads.errors import DataError
 from manyheads.files import expand_user
+from manyheads.strict_json import loads
 
 SAMPLE = 20  # images that are looked for in a folder
 LISTS = ("images", "annotations")
@@ -122,10 +122,10 @@ def _read(path: Path, keys: set[str]) -> tuple[dict[str, list[Any]], str, dict[s
     try:
         content = read_content(path)
         text, _ = decode(content, str(path))
-        table = json.loads(text.removeprefix("\ufeff"), object_hook=keep)
+        table = loads(text.removeprefix("\ufeff"), object_hook=keep)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise DataError(f"{path} is not valid JSON: {error}.") from None
     if not isinstance(table, dict) or not all(isinstance(table.get(key), list) for key in LISTS):
         has = ", ".join(table)[:200] if isinstance(table, dict) else type(table).__name__

@@ -5,7 +5,6 @@ then images are read in any order.
 """
 
 import hashlib
-import json
 import posixpath
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from manyheads.data.images.image_file import (
 from manyheads.data.images.image_set import ImageSet, number_labels
 from manyheads.data.regular_files import open_regular
 from manyheads.errors import DataError
+from manyheads.strict_json import loads
 
 LABELS = (".cls", ".txt", ".json")
 LONGEST_LABEL = 1 << 20  # bytes
@@ -216,8 +216,8 @@ def _label(shard: Path, stem: str, parts: Mapping[str, Member], key: str) -> obj
         text = member.content().decode("utf-8").strip()
         if ending != ".json":
             return text
-        table = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        table = loads(text)
+    except ValueError as error:
         raise DataError(f"{member.shard}: {member.name} cannot be read: {error}.") from None
     if not isinstance(table, dict) or key not in table:
         keys = ", ".join(table) if isinstance(table, dict) else type(table).__name__

@@ -5,12 +5,12 @@ is yielded in its place.
 """
 
 import csv
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from manyheads.data.text.lines import Problem, Report, lines, raw_lines, refuse
+from manyheads.strict_json import loads
 
 
 def tsv_rows(path: Path, report: Report = refuse) -> Iterator[tuple[int, list[str] | None]]:
@@ -53,8 +53,8 @@ def json_rows(path: Path, report: Report = refuse) -> Iterator[tuple[int, Any]]:
         if text is None or not text.strip():
             continue
         try:
-            row = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            row = loads(text)
+        except ValueError as error:
             message = f"not valid JSON ({error}). Write one object a line."
             report(Problem("invalid-record", number, f"{path}, line {number}", message, text))
         else:

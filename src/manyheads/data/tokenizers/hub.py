@@ -5,7 +5,6 @@ tables of a byte-pair encoding, one is made of them. Sentencepiece models are re
 Special tokens written out in a text are read as plain characters.
 """
 
-import json
 import re
 import string
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from manyheads.data.text.surrogates import reject_surrogates
 from manyheads.data.tokenizers.sentencepiece_model import load_sentencepiece
 from manyheads.data.tokenizers.tokenizer import Piece
 from manyheads.errors import FolderError, MissingExtraError
+from manyheads.strict_json import loads
 
 FAST, SIGLIP, XLM = "tokenizer.json", "siglip.model", "xlm-roberta.model"
 FILES = (FAST, SIGLIP, XLM)  # of a converted folder; one of them
@@ -287,8 +287,8 @@ def read_vocabulary(path: Path) -> dict[str, int]:
         FolderError: it is damaged.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        found = loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise FolderError(f"{path} cannot be read: {error}. Get it again.") from error
     numbers = found.values() if isinstance(found, dict) else [None]
     if not all(type(number) is int and number >= 0 for number in numbers):

@@ -5,7 +5,6 @@ pieces to ids. Hugging Face's tokenizer reads a literal "</s>" in a text as the 
 reads it as four characters.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from manyheads.data.text.surrogates import reject_surrogates
 from manyheads.data.tokenizers.sentencepiece_model import load_sentencepiece
 from manyheads.data.tokenizers.tokenizer import Piece, Tokenizers
 from manyheads.errors import FolderError, UsageError, nearest
+from manyheads.strict_json import loads
 
 PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"
 CODE = re.compile(r">>.*?<<", re.DOTALL)  # the target language, at the start of a text
@@ -140,8 +140,8 @@ def _read(path: Path) -> bytes:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(_read(path))
-    except (ValueError, RecursionError) as error:
+        value = loads(_read(path))
+    except ValueError as error:
         raise FolderError(f"{path} is not JSON: {error}. Download it again.") from error
     if not isinstance(value, dict):
         raise FolderError(f"{path} is not a JSON object. Download it again.")
