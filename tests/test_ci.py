@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +14,10 @@ from tests import browser
 from tests.conftest import pytest_terminal_summary
 
 ROOT = Path(__file__).parents[1]
+PROFILES = (
+    "import tests.conftest; from hypothesis import settings; "
+    "print(*(settings.get_profile(each).derandomize for each in ('same', 'new')))"
+)
 FAILS = "echo E: no network; exit 100"
 INSTALLS = (
     """[ "$1" = update ] || { printf '#!/bin/sh\\n' >{at}/chromium; chmod +x {at}/chromium; }"""
@@ -90,9 +95,17 @@ def test_pytest_tells_what_was_skipped(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_the_same_examples_are_drawn_every_time() -> None:
-    """So that a failure is due to the change; the slow tier draws new ones."""
+    """So that a failure is due to the change; the slow tier draws new ones, also where CI is set."""
     assert settings.get_current_profile_name() in ("same", "new", "mutation")
-    assert settings.get_profile("same").derandomize
-    assert not settings.get_profile("new").derandomize
+    for variables in ({}, {"CI": "true"}):
+        done = subprocess.run(
+            [sys.executable, "-c", PROFILES],
+            cwd=ROOT,
+            env={k: v for k, v in os.environ.items() if k != "CI"} | variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == "True False\n"
     full = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nfull:")[2]
     assert "--hypothesis-profile new" in full.partition("\n\n")[0]
