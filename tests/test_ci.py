@@ -95,7 +95,7 @@ def test_pytest_tells_what_was_skipped(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_the_same_examples_are_drawn_every_time() -> None:
-    """So that a failure is due to the change; the slow tier draws new ones, also where CI is set."""
+    """So that a failure is due to the change; the slow tier draws new ones, also in CI."""
     assert settings.get_current_profile_name() in ("same", "new", "mutation")
     for variables in ({}, {"CI": "true"}):
         done = subprocess.run(

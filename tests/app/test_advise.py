@@ -76,6 +76,12 @@ def test_use_a_cnn() -> None:
     assert advice.expected == (68.0, 93.0)  # twice, and half, the error
 
 
+def test_nothing_is_expected_below_chance() -> None:
+    """Twice the error of 40% would be 120%: by chance, one image of eight is right."""
+    poor = replace(CNN, accuracy=45, low=40, high=50)
+    assert recommend(PHOTOS, FACTS, LAPTOP, [poor]).expected == (12.5, 75.0)
+
+
 def test_the_best_takes_too_long() -> None:
     """A Transformer was better, in a week: the sentence does not call the CNN the best of all."""
     slow = replace(ROW, accuracy=95, low=95, high=95, minutes=10_000)

@@ -66,6 +66,23 @@ def test_a_better_system(own_translator: Path, tmp_path: Path) -> None:
     assert found["exact"]["b"]["value"] == 100
 
 
+@pytest.mark.parametrize(("wrong", "better"), [(5, None), (8, "b")])
+def test_both_tests_must_agree(tmp_path: Path, wrong: int, better: str | None) -> None:
+    """B alone is right about some of 60 sentences.
+
+    Five coins fall alike in 2 of 2^5 tosses, which is 0.06; in samples with replacement the five
+    are 2.3 standard deviations from none, which is 0.02. Of eight, both are below 0.05.
+    """
+    right = [f"Satz Nummer {number}" for number in range(60)]
+    write_lines(tmp_path / "a", ["falsch"] * wrong + right[wrong:])
+    write_lines(tmp_path / "b.de", right)
+    a, b = (str(tmp_path / each) for each in ("a", "b.de"))
+    found = compare(a, b, data=b, metrics=["exact"])["all"]["exact"]
+    assert found["p_bootstrap"] < 0.04
+    assert (found["p_randomisation"] > 0.05) == (wrong == 5)
+    assert found["better"] == better
+
+
 def test_two_files_need_references(tmp_path: Path) -> None:
     """Whose ending says the language, and with it the tokenizer."""
     path = tmp_path / "refs.ko"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from jsonschema import validate
 from PIL import Image
 
@@ -109,16 +110,21 @@ def test_classes_in_words(matcher: Matcher, tmp_path: Path) -> None:
     assert sum(each["probability"] for each in four["classes"]) == pytest.approx(1)
 
 
-def test_probabilities_by_hand(matcher: Matcher, tmp_path: Path) -> None:
+def test_probabilities_by_hand(
+    matcher: Matcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A softmax over the scaled cosines to the mean of each class's templates, made unit again."""
+    model: Any = matcher.model
+    # A scale of 2: with the learned one, the first class has all of the probability.
+    monkeypatch.setattr(model, "log_scale", torch.nn.Parameter(torch.tensor(2.0).log()))
     (path,) = squares.write_files(tmp_path, 1)
-    templates = ("{} left", "left: {}")
+    templates = ("{} left", "{} 오른쪽", "위 {}")
     (found,) = answered(matcher, images=[path], labels=("red", "blue"), templates=templates)
     written = [[each.replace("{}", name) for each in templates] for name in ("red", "blue")]
     means = np.stack([matcher.embed_texts(each).mean(axis=0) for each in written])
-    means /= np.linalg.norm(means, axis=1, keepdims=True)
-    model: Any = matcher.model
-    scores = model.log_scale.exp().item() * (matcher.embed_images([path]) @ means.T)[0]
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    assert lengths.max() < 0.9  # templates that mean different things
+    scores = 2 * (matcher.embed_images([path]) @ (means / lengths).T)[0]
     expected = np.exp(scores) / np.exp(scores).sum()
     told = {each["label"]: each["probability"] for each in found["classes"]}
     assert told == {

@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from functools import cache
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from manyheads.app.data.sources import corpus_split
 from manyheads.app.evaluate import domain as measured
 from manyheads.app.evaluate.domain import set_domain, unusual_share
 from manyheads.app.predictors.translator import Translator
+from manyheads.app.predictors.unusual import measure, unsure_of_text
 from manyheads.app.project.domain import store_domain, stored_domain
 from manyheads.app.requests import TranslateRequest
 from manyheads.data.text.corpus import Corpus
 from manyheads.errors import FolderError
+from manyheads.tasks.decoding import Translation
 
 DATE = "Friday, 20 November 2026"
 
@@ -66,6 +69,16 @@ def test_a_word_of_no_language() -> None:
     assert notes(usual, shipped("multi30k-en-de"), beams=1) == []
     (note,) = notes(usual.replace("dog", "xqzzvkjwqpxfgq"), shipped("multi30k-en-de"), beams=1)
     assert "unusual words: 'xqzzvkjwqpxfgq.'" in note
+
+
+@pytest.mark.parametrize(("finished", "mean"), [(True, -1.0), (False, -1.5)])
+def test_the_end_token_is_one_of_the_tokens(finished: bool, mean: float) -> None:
+    """Two tokens and the end, if the search came to it, share a log-probability of -3."""
+    tokenizer = shipped().tokenizers.source
+    found = Translation("", 0.0, log_probability=-3.0, tokens=[5, 6], finished=finished)
+    assert measure(tokenizer, DATE, found, "LATIN").output == -mean
+    told = unsure_of_text("some-model", found) or ""
+    assert f"a probability of {exp(mean):.0%} on average, all of it 0.05." in told  # exp(-3)
 
 
 def test_samples_and_prefixes_are_not_called_improbable() -> None:

@@ -54,6 +54,16 @@ def test_equal_to_brute_force(
         assert pairs == brute_force(vectors, query, k, excluded.tolist())
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_vectors_may_be_a_hundredth_too_long(sign: int) -> None:
+    """Stored in half precision, they are unit vectors but for rounding; longer ones are damaged."""
+    query = np.array([[1, 0]], dtype=np.float32)
+    ((rows, _),) = top_k(sign * 1.009 * query, query, 1)
+    assert rows.tolist() == [0]
+    with pytest.raises(DataError, match="not within -1 and 1"):
+        top_k(sign * 1.011 * query, query, 1)
+
+
 def test_equal_vectors_are_found_in_the_order_of_their_rows() -> None:
     """Wherever they stand: sums in float32 round differently in other places of a matrix."""
     random = np.random.default_rng(0)

@@ -50,6 +50,22 @@ def test_sentence_case(text: str, written: str | None) -> None:
     assert sentence_case(text, cost) == written
 
 
+@pytest.mark.parametrize(
+    ("cheaper", "written"), [(1.3, "A man in berlin."), (1.5, "A man in Berlin.")]
+)
+def test_a_capital_must_be_four_times_as_probable(cheaper: float, written: str) -> None:
+    """ln 4 is 1.39: the same for a name and for an abbreviation."""
+    costs = {"A": 1.0, "man": 1.0, "in": 1.0, "berlin": 3.0, "Berlin": 3.0 - cheaper}
+
+    def cost(text: str) -> float:
+        return sum(costs.get(word, 9.0) for word in re.findall(r"\w+", text))
+
+    assert sentence_case("A MAN IN BERLIN.", cost) == written
+    costs["BERLIN"] = costs.pop("Berlin")
+    written = written.replace("Berlin", "BERLIN")
+    assert sentence_case("A MAN IN BERLIN.", cost) == written
+
+
 def test_a_vocabulary_of_capitals_needs_no_other_case() -> None:
     """What is known as it stands stays so."""
     assert sentence_case("A MAN", lambda text: 1.0 * len(text)) is None

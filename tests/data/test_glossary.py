@@ -56,6 +56,16 @@ def test_terms_among_other_items() -> None:
     ]
 
 
+def test_items_that_touch_do_not_overlap() -> None:
+    """A term between tags is one, and so is a term that begins where another ends."""
+    text = "<b>dog</b>"
+    items = with_terms(find(text), glossary(dog="Hund").find(text)[0])
+    assert [item.text for item in items] == ["<b>", "Hund", "</b>"]
+    items, overlaps = Glossary([Entry("(a)", "(x)"), Entry("(b)", "(y)")]).find("(a)(b)")
+    assert [item.text for item in items] == ["(x)", "(y)"]
+    assert overlaps == set()
+
+
 def test_many_entries() -> None:
     """The longest term that fits, among many that begin alike."""
     terms = Glossary([Entry(f"word{n} of a kind", str(n)) for n in range(20_000)])

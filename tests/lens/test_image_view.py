@@ -101,6 +101,12 @@ def test_boxes_lie_in_the_image_that_was_cropped() -> None:
     assert grid.field == [40, 40]
 
 
+def test_a_receptive_field_has_a_height_and_a_width() -> None:
+    """3 x 5 pixels of the model's input; 2 high and 3 wide are each of them in the image."""
+    at = TokenGrid((10, 20), Axis(5, stride=2, receptive_field=3), Axis(5, 0, 4, 5))
+    assert grid_view(at, Crop(left=0, top=0, right=60, bottom=20)).field == [6, 15]
+
+
 def test_merging_by_hand() -> None:
     """3 x 3 tokens in squares of 2: four cells, the last ones smaller; extra tokens stay."""
     at = patches(3, 3, ("class token",))

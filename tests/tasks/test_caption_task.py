@@ -375,6 +375,17 @@ def test_lengths_are_those_of_the_text() -> None:
             assert all(5 <= len(each.tokens) <= 6 for each in found)
 
 
+@pytest.mark.parametrize(("least", "length"), [(0, 128), (140, 141)])
+def test_a_caption_without_an_end_is_cut(least: int, length: int) -> None:
+    """After 128 tokens; or, where it must be longer than that, as soon as it may end."""
+    net = model().eval()
+    with torch.no_grad():
+        net.output.weight[END] = 0.0  # so that the end is never the most probable
+    decode = DecodeConfig(beams=1, max_loop=0, min_length=least)
+    (found,) = caption(net, tokenizer(), (pixels(), PREPROCESSING), [(0, "en")], decode)
+    assert (len(found[0].tokens), found[0].finished) == (length, False)
+
+
 def test_learned_positions_limit_captions() -> None:
     """Of start, language and text."""
     config = replace(model().config, positions="learned", max_length=6)

@@ -1,10 +1,13 @@
 """The classification task: what a batch is, what is learned from it, and what is measured."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import ImageBatch
@@ -12,7 +15,15 @@ from manyheads.data.images.image_set import ImageSet, Preprocessing, read_folder
 from manyheads.errors import DataError
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.tasks import classify as module
-from manyheads.tasks.classify import ClassifyTask, ClassifyTrainConfig, Pixels, classify, score
+from manyheads.tasks.classify import (
+    ClassifyTask,
+    ClassifyTrainConfig,
+    Pixels,
+    classify,
+    score,
+    training_preprocessing,
+)
+from manyheads.tasks.distil import Distil, Teacher
 from manyheads.tasks.reconstruct import ReconstructTrainConfig
 from manyheads.train.loop import fit
 from tests.made import CLASSES, Silent, half, write_halves
@@ -79,6 +90,29 @@ def test_augmentation_belongs_to_training() -> None:
     assert made.evaluate(net) == made.evaluate(net) == task().evaluate(net)
 
 
+def framed(index: int) -> Image.Image:
+    """White in the middle half of its sides, black around it."""
+    pixels = np.zeros((16, 24), dtype=np.uint8)
+    pixels[4:12, 6:18] = 255
+    return Image.fromarray(pixels)
+
+
+def test_a_random_crop_is_cut_from_the_whole_image() -> None:
+    """Not from the middle that validation sees; and from a larger image where that is asked."""
+    middle = replace(PREPROCESSING, crop=0.5)
+    augmentation = Augmentation(resized_crop=0.9, oversize=2.0)
+    assert training_preprocessing(middle, augmentation) == replace(
+        middle, height=8, width=12, crop=1.0
+    )
+    assert training_preprocessing(middle, Augmentation(flip=True)) == middle
+    seen = replace(images(), read=framed)
+    made = ClassifyTask(seen, seen, middle, augmentation, ClassifyTrainConfig(), seed=1)
+    (batch,) = made.load(0, [np.arange(12)])
+    assert batch.images.shape == (12, 1, 4, 6)
+    assert batch.images.amin(dim=(1, 2, 3)).max() < -0.9  # each has some of the black frame
+    assert Pixels(seen, middle)[np.arange(12)].min() > 200
+
+
 def test_images_are_opened_once_where_memory_allows() -> None:
     """And again and again where it does not; what comes out is the same."""
     opened: list[int] = []
@@ -119,6 +153,71 @@ def test_the_loss_and_its_logs() -> None:
     assert loss.weight == 12
     right = (log_probabilities.argmax(-1) == batch.labels).sum().item()
     assert loss.logs == {"accuracy": 100.0 * right}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("balanced", [None, "balanced"])
+def test_a_teachers_share_of_the_loss(share: float, balanced: Literal["balanced"] | None) -> None:
+    """The labels get the rest; both are means of the same weight, also where classes have some."""
+    teacher = model()
+    torch.nn.init.normal_(teacher.head.weight, std=2.0)
+    net = model().eval()
+    torch.nn.init.normal_(net.head.weight)
+    three = replace(images(3), labels=np.array([0, 1, 0]))
+    made = ClassifyTask(
+        *(three, three, PREPROCESSING, Augmentation(), ClassifyTrainConfig(class_weights=balanced)),
+        seed=1,
+        distil=Distil(teacher="teacher", weight=share, temperature=2.0),
+        teacher=Teacher(teacher, PREPROCESSING, PREPROCESSING, CLASSES, CLASSES),
+    )
+    (batch,) = made.load(0, [np.array([1, 2])])
+    loss = made.loss(net, batch)
+    ours, theirs = (each(batch.images) for each in (net, teacher))
+    # Balanced: 3 images, 2 classes; 3 / (2 * 2) for each of two images, 3 / (2 * 1) for the other.
+    weights = torch.tensor([1.5, 0.75] if balanced else [1.0, 1.0])
+    log_probability = ours.log_softmax(1)[torch.arange(2), batch.labels]
+    labels = -(weights * log_probability).sum() / weights.sum()
+    soft, wanted = (ours / 2).log_softmax(1), (theirs / 2).log_softmax(1)
+    distance = 4 * (wanted.exp() * (wanted - soft)).sum(dim=1).mean()
+    assert distance > 0.01
+    expected = (1 - share) * labels + share * distance
+    assert loss.weight == weights.sum()
+    assert loss.sum.item() / loss.weight == pytest.approx(expected.item(), rel=1e-5)
+
+
+class TwoHeads(torch.nn.Module):
+    """Says of every image what its two heads say of any."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads = torch.nn.Parameter(torch.tensor([[2.0, 0.0], [0.0, 1.0]]))
+
+    def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        first, second = (head.expand(len(images), 2) for head in self.heads)
+        return first, second
+
+
+def test_one_head_learns_from_the_labels_and_one_from_the_teacher() -> None:
+    """V15: as in DeiT, equation 3; without a teacher, the mean of both learns from the labels."""
+    teacher = model()
+    with torch.no_grad():
+        teacher.head.bias.copy_(torch.tensor([0.0, 9.0]))  # "right", whatever it sees
+    sets = (images(), images(), PREPROCESSING, Augmentation(), ClassifyTrainConfig())
+    taught = ClassifyTask(
+        *sets,
+        seed=1,
+        distil=Distil(teacher="teacher", hard=True),
+        teacher=Teacher(teacher, PREPROCESSING, PREPROCESSING, CLASSES, CLASSES),
+    )
+    (batch,) = taught.load(0, [np.array([0])])  # "left"
+    log = np.log1p
+    # -log softmax of 2 beside 0, and of 1 beside 0: log(1 + e^-2) and log(1 + e^-1).
+    assert taught.loss(TwoHeads(), batch).sum.item() == pytest.approx(
+        (log(np.exp(-2)) + log(np.exp(-1))) / 2
+    )
+    # The mean is 1 beside 1/2.
+    alone = ClassifyTask(*sets, seed=1).loss(TwoHeads(), batch)
+    assert alone.sum.item() == pytest.approx(log(np.exp(-0.5)))
 
 
 def test_score_by_hand() -> None:

@@ -50,6 +50,9 @@ def test_signs_by_hand() -> None:
         ("aaaaaaaaaaaaaaaa", True),
         ("한 남자가 한 남자가 한 남자가", True),
         ("no no no", False),  # people say that
+        ("und und und", True),  # 12 characters with the spaces
+        ("abcdefghijklmnopqrst uvwxyzabcdefghijklmn opqrstuvwxyzabcde " * 3, True),  # 60 each
+        ("abcdefghijklmnopqrst uvwxyzabcdefghijklmn opqrstuvwxyzabcdef " * 3, False),  # 61
         ("the man, the dog, the man", False),
         ("- - - - - - - - - - - - - -", False),  # a rule, not words
         ("1000000000000000", False),
@@ -69,6 +72,8 @@ def test_repetition(text: str, loops: bool) -> None:
         ("the red house on the Hügel", True),  # 5 words of 6
         ("das red house auf the Hügel", False),
         ("the the the the the the", False),  # the source has it twice only
+        ("the red house on Hügel", True),  # 4 words of 5
+        ("the red house auf Hügel", False),  # 3 of 5
         ("", False),
     ],
 )
@@ -86,7 +91,15 @@ def test_a_copied_name_is_one_word() -> None:
 
 @pytest.mark.parametrize(
     ("output", "wrong"),
-    [("학교", 0), ("the school", 100), ("API 학교 문서", 0), ("2026 11 20", 0), ("", 0)],
+    [
+        ("학교", 0),
+        ("the school", 100),
+        ("API 학교 문서", 0),
+        ("2026 11 20", 0),
+        ("", 0),
+        ("abc 학", 0),  # a quarter of the letters
+        ("abcd 학", 100),
+    ],
 )
 def test_scripts(output: str, wrong: float) -> None:
     """Letters count, digits do not; a foreign name among the words is no wrong script."""
@@ -137,6 +150,45 @@ def test_warns_once_of_what_stays(kind: str, words: str) -> None:
     assert any(re.match(f"On the validation data, {words}", each) for each in said)
     assert len(said) == (2 if kind == "empty" else 1)  # these are short as well
     assert validate(watch, spoilt(kind)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "beyond", "within"),
+    [
+        ("length_ratio", -0.31, -0.29),
+        ("length_ratio", 0.41, 0.39),
+        ("repeated", 5.1, 4.9),
+        ("copied", 10.1, 9.9),
+        ("empty", 1.1, 0.9),
+        ("same", 15.1, 14.9),
+        ("wrong_script", 5.1, 4.9),
+    ],
+)
+def test_the_limit_of_each_sign(kind: str, beyond: float, within: float) -> None:
+    """In points more than the references have; less than they have is no sign but of length."""
+    watch = OutputMonitor(SOURCES, REFERENCES)
+    usual = getattr(watch.usual, kind)
+    assert [*watch.found(watch.usual._replace(**{kind: usual + beyond}))] == [kind]
+    assert watch.found(watch.usual._replace(**{kind: usual + within})) == {}
+    if kind != "length_ratio":
+        assert watch.found(watch.usual._replace(**{kind: usual - 50})) == {}
+
+
+def test_a_hundred_pairs_are_enough() -> None:
+    """With one fewer, a share is too uncertain."""
+    for count, said in ((100, ["empty"]), (99, [])):
+        watch = OutputMonitor(SOURCES[:count], REFERENCES[:count])
+        assert [*watch.found(watch.usual._replace(empty=50.0))] == said
+
+
+@pytest.mark.parametrize(("after", "said"), [(91, 1), (89, 0)])
+def test_a_sign_must_fall_by_a_tenth(after: int, said: int) -> None:
+    """100 of 162 outputs repeat a phrase, then 91 of them still, or 89."""
+    watch = OutputMonitor(SOURCES, REFERENCES)
+    for bad, warned in ((100, 0), (after, said)):
+        looping = [f"{LOOP} {number}" for number in range(bad)]
+        told = validate(watch, looping + REFERENCES[bad:])
+        assert len([each for each in told if "repeat a phrase" in each]) == warned
 
 
 def test_a_sign_is_warned_of_when_it_comes() -> None:

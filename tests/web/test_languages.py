@@ -30,3 +30,18 @@ def test_nothing_to_go_by() -> None:
     """Signs have no language; one known language is sure."""
     assert {confidence for _, confidence in guess("12 + 3", FOUR)} == {0.0}
     assert guess("A dog.", ["en-GB"]) == [("en", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Latin letters without a frequent word count a tenth: 3 / 5 * 0.1 against 2 / 5.
+        ("IBM 교체", [("ko", 0.87), ("en", 0.13)]),
+        # Two of four words are frequent in English: 0.1 + 2 / 4 against 0.1.
+        ("The dog is IBM", [("en", 0.857), ("de", 0.143)]),
+        ("IBM CEO", [("en", 1.0), ("ko", 0.0)]),
+    ],
+)
+def test_confidence_by_hand(text: str, expected: list[tuple[str, float]]) -> None:
+    """The share of a language among the scores of all."""
+    assert guess(text, [language for language, _ in expected]) == expected
