@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from manyheads.app.project.recipe import read_recipe
+from tests.app.test_convert_classifiers import write_hf
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
+from tests.hub import serving
 from tests.made import CLASSIFY, half, write_halves, write_recipe
+from tests.models.test_golden_images import load as golden
 
 PAGE = (Path(__file__).parents[1] / "docs" / "vision.md").read_text(encoding="utf-8")
 BASH = "\n".join(re.findall(r"```bash\n(.*?)```", PAGE, flags=re.DOTALL)).splitlines()
@@ -35,9 +38,15 @@ def test_every_key_is_one_of_a_recipe(tmp_path: Path) -> None:
     assert read_recipe(recipe).distil.hard is False  # type: ignore[attr-defined]
 
 
+@pytest.mark.filterwarnings("default:hf.*:UserWarning")  # shown, as always
 @pytest.mark.parametrize("line", [line for line in BASH if line and " train " not in line])
-def test_commands(line: str, call: Call, tmp_path: Path) -> None:  # noqa: F811
-    """On a few images of two classes, with the shipped model of digits."""
+def test_commands(
+    line: str,
+    call: Call,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a few images of two classes, with the model of digits, and a hub on this machine."""
     write_halves(tmp_path)
     (tmp_path / "halves").rename(tmp_path / "photos")
     (tmp_path / "photos-test" / "left").mkdir(parents=True)
@@ -47,7 +56,18 @@ def test_commands(line: str, call: Call, tmp_path: Path) -> None:  # noqa: F811
     stdin = f"{tmp_path / 'photo.jpg'}\n".encode()
     command = line.partition("| ")[2] or line
     words = shlex.split(command.partition(" > ")[0])[1:]
-    found = call(*words, stdin=stdin)
+    monkeypatch.setenv("MANYHEADS_CACHE", str(tmp_path / "cache"))
+    with serving() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        hub.repositories = {
+            "google/vit-base-patch16-224": write_hf(golden("hf-vit-resized"), tmp_path / "vit"),
+            "timm/resnet50.a1_in1k": write_hf(
+                golden("timm-resnet-bottleneck"),
+                tmp_path / "resnet",
+                architecture="resnet50.a1_in1k",
+            ),
+        }
+        found = call(*words, stdin=stdin)
     # The images are tiny, and only one class is in the test folder: checking says so.
     assert found.code == 0, found.err
     assert found.out
