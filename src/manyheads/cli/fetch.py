@@ -43,12 +43,12 @@ def run(
         return
     if name is None:
         for corpus in public_corpora().values():
-            if not corpus.files:
-                continue
             here = [(data_root(root) / file.path).exists() for file in corpus.files]
             state = "here" if all(here) else "in part" if any(here) else "not here"
-            print(f"{corpus.name:<9} {corpus.bytes / 1e6:6.1f} MB  {state}: {corpus.title}")
-            print(f"{'':<9} {corpus.home}" + ("" if corpus.url else " (only with --from)"))
+            size = f"{corpus.bytes / 1e6:6.1f} MB  {state}: " if corpus.files else ""
+            print(f"{corpus.name:<9} {size}{corpus.title}\n{'':<9} {corpus.home}")
+            if corpus.how:
+                print(f"{'':<9} {corpus.how}")
         for model in fetched_models():
             print(model)
         return

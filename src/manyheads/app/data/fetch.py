@@ -58,9 +58,8 @@ def fetch(
     url = corpus.url
     if folder is None and url is None:
         raise UsageError(
-            f"{corpus.name} has no home that it could be downloaded from in the form that the "
-            f"recipes read: it was put together from {corpus.home}. If you have the files, name "
-            "their folder: `folder`."
+            f"{corpus.name} is not published in the form that the recipes read (its home: "
+            f"{corpus.home}). {corpus.how} If you have the files, name their folder: `folder`."
         )
     if folder is not None and not folder.is_dir():
         raise NotFoundError(f"There is no folder {folder} to take {corpus.name} from.")

@@ -130,7 +130,11 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
     missing = [suffix for suffix in suffixes if not _exists(path, suffix)]
     if suffixes[0] and len(missing) < len(suffixes):
         ending += f", and there is no {path.name}{missing[0]}"
-    public = None if Path(name).is_absolute() else public_corpora().get(name.partition("/")[0])
+    public = (
+        None
+        if Path(name).is_absolute()
+        else public_corpora().get(Path(name.partition("/")[0]).stem)
+    )
     local = expand_user(name).absolute()
     also = f"; as a change of a recipe, also for {local}" if local != path.absolute() else ""
     if path.is_file():

@@ -26,6 +26,7 @@ class PublicCorpus(NamedTuple):
     licence: str
     home: str
     url: str | None  # None: not published in the format that the recipes read
+    how: str | None  # how else it is had, or that it cannot be
     files: tuple[CorpusFile, ...]
 
     @property
@@ -45,6 +46,7 @@ def public_corpora() -> dict[str, PublicCorpus]:
             entry["licence"],
             entry["home"],
             entry.get("url"),
+            entry.get("how"),
             tuple(
                 CorpusFile(file["path"], file["bytes"], file["sha256"], file.get("at"))
                 for file in entry.get("files", ())
