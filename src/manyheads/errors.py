@@ -10,6 +10,7 @@ One tree, so that a caller catches as widely or as narrowly as it likes::
     ├── DataError                                files, encodings, counts, images
     │   └── UnreadableError                      one image
     ├── FolderError                              a run or model folder
+    │   └── ChangedFolderError                   its files are others than before
     ├── OutOfMemoryError                         a model or its input is too large
     ├── WorkerError                              processes that do a part of the work
     ├── OutputError                              a file or folder that cannot be written
@@ -27,6 +28,7 @@ from difflib import get_close_matches
 from typing import ClassVar
 
 __all__ = [
+    "ChangedFolderError",
     "DataError",
     "FolderError",
     "InterruptedRunError",
@@ -105,6 +107,10 @@ class UnreadableError(DataError):
 
 class FolderError(ManyheadsError):
     """A run or model folder is damaged, incomplete, of another version, or does not fit."""
+
+
+class ChangedFolderError(FolderError):
+    """The files of a model folder are others than those that were read before."""
 
 
 class OutOfMemoryError(ManyheadsError):

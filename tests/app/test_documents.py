@@ -18,10 +18,13 @@ from manyheads.app.documents.documents import (
 )
 from manyheads.app.documents.fallbacks import Sentence
 from manyheads.app.predictors.translator import Translator
+from manyheads.app.requests import TranslateRequest
+from manyheads.cancellation import WorkCancelledError, cancellable
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.documents.placeholders import find, preserves
 from manyheads.data.documents.segments import split_document
 from manyheads.tasks.decoding import Translation
+from manyheads.tasks.token_details import OutputToken
 from tests.pages import assert_same_structure, page
 from tests.small import randomise
 
@@ -55,6 +58,95 @@ class Hostile(Translator):
         """Whatever the texts are."""
         chosen = (self.outputs[n % len(self.outputs)] for n in range(len(texts)))
         return [[Translation(output, 0.0, 0.0, [], True, [], [])] for output in chosen]
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "expected"),
+    [
+        ("two dogs", "Zwei Hunde.", "Zwei Hunde"),
+        ("two dogs.", "Zwei Hunde.", "Zwei Hunde."),
+        ("two dogs", "Zwei Hunde", "Zwei Hunde"),
+        ("two dogs", "Zwei Hunde ...", "Zwei Hunde ..."),
+        ("two dogs!", "Zwei Hunde.", "Zwei Hunde."),
+        ("room 3", "3 号室。", "3 号室"),
+    ],
+)
+def test_a_missing_full_stop_stays_missing(
+    translator: Translator, source: str, output: str, expected: str
+) -> None:
+    """Alone as in a document, whatever asks."""
+    own = Hostile(translator, [output])
+    (answer,) = own.answer(TranslateRequest(texts=(source,)))
+    assert own.answers([source]) == [expected]
+    assert answer.translation == answer.n_best[0].text == expected
+    assert translate_document(own, source).text == expected
+    assert translate_lines(own, [source]).lines[0].translation == expected
+
+
+def test_tokens_of_a_full_stop_that_is_removed(translator: Translator) -> None:
+    """They end with the text; what is demanded stays."""
+    text = "sechs sieben."
+
+    class Detailed(Translator):
+        def __init__(self) -> None:
+            vars(self).update(vars(translator))
+
+        def translate(self, texts: Sequence[str], **_: Any) -> list[list[Translation]]:
+            details = [
+                OutputToken("sechs", 0.5, 0, 5),
+                OutputToken(" sieben.", 0.5, 6, 13),
+                OutputToken(".", 0.5, 12, 13),
+            ]
+            return [[Translation(text, 0.0, 0.0, [], True, [], details)] for _ in texts]
+
+    own = Detailed()
+    (answer,) = own.answer(TranslateRequest(texts=("six seven",), probabilities=True))
+    assert answer.translation == "sechs sieben"
+    places = [(each.begin, each.end) for each in answer.n_best[0].tokens or ()]
+    assert places == [(0, 5), (6, 12)]
+    (begun,) = own.answer(TranslateRequest(texts=("six seven",), prefix=text))
+    assert begun.translation == text
+
+
+LONG = [
+    "\n\n".join(f"Line {n} is one of many." for n in range(60)),
+    "word " * 4000,  # one sentence that is divided again and again
+    "# Title\n\n" + "- **one** of many\n" * 60,
+]
+
+
+@pytest.mark.parametrize("text", LONG, ids=["lines", "one line", "markup"])
+@pytest.mark.parametrize("format", ["text", "markdown"])
+def test_division_stops_between_its_steps(translator: Translator, text: str, format: str) -> None:
+    """Before anything is translated, and nothing after the step that was the last."""
+    asked: list[int] = []
+
+    class Asked(Translator):
+        def __init__(self) -> None:
+            vars(self).update(vars(translator))
+
+        def translate(self, texts: Sequence[str], **_: Any) -> list[list[Translation]]:
+            asked.append(len(texts))
+            raise WorkCancelledError
+
+    def steps(last: int | None) -> int:
+        count = 0
+
+        def is_last() -> bool:
+            nonlocal count
+            count += 1
+            return count == last
+
+        with cancellable(is_last), pytest.raises(WorkCancelledError):
+            translate_document(Asked(), text, format=format)
+        return count
+
+    whole = steps(None)
+    assert asked
+    assert whole > 20
+    asked.clear()
+    assert [steps(last) for last in (1, whole // 2, whole)] == [1, whole // 2, whole]
+    assert not asked
 
 
 # --- The promise --------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import manyheads
 from manyheads.app import requests
 from manyheads.app.predictors.stream import stream
 from manyheads.app.requests import (
+    IMAGE_TOKENS,
     Answer,
     CaptionRequest,
     ClassifyRequest,
@@ -99,17 +100,17 @@ def test_what_a_server_asks_of_requests() -> None:
     """Inputs, tokens of work, texts, limited parameters, and whether answers are independent."""
     generate = GenerateRequest(texts=("abc", "ä" * 9), n_best=4, tokens=10)
     assert generate.inputs == generate.all_texts == ("abc", "ä" * 9)
-    assert generate.cost == 4 * ((3 // 3 + 2) + (18 // 3 + 2)) + 2 * 10
+    assert generate.cost == 4 * ((3 // 3 + 2) + (18 // 3 + 2) + 2 * 10)
     assert {*generate.limited} == {"beams", "n_best", "tokens"}
     assert generate.independent
     assert not GenerateRequest(texts=("a",), top_k=3).independent
     assert TranslateRequest(texts=("abc",), beams=5, n_best=2).cost == 5 * 3
     classify = ClassifyRequest(images=(Path("a.png"),), labels=("cat",), templates=("a {}",))
-    assert (classify.inputs, classify.cost) == ((Path("a.png"),), requests.IMAGE_TOKENS)
+    assert (classify.inputs, classify.cost) == ((Path("a.png"),), requests.IMAGE_TOKENS + 3 + 3)
     assert classify.all_texts == ("cat", "a {}")
     assert classify.with_inputs(()) == classify.with_inputs([Path("b.png")]).with_inputs([])
     caption = CaptionRequest(images=(Path("a.png"),), n_best=9)
-    assert (caption.cost, {*caption.limited}) == (requests.IMAGE_TOKENS, {"beams", "n_best"})
+    assert (caption.cost, {*caption.limited}) == (9 * requests.IMAGE_TOKENS, {"beams", "n_best"})
     assert not CaptionRequest(images=(), sample=True).independent
 
 
@@ -245,3 +246,14 @@ def test_a_long_text_does_not_hold_back_those_before_it() -> None:
     found = stream(answer, TranslateRequest(texts=()), texts)
     assert [each.source for each in found] == texts
     assert chunks == [("a", "b"), (long,), ("c",), (long,), (long,)]
+
+
+def test_what_makes_an_answer_dear_counts() -> None:
+    """A prefix in each text and beam, an image in each beam, a class in each template."""
+    texts = ("abc", "abcdef")  # 3 and 4 tokens
+    assert TranslateRequest(texts=texts, beams=5).cost == 5 * 7
+    assert TranslateRequest(texts=texts, beams=5, prefix="a" * 30).cost == 5 * (7 + 2 * 12)
+    assert CaptionRequest(images=(), beams=3).cost_of(2) == 2 * 3 * IMAGE_TOKENS
+    classes = ClassifyRequest(images=(), labels=("abc", "abcdef"), templates=("a {}", "b {}"))
+    assert classes.cost_of(1) == IMAGE_TOKENS + 7 * 2 + (3 + 3) * 2
+    assert TranslateRequest.limited["prefix"] == "prefix"

@@ -3,6 +3,7 @@
 import io
 import os
 import struct
+import zlib
 from functools import partial
 from pathlib import Path
 
@@ -213,3 +214,36 @@ def test_an_animation_may_declare_any_size(tmp_path: Path) -> None:
         UnreadableError, match=r"a frame of this animation has [\d,]+ x 9, more than"
     ):
         open_image(tmp_path / "a.webp")
+
+
+def chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2))
+
+
+def rows_of(pixels: np.ndarray, *, interlaced: bool) -> bytes:
+    """The data of a PNG, not yet packed: each row without a filter; of a pass its own rows."""
+    passes = (*PASSES, (0, 1, 1, 2)) if interlaced else ((0, 0, 1, 1),)
+    parts = [pixels[top::down, left::across] for left, top, across, down in passes]
+    return b"".join(b"\0" + row.tobytes() for part in parts for row in part if row.size)
+
+
+@pytest.mark.parametrize("interlaced", [False, True])
+@pytest.mark.parametrize("size", [(1, 1), (3, 2), (5, 9), (33, 32)])
+def test_a_png_without_its_last_byte(size: tuple[int, int], interlaced: bool) -> None:
+    """Packed as a whole, so that nothing but its rows tells: Pillow leaves the others black."""
+    width, height = size
+    pixels = np.random.default_rng(1).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, interlaced)
+    data = rows_of(pixels, interlaced=interlaced)
+
+    def png(data: bytes, end: bytes = chunk(b"IEND", b"")) -> bytes:
+        packed = chunk(b"IDAT", zlib.compress(data))
+        return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + packed + end
+
+    assert np.array_equal(np.asarray(load(lambda: png(data))), pixels)
+    for cut in (png(data[:-1]), png(data[: len(data) // 2]), png(data, b"")):
+        with pytest.raises(ValueError, match="cut off"):
+            load(lambda cut=cut: cut)  # type: ignore[misc]

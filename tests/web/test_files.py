@@ -205,7 +205,7 @@ def test_limits() -> None:
                 target=send, args=(server.client, b"A dog."), kwargs={"name": "a.txt"}
             )
             task.start()
-            while not server.served.files:
+            while not server.served.documents.files:
                 task.join(0.01)
             refused = httpx.post(f"{server.address}{PATH}?target=de", content=b"A dog.")
             assert refused.status_code == 429

@@ -1,8 +1,10 @@
 """Several processes behind one port: one that dies is replaced, and nothing accepted is lost."""
 
+import errno
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -11,13 +13,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from multiprocessing import Pipe
 from pathlib import Path
 
 import httpx
 import pytest
 
-from manyheads.web.processes import counting
+from manyheads.errors import WorkerError
+from manyheads.web import processes
+from manyheads.web.processes import ServerProcesses, counting
+from manyheads.web.served import ServedOptions
+from manyheads.web.settings import Settings
 from tests.web.test_process import PATIENCE, alive, children, failing, process
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -129,6 +136,34 @@ def test_processes_end_with_the_one_that_started_them() -> None:
         running.kill()
         running.wait()
         until(lambda: not any(map(alive, everybody)))
+
+
+def test_a_process_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is tried again, for ever longer, if one has ever answered; else the command ends."""
+    pauses: list[float] = []
+    told, tell = Pipe(duplex=False)
+
+    def fails(_: ServerProcesses) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    def attend(own: ServerProcesses, *_: object) -> None:
+        pauses.append(round(own._due - time.monotonic()))
+        own._due = 0.0
+        if len(pauses) == 7:
+            tell.send_bytes(b"")
+
+    monkeypatch.setattr(ServerProcesses, "_start", fails)
+    monkeypatch.setattr(ServerProcesses, "_attend", attend)
+    monkeypatch.setattr(processes, "_signals", lambda: nullcontext(told))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        own = ServerProcesses(ServedOptions(), Settings(), listening, 1, own_worker=True)
+        with pytest.raises(WorkerError, match="before it accepted"):
+            own.run()
+        assert pauses == [1, 4]
+        own._failures, own._accepted = 0, True
+        pauses.clear()
+        own.run()
+    assert pauses == [1, 4, 9, 16, 25, 30, 30]
 
 
 def test_mistakes() -> None:

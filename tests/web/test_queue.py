@@ -83,8 +83,72 @@ def test_equal_requests_are_merged() -> None:
         echo.gate.set()
         found = await asyncio.gather(first, *tasks)
         assert found == [["BUSY"], ["A", "B"], ["OTHER"], ["C"], ["ALONE"], ["LARGE"]]
-        assert echo.batches == [["busy"], ["a", "b", "c"], ["other"], ["alone"], ["large"]]
+        assert echo.batches == [["busy"], ["large"], ["a", "b", "c"], ["other"], ["alone"]]
         assert len(echo.threads) == 1
+        await queue.close()
+
+    asyncio.run(ask())
+
+
+def test_large_requests_are_answered_in_parts_and_small_ones_in_between() -> None:
+    """Of 2 tokens each, so that what asks for 6 takes three turns; what is left waits last."""
+
+    async def ask() -> None:
+        echo = Echo()
+        queue = queue_of(echo, part=2)
+        echo.gate.clear()
+        first = asyncio.create_task(queue.ask(job("busy")))
+        await until(lambda: queue._running)
+        jobs = (job(*"abcdef", cost=6), job(*"uvw", key="j", cost=3), *map(job, "xyz"))
+        tasks = [asyncio.create_task(queue.ask(each)) for each in jobs]
+        whole = asyncio.create_task(queue.ask(job(*"rst", key=None, cost=3)))
+        await asyncio.sleep(0)
+        assert queue._waiting == 15
+        echo.gate.set()
+        found = await asyncio.gather(first, *tasks)
+        assert await whole == ["R", "S", "T"]
+        assert found == [["BUSY"], [*"ABCDEF"], [*"UVW"], ["X"], ["Y"], ["Z"]]
+        batches = [["busy"], [*"ab"], [*"xyz"], [*"uv"], [*"rst"], [*"cd"], ["w"], [*"ef"]]
+        assert echo.batches == batches
+        assert not queue._waiting
+        await queue.close()
+
+    asyncio.run(ask())
+
+
+def test_a_large_request_ends_with_its_first_error_and_with_its_client() -> None:
+    """Nothing of what is left is answered."""
+
+    async def ask() -> None:
+        echo = Echo()
+        queue = queue_of(echo, part=2)
+        with pytest.raises(UsageError):
+            await queue.ask(job("a", "wrong", "b", "c", cost=4))
+        echo.gate.clear()
+        task = asyncio.create_task(queue.ask(job(*"defg", cost=4)))
+        await until(lambda: queue._running)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert not queue._waiting
+        echo.gate.set()
+        assert await queue.ask(job("h")) == ["H"]
+        assert [each for batch in echo.batches for each in batch if each in "bcfg"] == []
+        await queue.close()
+
+    asyncio.run(ask())
+
+
+def test_what_costs_too_much_is_refused_at_once() -> None:
+    """Also where nothing else waits; less is allowed of what cannot be answered in parts."""
+
+    async def ask() -> None:
+        queue = queue_of(Echo(), queued=10, whole=5)
+        for large in (job("a", cost=11), job("a", key=None, cost=6)):
+            with pytest.raises(ProblemError) as refused:
+                await queue.ask(large)
+            assert refused.value.status == 413
+        assert await queue.ask(job("a", cost=10)) == ["A"]
+        assert await queue.ask(job("a", key=None, cost=5)) == ["A"]
         await queue.close()
 
     asyncio.run(ask())
@@ -215,4 +279,4 @@ def test_a_client_that_leaves_frees_its_place() -> None:
             time.sleep(0.02)
         gate.set()
         assert held.result(60)
-        assert not queue._pending
+        assert not queue._waiting

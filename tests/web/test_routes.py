@@ -234,7 +234,10 @@ def test_models_and_health(client: httpx.Client) -> None:
     assert facts["multi30k-en-de"]["measured"]
     assert facts["digits"]["looks"]
     assert not found["index"]
-    assert client.get("/health/live").json() == {"status": "live", "worker": "running"}
+    live = client.get("/health/live").json()
+    told = {"status": "live", "worker": "running", "failed_starts": 0}
+    assert live == told | {"documents": live["documents"]}
+    assert live["documents"] in ("starting", "running")
     assert client.get("/health/ready").json() == {"status": "ready"}
 
 
@@ -310,7 +313,7 @@ def test_texts_of_one_request_count_as_one_document() -> None:
             found = ask(server.client, "/translate", q=texts, **given)["translatedText"]
             alone = [ask(server.client, "/translate", q=q, **given) for q in texts]
             assert found == [each["translatedText"] for each in alone]
-        assert server.served.documents == 0
+        assert not server.served.documents.characters
 
 
 @pytest.mark.parametrize(
@@ -408,6 +411,41 @@ def test_each_text_of_deepl_by_its_model(monkeypatch: pytest.MonkeyPatch) -> Non
         f"{language}: {text}" for language, text in zip(expected, texts, strict=True)
     ]
     assert [each["detected_source_language"].lower() for each in found] == expected
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1e308", "11", "-1", '"many"', "[]"])
+def test_alternatives_that_are_no_number(client: httpx.Client, number: str) -> None:
+    content = f'{{"q": "A dog.", "source": "en", "target": "de", "alternatives": {number}}}'
+    headers = {"Content-Type": "application/json"}
+    found = client.post("/translate", content=content, headers=headers)
+    assert found.status_code == 400, found.text
+    assert "alternatives" in found.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("formality", "less", 400),
+        ("formality", "more", 400),
+        ("formality", "polite", 400),
+        ("formality", "prefer_more", 200),
+        ("formality", "default", 200),
+        ("split_sentences", "0", 400),
+        ("split_sentences", "1", 200),
+        ("non_splitting_tags", ["a"], 400),
+        ("style_id", "a", 400),
+        ("context", "A house.", 200),
+        ("show_billed_characters", True, 200),
+    ],
+)
+def test_what_deepl_knows_and_no_model_here(
+    client: httpx.Client, name: str, value: object, status: int
+) -> None:
+    """What would be another translation is refused by name; hints may have no effect."""
+    given = {"text": ["A dog."], "target_lang": "DE", name: value}
+    found = client.post("/v2/translate", json=given)
+    assert found.status_code == status, found.text
+    assert status == 200 or found.json()["where"] == name
 
 
 def test_glossaries_of_deepl(client: httpx.Client) -> None:

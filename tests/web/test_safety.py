@@ -1,14 +1,18 @@
 """What a client must not do: too much, too slowly, from elsewhere, or with the file system."""
 
 import asyncio
+import contextlib
 import io
 import json
 import logging
 import socket
 import struct
+import sys
+import threading
 import time
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,7 +21,9 @@ import pytest
 from PIL import Image
 
 from manyheads.errors import UsageError
+from manyheads.web import images
 from manyheads.web.fields import FORM, SIGNS, read_fields
+from manyheads.web.images import EncodedImage
 from manyheads.web.settings import Limits, Settings
 from tests.web.conftest import encoded, png
 from tests.web.running import Running, running
@@ -174,7 +180,11 @@ def tiff() -> bytes:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"GIF89a", png()[:60], bomb(), tiff(), b"%PDF-1.7", b"\x93NUMPY\x01\x00" * 9]
+    "content",
+    [
+        *(b"", b"GIF89a", png()[:60], png()[:-12], bomb(), tiff(), b"%PDF-1.7"),
+        b"\x93NUMPY\x01\x00" * 9,
+    ],
 )
 def test_bad_images(client: httpx.Client, content: bytes) -> None:
     """Empty, cut off, a decompression bomb, formats that are not on the list."""
@@ -192,6 +202,9 @@ def test_limits(small: Running) -> None:
     assert "4 inputs" in problem(many, 413)["detail"]
     wide = client.post("/api/v1/translate", json={"texts": ["a"], "beams": 17})
     assert problem(wide, 400)["where"] == "beams"
+    begun = client.post("/api/v1/translate", json={"texts": ["a"], "prefix": "Ein " * 251})
+    assert problem(begun, 400)["where"] == "prefix"
+    assert "1,000" in problem(begun, 400)["detail"]
     body = client.post("/api/v1/translate", content=b"x" * 20_001)
     assert "20,000 bytes" in problem(body, 413)["detail"]
     large = client.post("/api/v1/classify", json={"images": [encoded(png((101, 100)))]})
@@ -306,6 +319,65 @@ def test_slow_headers_after_a_request(small: Running) -> None:
                 answer += slow.recv(1000)
         slow.sendall(b"GET / HTTP/1.1\r\nHost: loc")
         assert slow.recv(1000) == b""  # closed
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_client_that_does_not_read_is_left() -> None:
+    """It asks for more than fits between the two, and the server ends the connection."""
+    asked = 400
+    with running(["digits"], limits=Limits(receive=0.5)) as server:
+        host, port = server.address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * asked)
+            ends = tuple(f":{each:04X}" for each in (int(port), slow.getsockname()[1]))
+            end = time.monotonic() + 60
+            while _is_open(*ends):
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            received = 0
+            with contextlib.suppress(ConnectionResetError):
+                while part := slow.recv(1 << 20):
+                    received += part.count(b"HTTP/1.1 200")
+        assert 0 < received < asked
+        assert server.client.get("/health/live").status_code == 200
+
+
+def _is_open(own: str, other: str) -> bool:
+    """Tell whether this end of a connection is open, as the kernel says it."""
+    lines = Path("/proc/net/tcp").read_text(encoding="utf-8").splitlines()[1:]
+    found = (line.split()[1:4] for line in lines)
+    return any((a.endswith(own), b.endswith(other), state) == (1, 1, "01") for a, b, state in found)
+
+
+def test_images_are_decoded_by_the_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server reads their sizes only; large ones are in memory one after another."""
+    threads, together, most = set(), 0, 0
+    decode = EncodedImage.decode
+
+    def slowly(image: EncodedImage) -> Image.Image:
+        nonlocal together, most
+        threads.add(threading.current_thread().name)
+        together += 1
+        most = max(most, together)
+        time.sleep(0.1)
+        together -= 1
+        return decode(image)
+
+    monkeypatch.setattr(EncodedImage, "decode", slowly)
+    monkeypatch.setattr(images, "LARGE", 1)
+    models, image = ["digits", "cifar10-cct-2-3x2"], encoded(png())
+    asks: list[tuple[str, dict[str, object]]] = []
+    for model in models:
+        asks += [("classify", {"model": model, "images": [image]})] * 2
+        asks += [("look", {"model": model, "image": image})]
+    with running(models) as server, ThreadPoolExecutor(6) as clients:
+        found = clients.map(lambda ask: server.client.post(f"/api/v1/{ask[0]}", json=ask[1]), asks)
+        assert [each.status_code for each in found] == [200] * 6
+    assert threads == {f"model-{model}_0" for model in models}
+    assert most == 1
 
 
 def test_the_log_has_no_texts(small: Running, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,8 @@
 """The process that runs models: killed, stopped, and told that nobody waits any more."""
 
 import asyncio
+import errno
+import itertools
 import os
 import signal
 import subprocess
@@ -16,25 +18,37 @@ from typing import Any
 
 import httpx
 import pytest
-from PIL import Image
 
 from manyheads import load
 from manyheads.app.explain.look import head_steps_at, look_at
 from manyheads.app.requests import LookRequest
 from manyheads.cancellation import WorkCancelledError, cancellable, raise_if_cancelled
 from manyheads.errors import UsageError
+from manyheads.web import worker_process
 from manyheads.web.batching import ModelQueue
+from manyheads.web.documents import translate, with_translator
+from manyheads.web.images import EncodedImage
 from manyheads.web.metrics import Metrics
+from manyheads.web.problems import ProblemError
+from manyheads.web.served import Served
 from manyheads.web.settings import Limits
 from manyheads.web.worker_process import ProcessWorker
-from manyheads.web.workers import ThreadWorker, Work, Worker, WorkError
+from manyheads.web.workers import (
+    ThreadWorker,
+    Work,
+    Worker,
+    WorkerDiedError,
+    WorkError,
+    ask_server,
+)
+from tests.web.conftest import png
 from tests.web.running import Running, running
 
 MODEL = "multi30k-en-de"
 SITE = "decoder layer 1 cross"
 PATIENCE = 60
 # Many seconds of work for two cores.
-LONG = {"texts": ["A man is cleaning a very large window of an old house."] * 128, "beams": 16}
+LONG = {"texts": ["A man is cleaning a very large window of an old house."] * 90, "beams": 16}
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -102,6 +116,165 @@ def test_a_worker_that_dies_or_hangs_is_started_again(
     assert server.client.get("/api/v1/models").json()["models"][0]["loaded"]  # again
 
 
+def test_a_worker_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five times, and then it can: who watches is told, and it answers without a restart."""
+    worker = ProcessWorker(every=0.1)
+    spawn, tries, enough = worker._spawn, 0, threading.Event()
+
+    def fails() -> None:
+        nonlocal tries
+        tries += 1
+        if tries <= 5 or not enough.is_set():
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        spawn()
+
+    monkeypatch.setattr(worker, "_spawn", fails)
+    monkeypatch.setattr(worker_process, "LONGEST", 0.1)
+    with running([MODEL], worker=worker) as server:
+        until(lambda: server.served.ready)
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGKILL)
+        until(lambda: tries >= 5)
+        live = server.client.get("/health/live")
+        assert live.status_code == 503
+        assert live.json()["status"] == live.json()["worker"] == "failed"
+        assert live.json()["failed_starts"] >= 3
+        assert server.client.get("/health/ready").json() == {"status": "failed"}
+        asked = server.client.post("/api/v1/translate", json={"texts": ["A man."]})
+        assert asked.status_code == 503
+        enough.set()
+        until(lambda: server.client.get("/health/live").status_code == 200)
+        until(lambda: server.client.get("/health/ready").status_code == 200)
+        asked = server.client.post("/api/v1/translate", json={"texts": ["A man."]})
+        assert asked.status_code == 200
+        assert _value(server, "manyheads_worker_failed_starts_total") == tries - 1 >= 5
+        assert _value(server, "manyheads_worker_restarts_total") == 1
+
+
+def test_a_worker_that_cannot_be_started_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as the one that divides documents, which is started when it is needed."""
+    worker = ProcessWorker(every=0.1, early=False)
+    spawn, tries = worker._spawn, 0
+
+    def fails() -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+        spawn()
+
+    monkeypatch.setattr(worker, "_spawn", fails)
+
+    async def ask() -> None:
+        work = Work(1, "none", dict, return_the_process, [[None]])
+        with pytest.raises(WorkerDiedError):
+            await worker.work(work)
+        while worker.status() != "running":
+            await asyncio.sleep(0.05)
+        assert (await worker.work(work)).outcomes == [[worker.pid]]
+        await worker.close()
+
+    asyncio.run(asyncio.wait_for(ask(), PATIENCE))
+
+
+def return_the_process(_: Any, given: Any) -> list[Any]:
+    return [os.getpid() for _ in given]
+
+
+def ask_until_done(_: Any, given: Any) -> list[Any]:
+    """Ask for the double of each number, and then for what nobody answers."""
+    found = [ask_server(number) for number in given[:-1]]
+    try:
+        ask_server(given[-1])
+    except UsageError as error:
+        return [*found, str(error)]
+    return [*found, None]
+
+
+@pytest.mark.parametrize("make", [ThreadWorker, ProcessWorker])
+def test_work_asks_the_server(make: Callable[[], Worker]) -> None:
+    """Errors of ours reach the work, others end it; a question of stopped work is taken back."""
+
+    async def ask() -> None:
+        worker = make()
+        waiting, left = asyncio.Event(), asyncio.Event()
+
+        async def reply(number: int) -> int:
+            if number == 0:
+                raise UsageError("This is ours.")
+            if number < 0:
+                raise ProblemError(413, "Too large", "", remedy="")
+            if number > 9:
+                waiting.set()
+                try:
+                    await asyncio.sleep(PATIENCE)
+                finally:
+                    left.set()
+            return 2 * number
+
+        def work(*given: int) -> Work:
+            return Work(next(numbers), "none", dict, ask_until_done, [given])
+
+        numbers = itertools.count(1)
+        done = await worker.work(work(3, 4, 0), reply)
+        assert done.outcomes == [[6, 8, "This is ours."]]
+        if make is ThreadWorker:
+            outcome = (await worker.work(work(1, -1), reply)).outcomes[0]
+            assert isinstance(outcome, ProblemError)
+        else:
+            with pytest.raises(ProblemError):
+                await worker.work(work(1, -1), reply)
+        task = asyncio.create_task(worker.work(work(10), reply))
+        await waiting.wait()
+        task.cancel()
+        await left.wait()
+        done = await worker.work(work(1, 0), reply)  # by the same thread, which is free again
+        assert done.outcomes == [[2, "This is ours."]]
+        await worker.close()
+
+    asyncio.run(asyncio.wait_for(ask(), PATIENCE))
+
+
+def test_documents_are_divided_elsewhere() -> None:
+    """In a process that is neither the server nor the one of the models."""
+    worker, dividing = ProcessWorker(), ProcessWorker()
+    limits = Limits()
+
+    async def ask() -> tuple[int, bool]:
+        served = Served([MODEL], limits=limits, metrics=Metrics(), worker=worker, dividing=dividing)
+        model = served.by_name(MODEL)
+        pid = await with_translator(served, model, process_of, 1)
+        document = await translate(served, model, "Two dogs play.\n\nA man sleeps.\n")
+        alone = load(MODEL)(["Two dogs play.", "A man sleeps."])
+        same = document.text == "{}\n\n{}\n".format(*alone)
+        await served.close()
+        return pid, same
+
+    pid, same = asyncio.run(asyncio.wait_for(ask(), 2 * PATIENCE))
+    assert pid == dividing.pid != worker.pid
+    assert same
+
+
+def process_of(_: object) -> int:
+    return os.getpid()
+
+
+def test_large_documents_are_bounded_together(server: Running) -> None:
+    """Those above `characters`; small ones are accepted beside them."""
+    own = server.served.documents
+    held = 3_900_000
+    own.characters.append(held)
+    try:
+        large = {"text": "A dog. " * 20_000, "target": "de"}
+        found = server.client.post("/api/v1/translate/document", json=large)
+        assert found.status_code == 429, found.text
+        small = {"q": "A dog.", "source": "en", "target": "de"}
+        assert server.client.post("/translate", json=small).status_code == 200
+    finally:
+        own.characters.remove(held)
+    assert not own.characters
+
+
 def test_work_is_stopped_when_its_client_leaves(server: Running, worker: ProcessWorker) -> None:
     """Not before the last of those that share it has left."""
     stopped = f'manyheads_stopped_total{{model="{MODEL}"}}'
@@ -118,8 +291,9 @@ def test_work_is_stopped_when_its_client_leaves(server: Running, worker: Process
         lines = stream.iter_lines()  # which closes the connection when it is forgotten
         assert '"translated"' in next(lines)
         until(lambda: queue._jobs)
-        assert server.served.documents == 1
-    until(lambda: not queue._jobs and not queue._pending and not server.served.documents)
+        assert server.served.documents.characters == [len(text)]
+    until(lambda: not queue._jobs and not queue._waiting)
+    until(lambda: not server.served.documents.characters)
 
 
 def test_work_is_stopped_after_its_time() -> None:
@@ -226,7 +400,8 @@ def return_a_lock(_: Any) -> Any:
 
 
 def size_and_name(_: Any, given: Any) -> list[Any]:
-    return [(each.size, each.mode, each.filename) for each in given]
+    images = map(EncodedImage.decode, given)
+    return [(each.size, each.mode, getattr(each, "filename", "")) for each in images]
 
 
 def test_what_a_process_sends_back() -> None:
@@ -242,10 +417,9 @@ def test_what_a_process_sends_back() -> None:
         assert "client" not in str(found.value)
         with pytest.raises(WorkError):
             await queue.call(return_a_lock)
-        image = Image.new("RGBA", (3, 2))
-        image.filename = "image 1"  # type: ignore[attr-defined]
+        image = EncodedImage.read("image 1", png((3, 2)), 6)
         done = await worker.work(Work(10**9, "none", dict, size_and_name, [[image]]))
-        assert done.outcomes == [[((3, 2), "RGBA", "image 1")]]
+        assert done.outcomes == [[((3, 2), "RGB", "image 1")]]
         await queue.close()
         await worker.close()
         assert worker.pid is not None

@@ -1,6 +1,7 @@
 """Load a stored model as the predictor of its task."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,25 @@ def load(
     if options.image_size is not None and not reads_images(folder.recipe.config()):
         raise UsageError(f"{model} does not look at images of one size: it takes no image_size.")
     return pipeline_of(folder.recipe).load(folder, options)
+
+
+@dataclass(frozen=True)
+class LoadVersion:
+    """Loads one version of a model folder, and no other: another process may know this one."""
+
+    path: Path
+    version: str  # of `ModelFolder`
+    options: Mapping[str, Any] = field(default_factory=dict)  # of `load`
+
+    def __call__(self) -> Predictor:
+        """Load it.
+
+        Raises:
+            ChangedFolderError: the folder is another version, or was changed meanwhile.
+        """
+        predictor = load(self.path, **self.options)
+        predictor.folder.check_version(self.version)
+        return predictor
 
 
 def load_for(request: type[Request], model: str | Path, *, verb: str, **options: Any) -> Predictor:

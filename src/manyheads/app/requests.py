@@ -77,8 +77,9 @@ class BatchRequest(Request):
     input_field: ClassVar[str]
     """The parameter that holds the inputs."""
 
-    limited: ClassVar[Mapping[str, Literal["beams", "tokens", "top"]]] = {}
-    """Parameters that make an answer cost more, each with the server's limit that it is under."""
+    limited: ClassVar[Mapping[str, Literal["beams", "prefix", "tokens", "top"]]] = {}
+    """Parameters that make an answer cost more, each with the server's limit that it is under; of
+    a text, its length is limited."""
 
     @property
     def inputs(self) -> tuple[Any, ...]:
@@ -138,6 +139,11 @@ class SearchOptions(BatchRequest):
     seed: Annotated[int, Ge(0), Le(2**63 - 1)] = 1  # of sampling
 
     @property
+    def width(self) -> int:
+        """Outputs that are searched for at a time."""
+        return max(self.beams or 1, self.n_best)
+
+    @property
     def samples(self) -> bool:
         """Whether tokens are drawn."""
         narrowed = (self.temperature, self.top_k, self.top_p)
@@ -170,11 +176,13 @@ class SearchRequest(TextRequest, SearchOptions):
     @property
     def cost(self) -> int:
         """Tokens of the texts in each beam."""
-        return super().cost * max(self.beams or 1, self.n_best)
+        return super().cost * self.width
 
 
 class TranslateRequest(SearchRequest):
     """Translate texts; what is None is as in the model's [decode] table."""
+
+    limited = {**SearchRequest.limited, "prefix": "prefix"}
 
     length_penalty: LengthPenalty | None = None  # above 1 favours long translations
     coverage_penalty: Penalty | None = None  # cost of unread parts of the text, such as 0.2
@@ -186,6 +194,12 @@ class TranslateRequest(SearchRequest):
     prefix: str = ""  # what every translation begins with
     probabilities: bool = False  # describe the tokens of each translation
     align: bool = False  # with the token of the text that each comes from
+
+    @property
+    def cost(self) -> int:
+        """Tokens of the texts, each with the prefix, in each beam."""
+        prefix = estimate_tokens((self.prefix,)) if self.prefix else 0
+        return super().cost + prefix * len(self.texts) * self.width
 
     @model_validator(mode="after")
     def _several_differ(self) -> Self:
@@ -270,7 +284,7 @@ class GenerateRequest(SearchRequest):
     @property
     def cost(self) -> int:
         """Tokens of the texts in each beam, and those to write."""
-        return super().cost + self.tokens * len(self.texts)
+        return super().cost + self.tokens * len(self.texts) * self.width
 
 
 class Continuation(Answer):
@@ -337,7 +351,11 @@ class ImageRequest(BatchRequest):
     @property
     def cost(self) -> int:
         """Tokens that the images count as."""
-        return IMAGE_TOKENS * len(self.images)
+        return self.cost_of(len(self.images))
+
+    def cost_of(self, count: int) -> int:
+        """Tokens that so many images count as."""
+        return IMAGE_TOKENS * count
 
 
 class ClassifyRequest(ImageRequest):
@@ -349,6 +367,12 @@ class ClassifyRequest(ImageRequest):
     # Of matchers only: the classes, in words, and sentences around them, such as "a photo of {}".
     labels: Several[str] = ()
     templates: Several[str] = ()
+
+    def cost_of(self, count: int) -> int:
+        """Tokens of so many images, and of each class in each sentence."""
+        labels, templates = estimate_tokens(self.labels), estimate_tokens(self.templates)
+        written = labels * max(1, len(self.templates)) + templates * len(self.labels)
+        return super().cost_of(count) + written
 
     @property
     def all_texts(self) -> tuple[str, ...]:
@@ -377,6 +401,10 @@ class CaptionRequest(ImageRequest, SearchOptions):
 
     language: str | None = None  # of the text; the model's first if None
     probabilities: bool = False  # describe the tokens of each text
+
+    def cost_of(self, count: int) -> int:
+        """Tokens of so many images in each beam."""
+        return super().cost_of(count) * self.width
 
 
 class CaptionToken(Answer):

@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 from fastapi import Request as HttpRequest
 
-from manyheads.app.requests import BatchRequest
+from manyheads.app.requests import BatchRequest, ImageRequest
 from manyheads.web.batching import Job
+from manyheads.web.images import EncodedImage, cost_of, room_for
 from manyheads.web.problems import ProblemError
 from manyheads.web.served import Served, ServedModel
 
@@ -83,8 +84,25 @@ class Ask:
         return found
 
 
+@dataclass(frozen=True)
+class AskAboutImages(Ask):
+    """Ask a predictor for its answers to images, which are decoded here."""
+
+    def __call__(self, own: Any, given: Sequence[EncodedImage]) -> list[Any]:
+        """Ask."""
+        with room_for(given):
+            return super().__call__(own, [image.decode() for image in given])
+
+
 def job_of(request: BatchRequest) -> Job:
     """Make a job of a request; requests are merged if only their inputs differ."""
     options = request.with_inputs(())
     key = options if request.independent else None
     return Job(Ask(options), request.inputs, request.cost, key)
+
+
+def image_job(request: ImageRequest, images: Sequence[EncodedImage]) -> Job:
+    """Make a job of a request without images, and images that were sent."""
+    key = request if request.independent else None
+    cost = request.cost_of(len(images)) + cost_of(images)
+    return Job(AskAboutImages(request), images, cost, key)

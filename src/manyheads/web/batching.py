@@ -2,21 +2,22 @@
 
 A worker (`workers.py`) owns the model. It takes up what has arrived while it was busy, up to a
 budget of tokens; if that is little, it first waits a few milliseconds for more. Only requests
-that differ in nothing but their inputs are merged. Work that nobody waits for any more is taken
-back, or stopped if it runs.
+that differ in nothing but their inputs are merged. A large request is answered in parts, and small
+ones in between. Work that nobody waits for any more is taken back, or stopped if it runs.
 """
 
 import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from manyheads.errors import ChangedFolderError
 from manyheads.web.metrics import Metrics
-from manyheads.web.problems import ProblemError
+from manyheads.web.problems import ProblemError, model_changed, process_ended
 from manyheads.web.settings import Limits
 from manyheads.web.workers import Answers, Done, Load, Work, Worker, WorkerDiedError
 
@@ -31,10 +32,54 @@ class Job:
     inputs: Sequence[Any]
     cost: int  # tokens, by estimate
     key: Hashable | None  # jobs with equal keys are merged; None: never
+    patient: bool = False  # small ones go before it
+    load: Load | None = None  # of the version of the model that it is made for; None: any
     future: "asyncio.Future[list[Any]]" = field(init=False)
+    begun: int = field(default=0, init=False)  # inputs that were taken
+    found: list[Any] = field(default_factory=list, init=False)  # answers so far
 
     def __post_init__(self) -> None:
         self.future = asyncio.get_running_loop().create_future()
+
+    def take(self, budget: float, *, first: bool) -> "Part | None":
+        """Take as many inputs as the budget has room for; the first of a batch at least one.
+
+        What is never merged is not divided either.
+        """
+        count = len(self.inputs) - self.begun
+        if self.key is not None and self.left > budget > 0:
+            count = int(budget * len(self.inputs) / self.cost)
+        if not first and (count == 0 or budget <= 0):
+            return None
+        inputs = self.inputs[self.begun : self.begun + max(1, count)]
+        before, self.begun = self.left, self.begun + len(inputs)
+        return Part(self, inputs, before - self.left)
+
+    @property
+    def left(self) -> float:
+        """The cost of the inputs that were not taken yet."""
+        return self.cost * (1 - self.begun / max(1, len(self.inputs)))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Inputs of a job that are answered at a time."""
+
+    job: Job
+    inputs: Sequence[Any]
+    cost: float
+
+
+@dataclass
+class _Line:
+    """Jobs that wait for their turn."""
+
+    jobs: deque[Job] = field(default_factory=deque)
+
+    @property
+    def waiting(self) -> float:
+        """Tokens that wait."""
+        return sum(job.left for job in self.jobs)
 
 
 @dataclass(frozen=True)
@@ -52,19 +97,32 @@ def _nothing(_: Any) -> None:
     """Let the worker load the model."""
 
 
+async def _nobody() -> None:
+    """Read a changed folder again: there is none."""
+
+
 class ModelQueue:
     """Jobs for one model, answered in the order of their arrival, equal ones together."""
 
     def __init__(
-        self, name: str, load: Load, worker: Worker, limits: Limits, metrics: Metrics
+        self,
+        name: str,
+        load: Load,
+        worker: Worker,
+        limits: Limits,
+        metrics: Metrics,
+        read_again: Callable[[], Awaitable[None]] = _nobody,
     ) -> None:
         self.name = name
-        self._load, self._worker = load, worker
+        # Called when the folder is another version; it then replaces what loads the model.
+        self.read_again = read_again
+        self.load_model = load
+        self._worker = worker
         self._limits, self._metrics = limits, metrics
         self._facts: Mapping[str, Any] = {}
-        self._pending: deque[Job] = deque()
-        self._waiting = 0  # tokens that wait
-        self._running = 0  # tokens that are being answered
+        self._small, self._large = _Line(), _Line()
+        self._turn = self._large  # the line that was served last
+        self._running = 0.0  # tokens that are being answered
         self._rate = 2000.0  # tokens per second, a running mean
         self._arrived = asyncio.Event()
         self._closing = False
@@ -103,28 +161,39 @@ class ModelQueue:
                 remedy="Try again when it has started again.",
                 retry_after=5,
             )
-        if self._waiting and self._waiting + job.cost > self._limits.queued:
+        divided = job.key is not None or isinstance(job.answers, Once)
+        most = self._limits.queued if divided else self._limits.whole
+        if job.cost > most:
+            raise ProblemError(
+                413,
+                "Too large",
+                f"The request would take about {job.cost:,} tokens of work, beams and prefixes "
+                f"included; {most:,} are allowed.",
+                remedy="Send less at a time, or with fewer beams.",
+            )
+        line = self._large if job.patient or job.cost > self._limits.part else self._small
+        if line.waiting and line.waiting + job.cost > self._limits.queued:
             self._metrics.refused.labels(self.name).inc()
             raise ProblemError(
                 429,
                 "Too many requests",
-                f"About {self._waiting:,} tokens wait for {self.name} already.",
+                f"About {line.waiting:,.0f} tokens wait for {self.name} already.",
                 remedy="Try again after the seconds that Retry-After names.",
-                retry_after=(self._waiting + self._running) / self._rate,
+                retry_after=(line.waiting + self._running) / self._rate,
             )
         if self._task is None:
             self._task = asyncio.create_task(self._work(), name=f"queue of {self.name}")
-        self._pending.append(job)
-        self._count(job.cost)
+        line.jobs.append(job)
+        self._count()
         self._arrived.set()
         try:
             return await job.future
         except asyncio.CancelledError:
-            if job in self._pending:
-                self._pending.remove(job)
-                self._count(-job.cost)
+            if job in line.jobs:
+                line.jobs.remove(job)
+                self._count()
                 self._metrics.left.labels(self.name).inc()
-            elif job in self._jobs and all(each.future.done() for each in self._jobs):
+            if job in self._jobs and all(each.future.done() for each in self._jobs):
                 self._worker.cancel(self._number)
                 self._metrics.stopped.labels(self.name).inc()
             raise
@@ -136,33 +205,39 @@ class ModelQueue:
         if self._task is not None:
             await self._task
 
-    def _count(self, cost: int) -> None:
-        self._waiting += cost
-        self._metrics.waiting.labels(self.name).set(self._waiting)
+    @property
+    def _waiting(self) -> float:
+        return self._small.waiting + self._large.waiting
+
+    def _count(self) -> None:
+        self._metrics.waiting.labels(self.name).set(round(self._waiting))
 
     async def _work(self) -> None:
         while True:
-            while not self._pending:
+            while not (pending := self._small.jobs or self._large.jobs):
                 if self._closing:
                     return
                 self._arrived.clear()
                 await self._arrived.wait()
-            if self._pending[0].key is not None:
+            if pending[0].key is not None:
                 await self._wait_for_more()
-            jobs = self._take()
-            if not jobs:
+            parts = self._take()
+            if not parts:
                 continue
-            self._running = sum(job.cost for job in jobs)
-            done = await self._answer(jobs)
-            self._observe(jobs, done.seconds)
+            self._running = sum(part.cost for part in parts)
+            done = await self._answer(parts)
+            self._observe(parts, done.seconds)
             self._running = 0
-            for job, outcome in zip(jobs, done.outcomes, strict=True):
+            for part, outcome in zip(parts, done.outcomes, strict=True):
+                job = part.job
                 if job.future.done():  # its client has left
                     continue
                 if isinstance(outcome, BaseException):
                     job.future.set_exception(outcome)
-                else:
-                    job.future.set_result(outcome)
+                    continue
+                job.found += outcome
+                if job.begun == len(job.inputs):
+                    job.future.set_result(job.found)
 
     async def _wait_for_more(self) -> None:
         """Wait a moment for more jobs, or until there are enough: few cost as much as many."""
@@ -174,39 +249,51 @@ class ModelQueue:
             except TimeoutError:
                 return
 
-    def _take(self) -> list[Job]:
-        """Take the first job, and those that can be answered with it."""
-        if not self._pending:
-            return []
-        first = self._pending.popleft()
-        taken, rest, cost = [first], deque[Job](), first.cost
-        while self._pending and first.key is not None:
-            job = self._pending.popleft()
-            if job.key == first.key and cost + job.cost <= self._limits.batch:
-                taken.append(job)
-                cost += job.cost
-            else:
-                rest.append(job)
-        self._pending.extendleft(reversed(rest))
-        self._count(-cost)
+    def _take(self) -> list[Part]:
+        """Take the first job, or a part of it, and what can be answered with it.
+
+        Small and large jobs take turns. What is left of a large one waits behind the others.
+        """
+        lines = (self._small, self._large)
+        line = next((each for each in lines if each.jobs and each is not self._turn), self._turn)
+        self._turn = line
+        budget = self._limits.batch if line is self._small else self._limits.part
+        taken: list[Part] = []
+        passed, rest = deque[Job](), deque[Job]()
+        while line.jobs:
+            job = line.jobs.popleft()
+            if job.future.done():  # a part of it has failed
+                continue
+            fits = not taken or (job.key is not None and job.key == taken[0].job.key)
+            left = budget - sum(part.cost for part in taken)
+            part = job.take(left, first=not taken) if fits else None
+            if part is not None:
+                taken.append(part)
+            if part is None or job.begun < len(job.inputs):
+                (passed if part is None else rest).append(job)
+            if taken and taken[0].job.key is None:
+                break
+        line.jobs.extendleft(reversed(passed))
+        line.jobs.extend(rest)
+        self._count()
         return taken
 
-    async def _answer(self, jobs: list[Job]) -> Done:
-        """Let the worker answer jobs; if it cannot, none of them is answered."""
+    async def _answer(self, parts: list[Part]) -> Done:
+        """Let the worker answer parts of jobs; if it cannot, none of them is answered."""
+        jobs = [part.job for part in parts]
         self._jobs, self._number = jobs, next(_numbers)
-        groups = [job.inputs for job in jobs]
-        work = Work(self._number, self.name, self._load, jobs[0].answers, groups)
+        groups = [part.inputs for part in parts]
+        own = self.load_model
+        work = Work(self._number, self.name, own, jobs[0].answers, groups)
         try:
+            if any(job.load not in (None, own) for job in jobs):
+                raise ChangedFolderError(self.name)
             done = await self._worker.work(work)
+        except ChangedFolderError:
+            await self.read_again()
+            return Done([model_changed(self.name)] * len(jobs))
         except WorkerDiedError:
-            problem = ProblemError(
-                503,
-                "The model's process ended",
-                f"The process that runs {self.name} ended while it worked; it is started again.",
-                remedy="Try again after the seconds that Retry-After names.",
-                retry_after=5,
-            )
-            return Done([problem] * len(jobs))
+            return Done([process_ended(f"runs {self.name}")] * len(jobs))
         except Exception as error:  # such as a model that cannot be loaded
             return Done([error] * len(jobs))
         finally:
@@ -216,9 +303,9 @@ class ModelQueue:
             self._facts = done.facts
         return done
 
-    def _observe(self, jobs: Sequence[Job], seconds: float) -> None:
-        self._metrics.merged.labels(self.name).observe(len(jobs))
+    def _observe(self, parts: Sequence[Part], seconds: float) -> None:
+        self._metrics.merged.labels(self.name).observe(len(parts))
         self._metrics.busy.labels(self.name).inc(seconds)
-        self._metrics.inputs.labels(self.name).inc(sum(len(job.inputs) for job in jobs))
+        self._metrics.inputs.labels(self.name).inc(sum(len(part.inputs) for part in parts))
         if self._running >= 16 and math.isfinite(seconds) and seconds > 0:
             self._rate += 0.2 * (self._running / seconds - self._rate)

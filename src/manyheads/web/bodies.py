@@ -9,18 +9,15 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Request as HttpRequest
-from PIL import Image
 from pydantic import create_model
 
 from manyheads.app.requests import BatchRequest, Request, Several
-from manyheads.data.images.image_file import PILLOW
-from manyheads.data.images.image_file import load as load_image
-from manyheads.errors import ManyheadsError, UnreadableError, UsageError
+from manyheads.errors import UnreadableError, UsageError
 from manyheads.web.fields import JSON, read_fields
+from manyheads.web.images import EncodedImage
 from manyheads.web.problems import ProblemError
 from manyheads.web.settings import Limits
 
@@ -137,61 +134,41 @@ def check_limits(request: BatchRequest, limits: Limits) -> None:
     check_texts(request.all_texts, limits)
     for name, limit in request.limited.items():
         value, most = getattr(request, name), getattr(limits, limit)
+        unit = ""
+        if isinstance(value, str):
+            value, unit = len(value), " characters"
         if value is not None and value > most:
-            raise UsageError(f"`{name}` is {value:,}: this server allows {most}.")
+            raise UsageError(f"`{name}` is {value:,}{unit}: this server allows {most:,}.")
 
 
-async def decode(encoded: Sequence[str], limits: Limits) -> list[Image.Image]:
-    """Decode images, off the event loop.
+async def encoded_images(encoded: Sequence[str], limits: Limits) -> tuple[EncodedImage, ...]:
+    """Read images in base64, off the event loop; a worker decodes them.
 
     Raises:
         ProblemError: too many.
-        UnreadableError: one is not an image of an allowed format, damaged, or too large.
+        UnreadableError: one is not an image of an allowed format, or too large.
     """
     if len(encoded) > limits.inputs:
         raise _too_large(f"A request may have {limits.inputs} inputs; it has {len(encoded):,}.")
-    return await asyncio.to_thread(_decode_all, encoded, limits.pixels)
+    return await asyncio.to_thread(_read_all, encoded, limits.pixels)
 
 
-def _decode_all(encoded: Sequence[str], allowed: int) -> list[Image.Image]:
-    found: list[Image.Image] = []
-    left = allowed
+def _read_all(encoded: Sequence[str], allowed: int) -> tuple[EncodedImage, ...]:
+    found: list[EncodedImage] = []
     for number, text in enumerate(encoded, 1):
-        image = _decode(text, f"image {number}", left, allowed)
-        left -= image.width * image.height
-        found.append(image)
-    return found
-
-
-def _decode(text: str, name: str, left: int, allowed: int) -> Image.Image:
-    """Decode an image; of the pixels that a request is allowed some are left."""
-    if text.startswith("data:"):
-        text = text.partition(",")[2]
-    try:
-        content = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise UnreadableError(name, "it is not base64; paths are not read here") from None
-
-    def opened() -> Image.Image:
-        too_many = ValueError(f"the images of a request may have {allowed:,} pixels together")
+        name = f"image {number}"
+        if text.startswith("data:"):
+            text = text.partition(",")[2]
         try:
-            image = Image.open(BytesIO(content), formats=PILLOW)
-        except Image.DecompressionBombError:
-            raise too_many from None
-        if image.width * image.height > left:
-            raise too_many
-        return image
-
-    try:
-        image = load_image(opened)
-    except ManyheadsError:
-        raise
-    except Exception as error:  # decoders raise anything for damaged files
-        told = str(error) if type(error) is ValueError else "it is not an image, or damaged"
-        raise UnreadableError(name, told) from None
-    assert isinstance(image, Image.Image)
-    image.filename = name  # type: ignore[attr-defined] # what answers call it
-    return image
+            content = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raise UnreadableError(name, "it is not base64; paths are not read here") from None
+        found.append(EncodedImage.read(name, content, allowed))
+        if sum(image.pixels for image in found) > allowed:
+            raise UnreadableError(
+                name, f"the images of a request may have {allowed:,} pixels together"
+            )
+    return tuple(found)
 
 
 def _too_large(detail: str) -> ProblemError:

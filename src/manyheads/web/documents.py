@@ -1,37 +1,137 @@
 """Documents, whose sentences are translated among the requests of all other clients.
 
-A document is put together in a thread of its own; its sentences wait in the queue of the model, a
-few at a time, so that a long one delays no other, and it stops where its client leaves.
+A document is divided and put together in another process, so that no other request waits for it;
+its sentences wait in the queue of the model, a few at a time. It stops where its client leaves.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import count
+from pathlib import Path
 from typing import Any, TypeVar
 
 from manyheads.app.documents import documents
 from manyheads.app.documents.documents import Document, translate_document, translate_file
 from manyheads.app.documents.fallbacks import TextTranslator
+from manyheads.app.load import LoadVersion
 from manyheads.app.predictors.translator import Translator
+from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import estimate_tokens
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.documents.office import Unpacked
-from manyheads.errors import UsageError
+from manyheads.errors import ChangedFolderError, UsageError
 from manyheads.tasks.decoding import Translation
 from manyheads.web.batching import Job
-from manyheads.web.problems import ProblemError
+from manyheads.web.problems import ProblemError, model_changed, process_ended
 from manyheads.web.served import Served, ServedModel
+from manyheads.web.workers import Work, WorkerDiedError, ask_server
 
 AT_A_TIME = 32  # sentences
+TOKENS = 1024  # of them in all beams, by estimate
 UNPACKED = Unpacked(part=8 << 20, texts=8 << 20, all=256 << 20, parts=5000)  # of a DOCX or XLSX
 T = TypeVar("T")
 Progress = Callable[[int, int], None]  # sentences that are translated, and of how many
+_numbers = count(1)  # of documents
 
 
-class LeftError(Exception):
-    """Nobody waits for the document any more."""
+# --- In the process that divides ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Sentences of a document, to be translated."""
+
+    texts: Sequence[str]
+    constraints: Sequence[Sequence[Sequence[int]]] | None
+    options: Mapping[str, Any]  # of `Translator.translate`
+    done: int  # sentences with these
+    of: int
+    characters: int  # of them all
+
+
+class QueuedTranslator:
+    """A `TextTranslator` whose searches wait in the server's queue of the model.
+
+    The model itself is elsewhere; here are its tokenizers only.
+    """
+
+    def __init__(self, folder: ModelFolder) -> None:
+        self.folder = folder
+        recipe: Any = folder.recipe
+        self.source, self.target = recipe.data.source, recipe.data.target
+        self.decode = recipe.decode
+        self.longest = int(recipe.train.max_length)
+        self.tokenizers = folder.tokenizers()
+
+    def source_length(self, text: str) -> int:
+        """Count the tokens of a source, its end included."""
+        return len(self.tokenizers.source.encode([text])[0]) + 1
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        constraints: Sequence[Sequence[Sequence[int]]] | None = None,
+        **options: Any,
+    ) -> list[list[Translation]]:
+        """Translate texts, as the translator does.
+
+        Raises:
+            WorkCancelledError: the client has left.
+        """
+        found: list[list[Translation]] = []
+        width = int(options.get("n_best", 1))
+        length = sum(map(len, texts))
+        while len(found) < len(texts):
+            first = len(found)
+            last, cost = first, 0
+            while last < min(len(texts), first + AT_A_TIME) and cost < TOKENS:
+                cost += estimate_tokens(texts[last : last + 1]) * width
+                last += 1
+            demands = None if constraints is None else constraints[first:last]
+            part = Sentences(texts[first:last], demands, options, last, len(texts), length)
+            found += ask_server(part)
+        return found
+
+
+@dataclass(frozen=True)
+class _Open:
+    """Opens one version of a translator's folder."""
+
+    path: Path
+    version: str
+
+    def __call__(self) -> QueuedTranslator:
+        """Open it.
+
+        Raises:
+            ChangedFolderError: it is another version, or was changed meanwhile.
+        """
+        return _opened(self.path, self.version)
+
+
+@lru_cache(maxsize=16)
+def _opened(path: Path, version: str) -> QueuedTranslator:
+    found = QueuedTranslator(ModelFolder(path))
+    found.folder.check_version(version)
+    return found
+
+
+@dataclass(frozen=True)
+class _Once:
+    """Work that translates, as a worker takes it."""
+
+    work: Callable[[TextTranslator], Any]
+
+    def __call__(self, own: TextTranslator, given: Sequence[Any]) -> list[Any]:
+        """Do it."""
+        found = self.work(own)
+        # Nobody asks for the lines of a document, and they are many times what it is.
+        return [replace(found, lines=()) if isinstance(found, Document) else found]
+
+
+# --- In the server --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -44,80 +144,6 @@ class _Translate:
     def __call__(self, own: Translator, given: Sequence[str]) -> list[Any]:
         """Translate them."""
         return own.translate(given, constraints=self.constraints, **self.options)
-
-
-class QueuedTranslator:
-    """A `TextTranslator` whose searches wait in the queue of the model.
-
-    The model itself is the worker's; here are its tokenizers only.
-    """
-
-    def __init__(
-        self,
-        models: Served,
-        model: ServedModel,
-        loop: asyncio.AbstractEventLoop,
-        progress: Progress | None,
-    ) -> None:
-        self._model, self._loop, self._progress = model, loop, progress
-        self._most = models.limits.document
-        self.folder = model.folder
-        recipe: Any = self.folder.recipe
-        self.source, self.target = recipe.data.source, recipe.data.target
-        self.decode = recipe.decode
-        self.longest = int(recipe.train.max_length)
-        self.tokenizers = models.tokenizers(model)
-        self._left = False
-        self._asked: Future[list[Any]] | None = None
-
-    def source_length(self, text: str) -> int:
-        """Count the tokens of a source, its end included."""
-        return len(self.tokenizers.source.encode([text])[0]) + 1
-
-    def leave(self) -> None:
-        """Stop: the client has left."""
-        self._left = True
-        if self._asked is not None:
-            self._asked.cancel()
-
-    def translate(
-        self,
-        texts: Sequence[str],
-        *,
-        constraints: Sequence[Sequence[Sequence[int]]] | None = None,
-        **options: Any,
-    ) -> list[list[Translation]]:
-        """Translate texts, as the translator does.
-
-        Raises:
-            LeftError: the client has left.
-            ProblemError: the texts are longer than is allowed.
-        """
-        if (length := sum(map(len, texts))) > self._most:
-            raise ProblemError(
-                413,
-                "Too large",
-                f"A document may have {self._most:,} characters; this one has {length:,}.",
-                remedy="Divide the document.",
-            )
-        found: list[list[Translation]] = []
-        width = int(options.get("n_best", 1))
-        key = None if constraints is not None else ("translate", *sorted(options.items()))
-        for first in range(0, len(texts), AT_A_TIME):
-            if self._left:
-                raise LeftError
-            part = texts[first : first + AT_A_TIME]
-            demands = None if constraints is None else constraints[first : first + AT_A_TIME]
-            cost = estimate_tokens(part) * width
-            job = partial(Job, _Translate(options, demands), part, cost, key)
-            self._asked = asyncio.run_coroutine_threadsafe(self._ask(job), self._loop)
-            found += self._asked.result()
-            if self._progress is not None and constraints is None:
-                self._progress(len(found), len(texts))
-        return found
-
-    async def _ask(self, job: Callable[[], Job]) -> list[Any]:
-        return await self._model.queue.ask(job())
 
 
 def check_translator(model: ServedModel) -> None:
@@ -143,7 +169,6 @@ async def translate(
     format: str = "text",
     terms: Glossary | None = None,
     progress: Progress | None = None,
-    **options: Any,
 ) -> Document:
     """Translate a document; it stops when the caller is cancelled.
 
@@ -151,11 +176,8 @@ async def translate(
         ProblemError: too many are being translated.
         UsageError: no such format.
     """
-
-    def work(translator: TextTranslator) -> Document:
-        return translate_document(translator, text, format=format, glossary=terms, **options)
-
-    return await with_translator(models, model, work, progress)
+    work = partial(translate_document, text=text, format=format, glossary=terms)
+    return await with_translator(models, model, work, len(text), progress)
 
 
 async def translate_texts(
@@ -172,11 +194,8 @@ async def translate_texts(
         ProblemError: too many are being translated.
         UsageError: no such format.
     """
-
-    def work(translator: TextTranslator) -> list[str]:
-        return documents.translate_texts(translator, texts, format=format, glossary=terms)
-
-    return await with_translator(models, model, work)
+    work = partial(documents.translate_texts, texts=texts, format=format, glossary=terms)
+    return await with_translator(models, model, work, sum(map(len, texts)))
 
 
 async def translate_content(
@@ -194,25 +213,28 @@ async def translate_content(
         ProblemError: too many are being translated.
         DataError: it is damaged, of another format, or unpacks to too much.
     """
-
-    def work(translator: TextTranslator) -> Document:
-        name = "The document"
-        return translate_file(
-            translator, content, name, format=format, glossary=terms, unpacked=UNPACKED
-        )
-
-    _check_room(models.files, models.limits.files)
-    models.files += 1
+    work = partial(
+        translate_file,
+        content=content,
+        name="The document",
+        format=format,
+        glossary=terms,
+        unpacked=UNPACKED,
+    )
+    own = models.documents
+    _check_room(own.files < models.limits.files)
+    own.files += 1
     try:
-        return await with_translator(models, model, work, progress)
+        return await with_translator(models, model, work, models.limits.document, progress)
     finally:
-        models.files -= 1
+        own.files -= 1
 
 
 async def with_translator(
     models: Served,
     model: ServedModel,
     work: Callable[[TextTranslator], T],
+    characters: int,
     progress: Progress | None = None,
 ) -> T:
     """Run work that translates, as one document; it stops when the caller is cancelled.
@@ -220,37 +242,72 @@ async def with_translator(
     Args:
         models: all that are served.
         model: the translator.
-        work: is run in a thread, with what translates.
+        work: is run elsewhere, with what translates; it can be pickled.
+        characters: that it translates, at most.
         progress: is told how far each translation is.
 
     Raises:
-        ProblemError: too many documents are being translated.
+        ProblemError: too many or too long documents are being translated.
         UsageError: the model translates single texts only.
     """
     check_translator(model)
-    _check_room(models.documents, models.limits.documents)
-    loop = asyncio.get_running_loop()
-    queued = QueuedTranslator(models, model, loop, progress)
-    models.documents += 1
+    own, limits = models.documents, models.limits
+    others = sum(each for each in own.characters if each > limits.characters)
+    large = characters > limits.characters and others > 0
+    _check_room(bool(own.slots) and not (large and others + characters > limits.all_documents))
+    load = model.queue.load_model
+    assert isinstance(load, LoadVersion)
+    most = limits.document
+
+    async def translated(part: Sentences) -> list[Any]:
+        if part.characters > most:
+            raise ProblemError(
+                413,
+                "Too large",
+                f"A document may have {most:,} characters; this one has {part.characters:,}.",
+                remedy="Divide the document.",
+            )
+        width = int(part.options.get("n_best", 1))
+        plain = part.constraints is None
+        key = ("translate", *sorted(part.options.items())) if plain else None
+        search = _Translate(part.options, part.constraints)
+        cost = estimate_tokens(part.texts) * width
+        found = await model.queue.ask(Job(search, part.texts, cost, key, patient=True, load=load))
+        if progress is not None and plain:
+            progress(part.done, part.of)
+        return found
+
+    slot = own.slots.popleft()
+    own.characters.append(characters)
     try:
-        return await loop.run_in_executor(_threads(models), work, queued)
+        doing = Work(
+            next(_numbers),
+            f"document {slot}",
+            _Open(load.path, load.version),
+            _Once(work),
+            [(None,)],
+        )
+        outcome = (await own.worker.work(doing, translated)).outcomes[0]
+    except ChangedFolderError:
+        await model.queue.read_again()
+        raise model_changed(model.name) from None
+    except WorkerDiedError:
+        raise process_ended("divides documents") from None
     finally:
-        queued.leave()
-        models.documents -= 1
+        own.slots.append(slot)  # used last, as what is stopped may still be at its last step
+        own.characters.remove(characters)
+    if isinstance(outcome, BaseException):
+        raise outcome
+    found: T = outcome[0]
+    return found
 
 
-def _check_room(count: int, most: int) -> None:
-    if count >= most:
+def _check_room(free: bool) -> None:
+    if not free:
         raise ProblemError(
             429,
             "Too many requests",
-            f"{count} documents are being translated.",
+            "Too many documents are being translated, or too long ones.",
             remedy="Try again after the seconds that Retry-After names.",
             retry_after=5,
         )
-
-
-def _threads(models: Served) -> ThreadPoolExecutor:
-    if models.threads is None:
-        models.threads = ThreadPoolExecutor(models.limits.documents, "document")
-    return models.threads

@@ -54,6 +54,11 @@ class Metrics:
             "How often the process that runs the models was started again.",
             registry=own,
         )
+        self.failed_starts = Counter(
+            "manyheads_worker_failed_starts",
+            "How often the process that runs the models could not be started.",
+            registry=own,
+        )
         self.merged = Histogram(
             "manyheads_merged_requests",
             "Requests that were answered together.",

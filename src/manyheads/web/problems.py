@@ -64,6 +64,28 @@ class ProblemError(Exception):
         self.retry_after = retry_after
 
 
+def process_ended(does: str) -> ProblemError:
+    """Say that a process ended; `does` is what it is for."""
+    return ProblemError(
+        503,
+        "A process ended",
+        f"The process that {does} ended while it worked; it is started again.",
+        remedy="Try again after the seconds that Retry-After names.",
+        retry_after=5,
+    )
+
+
+def model_changed(model: str) -> ProblemError:
+    """Say that the folder of a model was written anew."""
+    return ProblemError(
+        503,
+        "The model has changed",
+        f"The files of {model} were written anew; it is loaded again.",
+        remedy="Try again.",
+        retry_after=1,
+    )
+
+
 class JsonResponse(Response):
     """JSON that every program reads; lone surrogates are escaped."""
 

@@ -36,7 +36,8 @@ from manyheads.web.settings import Settings
 from manyheads.web.worker_process import ProcessWorker
 
 LOG = logging.getLogger("manyheads.web")
-TRIES = 3  # in a row that a process ends before it accepts requests
+TRIES = 3  # in a row that a process ends before it accepts requests, where none ever has
+LONGEST = 30.0  # seconds between two tries
 PATIENCE = 30.0  # seconds to end, more than the longest answer may take
 
 
@@ -60,6 +61,7 @@ class ServerProcesses:
     opens: str | None = None  # address to open in the browser
     _children: list[_Child] = field(default_factory=list)
     _failures: int = 0
+    _accepted: bool = False  # a process has accepted requests
     _due: float = 0.0  # when the next one may be started
 
     def run(self) -> None:
@@ -72,7 +74,12 @@ class ServerProcesses:
             try:
                 while not stopped.poll():
                     while len(self._children) < self.count and time.monotonic() >= self._due:
-                        self._children.append(self._start())
+                        try:
+                            self._children.append(self._start())
+                        except OSError as error:  # such as too little memory, which may pass
+                            LOG.error("a process cannot be started: %s", error)
+                            self._failures += 1
+                            self._pause()
                     self._attend(stopped, folder)
                 stopped.recv_bytes()
                 # Nobody new: what waits to be accepted is refused now, and not at the very end.
@@ -98,8 +105,13 @@ class ServerProcesses:
             args=(self.options, self.settings, self.listening, self.own_worker, theirs),
             name="manyheads-server",
         )
-        process.start()
-        theirs.close()
+        try:
+            process.start()
+        except OSError:
+            started.close()
+            raise
+        finally:
+            theirs.close()
         return _Child(process, started)
 
     def _attend(self, stopped: Connection, folder: str) -> None:
@@ -121,7 +133,7 @@ class ServerProcesses:
         except (EOFError, OSError):
             pass  # it has ended
         else:
-            self._failures = 0
+            self._failures, self._accepted = 0, True
             if self.opens is not None:
                 webbrowser.open(self.opens)
                 self.opens = None
@@ -138,12 +150,20 @@ class ServerProcesses:
         self._children.remove(child)
         mark_process_dead(child.process.pid, folder)  # type: ignore[no-untyped-call]
         LOG.error("process %d has ended, and another one is started", child.process.pid)
-        if self._failures >= TRIES:
+        self._pause()
+
+    def _pause(self) -> None:
+        """Set when another process is started; pauses grow while processes fail to start.
+
+        Raises:
+            WorkerError: none has ever accepted requests.
+        """
+        if self._failures >= TRIES and not self._accepted:
             raise WorkerError(
                 f"{TRIES} times in a row a process of the server ended before it accepted "
                 "requests. Serve with `processes=1` to see why."
             )
-        self._due = time.monotonic() + self._failures**2
+        self._due = time.monotonic() + min(self._failures**2, LONGEST)
 
 
 def serve_in_processes(

@@ -2,19 +2,20 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from manyheads.app.image_search.index_folder import read_header
-from manyheads.app.load import load
+from manyheads.app.load import LoadVersion
 from manyheads.app.pipeline import Pipeline, pipeline_of
 from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.paths import find_model, shipped
+from manyheads.app.project.plugins import LOADED
 from manyheads.app.requests import Request
 from manyheads.data.text.languages import base
 from manyheads.data.tokenizers.tokenizer import Tokenizers
@@ -23,6 +24,7 @@ from manyheads.web.batching import ModelQueue
 from manyheads.web.metrics import Metrics
 from manyheads.web.problems import ProblemError
 from manyheads.web.settings import Limits
+from manyheads.web.worker_process import LONGEST, ProcessWorker
 from manyheads.web.workers import ThreadWorker, Worker
 
 # Shipped models that are the defaults of their kinds, before the others.
@@ -107,7 +109,22 @@ class ServedOptions:
             limits=limits,
             metrics=Metrics(),
             worker=worker,
+            dividing=None if LOADED else ProcessWorker(early=False),
         )
+
+
+@dataclass
+class Documents:
+    """The documents that are translated, and what divides them into sentences."""
+
+    worker: Worker
+    limits: Limits
+    characters: list[int] = field(default_factory=list)  # of each
+    files: int = 0  # of them, those that were sent as files
+    slots: deque[int] = field(init=False)  # each for a document, with a thread of its own
+
+    def __post_init__(self) -> None:
+        self.slots = deque(range(self.limits.documents))
 
 
 class Served:
@@ -124,6 +141,7 @@ class Served:
         limits: Limits,
         metrics: Metrics,
         worker: Worker | None = None,
+        dividing: Worker | None = None,
     ) -> None:
         """Open the folders of models; their weights are loaded later.
 
@@ -136,6 +154,7 @@ class Served:
             limits: on requests.
             metrics: what is counted.
             worker: what owns the models; threads of this process if None.
+            dividing: what divides documents into sentences; threads of this process if None.
 
         Raises:
             NotFoundError: there is no such model, or no such index.
@@ -146,13 +165,11 @@ class Served:
         self.named = bool(models)
         self.limits, self.metrics = limits, metrics
         self.worker = worker or ThreadWorker()
-        self._loading: asyncio.Task[bool] | None = None  # again, after the worker has died
+        self.documents = Documents(dividing or ThreadWorker(), limits)
+        self._loading: asyncio.Task[None] | None = None  # again, after the worker has died
         self.models: dict[str, ServedModel] = {}
         self._tokenizers: dict[str, Tokenizers] = {}
         self.ready = False
-        self.documents = 0  # that are being translated
-        self.files = 0  # of them, those that were sent as files
-        self.threads: ThreadPoolExecutor | None = None  # of documents
         for name in models or dict.fromkeys((*FIRST, *shipped("pretrained"))):
             self._add(name)
         self.index: ModelQueue | None = None
@@ -160,7 +177,7 @@ class Served:
             read_header(index)  # refused before anything is served
             opened = partial(_open_index, index, **self.options)
             self.index = ModelQueue("index", opened, self.worker, limits, metrics)
-        self.worker.when_restarted(self._load_again)
+        self.worker.watch(self._load_again, metrics.failed_starts.inc)
 
     def _add(self, name: str) -> None:
         path = find_model(name, fetch=False)
@@ -170,9 +187,25 @@ class Served:
                 f"Two models are called {folder.name!r}: rename the folder of one, for clients "
                 "choose models by their names."
             )
-        loads = partial(load, path, **self.options)
-        queue = ModelQueue(folder.name, loads, self.worker, self.limits, self.metrics)
-        self.models[folder.name] = ServedModel(folder, queue)
+        name = folder.name
+        again = partial(self._read_again, name)
+        loads = LoadVersion(path, folder.version, self.options)
+        queue = ModelQueue(name, loads, self.worker, self.limits, self.metrics, again)
+        self.models[name] = ServedModel(folder, queue)
+
+    async def _read_again(self, name: str) -> None:
+        """Read a folder that was written anew: its recipe, its tokenizers, and then its weights."""
+        own = self.models[name]
+        try:
+            folder = await asyncio.to_thread(ModelFolder, own.folder.path)
+        except ManyheadsError as error:  # it is being written
+            LOG.error("%s cannot be read again: %s", name, error)
+            return
+        LOG.warning("%s was written anew, and is loaded again", name)
+        self._tokenizers.pop(name, None)
+        own.queue.load_model = LoadVersion(folder.path, folder.version, self.options)
+        own.queue.forget()
+        self.models[name] = replace(own, folder=folder)
 
     async def start(self) -> None:
         """Load models one after the other; ready when those that were named are loaded.
@@ -181,19 +214,26 @@ class Served:
         """
         await self.worker.start()
         self.ready = not self.named and self.index is None
-        if await self._load(self.queues()):
-            self.ready = True
+        await self._load(self.queues())
+        self.ready = True
+        await self.documents.worker.start()
 
-    async def _load(self, queues: Iterable[ModelQueue]) -> bool:
-        """Load models one after the other; tell whether all that must be there are."""
+    async def _load(self, queues: Iterable[ModelQueue]) -> None:
+        """Load models one after the other; those that must be there as soon as it is possible."""
         for queue in queues:
-            try:
-                await queue.load()
-            except (ManyheadsError, ProblemError) as error:
-                LOG.error("%s cannot be loaded: %s", queue.name, error)
-                if self.named or queue is self.index:
-                    return False
-        return True
+            tries = 0
+            while not await self._is_loaded(queue) and (self.named or queue is self.index):
+                tries += 1
+                await asyncio.sleep(min(tries**2, LONGEST))
+
+    async def _is_loaded(self, queue: ModelQueue) -> bool:
+        try:
+            await queue.load()
+        except ProblemError as error:
+            LOG.error("%s cannot be loaded: %s", queue.name, error.detail)
+        except Exception as error:
+            LOG.error("%s cannot be loaded: %s", queue.name, error)
+        return bool(queue.facts)
 
     def _load_again(self) -> None:
         """Load what the worker has lost."""
@@ -230,10 +270,10 @@ class Served:
 
     async def close(self) -> None:
         """Finish what was accepted."""
+        if self._loading is not None:
+            self._loading.cancel()
         await asyncio.gather(*(queue.close() for queue in self.queues()))
-        await self.worker.close()
-        if self.threads is not None:
-            self.threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.gather(self.worker.close(), self.documents.worker.close())
 
     def find(self, name: str | None, request: type[Request], *, verb: str) -> ServedModel:
         """Find a model that answers requests of a type: by its name, or the first one.

@@ -25,7 +25,11 @@ LINGER = 10.0  # seconds that a connection stays open between requests
 
 
 class PatientProtocol(H11Protocol):
-    """Closes connections whose headers do not arrive within `patience` seconds."""
+    """Closes connections whose headers do not arrive within `patience` seconds.
+
+    It also ends those that do not read in this time what was written to them: the operating system
+    and this process keep a few hundred kilobytes of an answer, and all of it must be read in turn.
+    """
 
     def __init__(self, *given: Any, patience: float, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -36,7 +40,23 @@ class PatientProtocol(H11Protocol):
         """Begin to wait for headers."""
         super().connection_made(transport)
         self._late: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
         self._wait()
+
+    def pause_writing(self) -> None:
+        """Wait until the client has read what was written, or end the connection."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(self._patience, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Stop waiting: it has read most of it."""
+        self._read()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection; if its last answer is not read, end it."""
+        super().timeout_keep_alive_handler()
+        self.loop.call_later(self._patience, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
         """Wait on, or stop when the headers are there; of each request of a connection."""
@@ -46,6 +66,7 @@ class PatientProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         self._stop()
+        self._read()
         super().connection_lost(exc)
 
     def _wait(self) -> None:
@@ -53,6 +74,11 @@ class PatientProtocol(H11Protocol):
             self._stop()
         elif self._late is None:
             self._late = self.loop.call_later(self._patience, self.transport.close)
+
+    def _read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _stop(self) -> None:
         if self._late is not None:

@@ -25,6 +25,7 @@ class Limits:
     characters: int = 20_000  # of all texts of a request
     document: int = 500_000  # characters of a document
     beams: int = 16  # of a search; also answers per input
+    prefix: int = 1000  # characters that translations begin with: time grows with their square
     tokens: int = 512  # to generate
     look: int = 128  # tokens of a text that is looked at: 1 to 5 s of a core for shipped models
     top: int = 1000  # classes, proposals or images found per input
@@ -33,9 +34,12 @@ class Limits:
     document_answer: float = 1800.0  # seconds for a document
     connections: int = 1024
     documents: int = 64  # that are translated at the same time
+    all_documents: int = 4_000_000  # characters of all that have more than `characters`
     files: int = 4  # of them, those sent as files: a DOCX may take 300 MB
-    queued: int = 32_768  # tokens in the queue of a model, by estimate
+    queued: int = 32_768  # tokens in the queue of a model, by estimate; large requests apart
     batch: int = 4096  # tokens that are answered together, by estimate
+    part: int = 1024  # of a request that costs more, answered in turns with others
+    whole: int = 16_384  # of a request that cannot be answered in parts
     full_batch: int = 384  # tokens for which a model does not wait for more
     batch_wait: float = 0.005  # seconds that it waits otherwise
 

@@ -6,7 +6,6 @@ Both ends are this program, so that what is sent may be pickled.
 """
 
 import asyncio
-import io
 import logging
 import multiprocessing
 import os
@@ -17,7 +16,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -26,12 +25,27 @@ from typing import Any
 
 from manyheads.child_process import begin_child, portable
 from manyheads.memory import is_out_of_memory, without_collection
-from manyheads.web.workers import Done, ModelThreads, Work, WorkerDiedError, WorkError, trail_of
+from manyheads.web.workers import (
+    Done,
+    ModelThreads,
+    Reply,
+    Work,
+    WorkerDiedError,
+    WorkError,
+    trail_of,
+)
 
 LOG = logging.getLogger("manyheads.web")
 STARTING = 120.0  # seconds until a process must have told that it is there
-TRIES = 3  # deaths in a row, without a sign of life between them, that mean it cannot be started
+TRIES = 3  # failed starts in a row, without a sign of life between them, that mean it has failed
 LONGEST = 30.0  # seconds between two tries
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What work asks of the server."""
+
+    content: Any
 
 
 class ProcessWorker:
@@ -40,35 +54,40 @@ class ProcessWorker:
     Args:
         every: seconds between two checks of its health.
         patience: seconds without an answer after which it is ended and started again.
+        early: start the process now, and not when it is needed.
     """
 
-    def __init__(self, *, every: float = 2.0, patience: float = 30.0) -> None:
+    def __init__(self, *, every: float = 2.0, patience: float = 30.0, early: bool = True) -> None:
         self.restarts = 0
         self._every, self._patience = every, patience
         self._context = multiprocessing.get_context("spawn")
         self._running: dict[int, asyncio.Future[Done]] = {}
-        self._restarted: list[Callable[[], None]] = []
+        self._replies: dict[int, Reply] = {}
+        self._replying: set[asyncio.Task[None]] = set()
+        self._restarted: Callable[[], None] = lambda: None
+        self._failed: Callable[[], None] = lambda: None
         self._sender = ThreadPoolExecutor(1, "to-worker")
         self._supervisor: asyncio.Task[None] | None = None
         self._ending: weakref.finalize[Any, Any] | None = None
         self._heard: float | None = None  # when it last answered; None: not yet
-        self._failures = 0
-        self._closing = False
+        self.failures = 0
         self._died = asyncio.Event()
-        self._spawn()
+        self._process: BaseProcess | None = None
+        if early:
+            self._spawn()
 
     @property
     def pid(self) -> int | None:
         """The process."""
-        return self._process.pid
+        return None if self._process is None else self._process.pid
 
     async def start(self) -> None:
         """Listen to the process, and watch it from now on."""
         if self._supervisor is None:
-            self._listen()
+            self._begin()
             self._supervisor = asyncio.create_task(self._supervise(), name="worker's supervisor")
 
-    async def work(self, work: Work) -> Done:
+    async def work(self, work: Work, reply: Reply | None = None) -> Done:
         """Do a piece of work in the process, in the thread of its model.
 
         Raises:
@@ -79,15 +98,19 @@ class ProcessWorker:
             raise WorkerDiedError
         loop = asyncio.get_running_loop()
         future = self._running[work.number] = loop.create_future()
+        if reply is not None:
+            self._replies[work.number] = reply
         sender, connection = self._sender, self._connection
         try:
-            # Pickled by another thread, and sent: large images would hold up the event loop.
+            # Pickled by another thread, and sent: large files would hold up the event loop.
             await loop.run_in_executor(sender, _send_work, connection, work)
             return await future
         except OSError:  # it died just now
             raise WorkerDiedError from None
         finally:
+            self.cancel(work.number)  # if it still runs
             self._running.pop(work.number, None)
+            self._replies.pop(work.number, None)
 
     def cancel(self, number: int) -> None:
         """Stop a piece of work between two of its steps."""
@@ -95,18 +118,17 @@ class ProcessWorker:
             self._sender.submit(_send, self._connection, ("cancel", number))
 
     def status(self) -> str:
-        """Tell how the process is."""
-        if self._failures >= TRIES:
+        """Tell how the process is; failed if it could not be started several times in a row."""
+        if self.failures >= TRIES or (self._supervisor is not None and self._supervisor.done()):
             return "failed"
         return "starting" if self._heard is None or self._died.is_set() else "running"
 
-    def when_restarted(self, act: Callable[[], None]) -> None:
-        """Call a function whenever the process was started again."""
-        self._restarted.append(act)
+    def watch(self, restarted: Callable[[], None], failed: Callable[[], None]) -> None:
+        """Call a function whenever the process was started again, or could not be started."""
+        self._restarted, self._failed = restarted, failed
 
     async def close(self) -> None:
         """End the process; nobody waits for work any more."""
-        self._closing = True
         if self._supervisor is not None:
             self._supervisor.cancel()
             await asyncio.gather(self._supervisor, return_exceptions=True)
@@ -114,53 +136,94 @@ class ProcessWorker:
 
     def kill(self) -> None:
         """End the process at once."""
-        self._closing = True
         if self._ending is not None:
             self._ending()
         self._sender.shutdown(wait=False)
 
     def _spawn(self) -> None:
-        self._connection, theirs = self._context.Pipe()
-        self._process: BaseProcess = self._context.Process(
-            target=run, args=(theirs,), name="manyheads-worker"
-        )
-        self._process.start()
-        theirs.close()  # so that the end of the process ends the connection
-        self._ending = weakref.finalize(self, _end, self._process)  # also when Python ends
+        connection, theirs = self._context.Pipe()
+        process = self._context.Process(target=run, args=(theirs,), name="manyheads-worker")
+        try:
+            process.start()
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            theirs.close()  # so that the end of the process ends the connection
+        self._process, self._connection = process, connection
+        self._ending = weakref.finalize(self, _end, process)  # also when Python ends
 
-    def _listen(self) -> None:
-        self._heard = None
-        self._died = asyncio.Event()
-        given = (self._connection, asyncio.get_running_loop(), self._received, self._died.set)
-        threading.Thread(target=_receive, args=given, name="from-worker", daemon=True).start()
+    def _begin(self) -> bool:
+        """Start the process, if it was not, and listen to it; False: it cannot be started."""
+        try:
+            if self._process is None:
+                self._spawn()
+            self._heard, self._died = None, asyncio.Event()
+            given = (self._connection, asyncio.get_running_loop(), self._received, self._died.set)
+            threading.Thread(target=_receive, args=given, name="from-worker", daemon=True).start()
+        except Exception as error:  # such as too little memory, which may pass
+            LOG.error("the worker's process cannot be started: %s", error)
+            self._end_process()
+            self._fail()
+            return False
+        return True
+
+    def _end_process(self) -> None:
+        self._died.set()
+        if self._process is not None and self._ending is not None:
+            self._ending()
+            self._connection.close()
+        self._process = None
+
+    def _fail(self) -> None:
+        self.failures += 1
+        self._failed()
 
     def _received(self, number: int, content: Any) -> None:
-        self._heard, self._failures = time.monotonic(), 0
+        self._heard, self.failures = time.monotonic(), 0
         future = self._running.get(number)
         if future is None or future.done():
             return
+        if isinstance(content, _Question):
+            replying = asyncio.create_task(self._reply(number, future, content.content))
+            self._replying.add(replying)
+            replying.add_done_callback(self._replying.discard)
+            future.add_done_callback(lambda _: replying.cancel())
+            return
+        del self._running[number]
         if isinstance(content, Exception):
             future.set_exception(content)
         else:
             future.set_result(content)
 
-    async def _supervise(self) -> None:
-        """Start the process again whenever it ends."""
-        while True:
-            await self._watch()
-            self._failures += self._heard is None
-            LOG.error("the worker's process has ended, and is started again")
-            for future in self._running.values():
+    async def _reply(self, number: int, future: "asyncio.Future[Done]", question: Any) -> None:
+        """Answer a question of a piece of work; an error that is not ours ends the work."""
+        try:
+            found = await self._replies[number](question)
+        except Exception as error:
+            found = portable(error)
+            if found is None:
                 if not future.done():
-                    future.set_exception(WorkerDiedError())
-            await asyncio.to_thread(self._process.join)
-            self._connection.close()
-            await asyncio.sleep(min(self._failures**2, LONGEST))
-            self.restarts += 1
-            self._spawn()
-            self._listen()
-            for act in self._restarted:
-                act()
+                    future.set_exception(error)
+                return
+        self._sender.submit(_send, self._connection, ("reply", number, found))
+
+    async def _supervise(self) -> None:
+        """Start the process again whenever it ends; while that fails, again and again."""
+        while True:
+            if self._process is not None:
+                await self._watch()
+                if self._heard is None:
+                    self._fail()
+                LOG.error("the worker's process has ended, and is started again")
+                for future in self._running.values():
+                    if not future.done():
+                        future.set_exception(WorkerDiedError())
+                await asyncio.to_thread(self._end_process)
+            await asyncio.sleep(min(self.failures**2, LONGEST))
+            if self._begin():
+                self.restarts += 1
+                self._restarted()
 
     async def _watch(self) -> None:
         """Return when the process has ended, or was ended because it does not answer."""
@@ -176,6 +239,7 @@ class ProcessWorker:
             last = self._heard
             if silence > (STARTING if last is None else self._patience):
                 LOG.error("the worker's process does not answer")
+                assert self._process is not None
                 self._process.kill()
                 await self._died.wait()
                 return
@@ -194,9 +258,8 @@ def _send(connection: Connection, message: tuple[Any, ...]) -> None:
 
 
 def _send_work(connection: Connection, work: Work) -> None:
-    content = io.BytesIO()
-    _Pickler(content).dump(work)
-    connection.send(("work", work.number, work.model, content.getvalue()))
+    content = bytes(ForkingPickler.dumps(work))
+    connection.send(("work", work.number, work.model, content))
 
 
 def _receive(
@@ -211,27 +274,6 @@ def _receive(
                 loop.call_soon_threadsafe(received, *connection.recv())
         except (OSError, EOFError):
             loop.call_soon_threadsafe(died)
-
-
-class _Pickler(ForkingPickler):
-    """Keeps the names of images, which Pillow leaves out."""
-
-    def reducer_override(self, given: Any) -> Any:
-        """Reduce an image; everything else as always."""
-        from PIL import Image
-
-        if isinstance(given, Image.Image):
-            return _image, (Image.Image.__getstate__(given), getattr(given, "filename", ""))
-        return NotImplemented
-
-
-def _image(state: Any, name: str) -> Any:
-    from PIL import Image
-
-    found = Image.Image()
-    found.__setstate__(state)
-    found.filename = name  # type: ignore[attr-defined]
-    return found
 
 
 # --- In the other process -------------------------------------------------------------------------
@@ -257,13 +299,28 @@ def run(connection: Connection) -> None:
     def told(number: int, done: "Future[Done]") -> None:
         tell(number, _result(done))
 
+    replies: dict[int, Future[Any]] = {}
+
+    def ask(number: int, question: Any) -> "Future[Any]":
+        found = replies[number] = Future()
+        tell(number, _Question(question))
+        return found
+
     tell(0, None)
     with suppress(EOFError, OSError):
         while True:
             match connection.recv():
                 case ("work", number, model, content):
-                    future = threads.submit(number, model, partial(ForkingPickler.loads, content))
+                    make = partial(ForkingPickler.loads, content)
+                    future = threads.submit(number, model, make, partial(ask, number))
                     future.add_done_callback(partial(told, number))
+                case ("reply", number, content):
+                    found = replies.pop(number)
+                    if found.set_running_or_notify_cancel():  # nor was the work cancelled
+                        if isinstance(content, Exception):
+                            found.set_exception(content)
+                        else:
+                            found.set_result(content)
                 case ("cancel", number):
                     threads.cancel(number)
                 case ("ping",):

@@ -7,16 +7,17 @@ or in one of their own (`worker_process.py`): a queue does not know which.
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from manyheads.cancellation import WorkCancelledError, cancellable
+from manyheads.cancellation import WorkCancelledError, cancellable, raise_if_cancelled
 from manyheads.errors import ManyheadsError
 
 Answers = Callable[[Any, Sequence[Any]], list[Any]]  # of a model to inputs, one for each
-Load = Callable[[], Any]  # loads a model
+Load = Callable[[], Any]  # loads a model; one with another `version` replaces it
+Reply = Callable[[Any], Awaitable[Any]]  # answers a question that work asks
 # For each group of inputs its answers, or why there are none.
 Outcomes = list[list[Any] | Exception]
 
@@ -59,11 +60,15 @@ class Done:
 class Worker(Protocol):
     """Does work for queues, one piece at a time for each model."""
 
+    @property
+    def failures(self) -> int:
+        """How often in a row it could not be started."""
+
     async def start(self) -> None:
         """Get ready for work."""
 
-    async def work(self, work: Work) -> Done:
-        """Do a piece of work.
+    async def work(self, work: Work, reply: Reply | None = None) -> Done:
+        """Do a piece of work, which may ask (`ask_server`); stop it if the caller is cancelled.
 
         Raises:
             WorkerDiedError: the worker ended meanwhile.
@@ -75,8 +80,8 @@ class Worker(Protocol):
     def status(self) -> str:
         """Tell how it is: "running", "starting" or "failed"."""
 
-    def when_restarted(self, act: Callable[[], None]) -> None:
-        """Call a function whenever the worker has lost its models."""
+    def watch(self, restarted: Callable[[], None], failed: Callable[[], None]) -> None:
+        """Call a function whenever the worker has lost its models, or could not be started."""
 
     async def close(self) -> None:
         """End; all work is done."""
@@ -88,6 +93,29 @@ class _Owned:
 
     model: Any
     facts: Mapping[str, Any]
+    version: str
+
+
+_local = threading.local()
+
+
+def ask_server(question: Any) -> Any:
+    """Ask whoever gave the work that this thread does, and wait for the answer.
+
+    Raises:
+        WorkCancelledError: nobody waits for the work any more.
+    """
+    found: Future[Any] = _local.ask(question)
+    try:
+        while True:
+            try:
+                return found.result(0.1)
+            except TimeoutError:
+                if found.done():
+                    raise
+                raise_if_cancelled()
+    finally:
+        found.cancel()
 
 
 class ModelThreads:
@@ -98,12 +126,18 @@ class ModelThreads:
         self._threads: dict[str, ThreadPoolExecutor] = {}
         self._cancelled: dict[int, threading.Event] = {}
 
-    def submit(self, number: int, model: str, work: Callable[[], Work]) -> "Future[Done]":
-        """Do work in the thread of its model, which first makes it."""
+    def submit(
+        self,
+        number: int,
+        model: str,
+        work: Callable[[], Work],
+        ask: Callable[[Any], "Future[Any]"] | None = None,
+    ) -> "Future[Done]":
+        """Do work in the thread of its model, which first makes it; it asks by `ask`."""
         cancelled = self._cancelled[number] = threading.Event()
         if model not in self._threads:
             self._threads[model] = ThreadPoolExecutor(1, f"model-{model}")
-        return self._threads[model].submit(self._run, number, model, work, cancelled.is_set)
+        return self._threads[model].submit(self._run, number, model, work, cancelled.is_set, ask)
 
     def cancel(self, number: int) -> None:
         """Stop a piece of work between two of its steps."""
@@ -116,18 +150,25 @@ class ModelThreads:
             each.shutdown(wait=True)
 
     def _run(
-        self, number: int, model: str, make: Callable[[], Work], cancelled: Callable[[], bool]
+        self,
+        number: int,
+        model: str,
+        make: Callable[[], Work],
+        cancelled: Callable[[], bool],
+        ask: Callable[[Any], "Future[Any]"] | None,
     ) -> Done:
         try:
+            _local.ask = ask
             work = make()
-            if model not in self._owned:
+            version = getattr(work.load, "version", "")
+            if model not in self._owned or self._owned[model].version != version:
                 begun = time.monotonic()
                 owned = work.load()
                 facts = {
                     "seconds": time.monotonic() - begun,
                     "languages": getattr(owned, "languages", None),
                 }
-                self._owned[model] = _Owned(owned, facts)
+                self._owned[model] = _Owned(owned, facts, version)
             own = self._owned[model]
             begun = time.monotonic()
             with cancellable(cancelled):
@@ -157,17 +198,30 @@ def answer(own: Any, answers: Answers, groups: Sequence[Sequence[Any]]) -> Outco
 class ThreadWorker:
     """Works in threads of this process: for engines that leave Python's lock while they compute."""
 
+    failures = 0
+
     def __init__(self) -> None:
         self._threads = ModelThreads()
 
     async def start(self) -> None:
         """Get ready: threads begin when they are needed."""
 
-    async def work(self, work: Work) -> Done:
+    async def work(self, work: Work, reply: Reply | None = None) -> Done:
         """Do a piece of work in the thread of its model."""
-        return await asyncio.wrap_future(
-            self._threads.submit(work.number, work.model, lambda: work)
-        )
+        loop = asyncio.get_running_loop()
+
+        async def replied(question: Any) -> Any:
+            assert reply is not None
+            return await reply(question)
+
+        def ask(question: Any) -> Future[Any]:
+            return asyncio.run_coroutine_threadsafe(replied(question), loop)
+
+        found = self._threads.submit(work.number, work.model, lambda: work, ask)
+        try:
+            return await asyncio.wrap_future(found)
+        finally:
+            self.cancel(work.number)
 
     def cancel(self, number: int) -> None:
         """Stop a piece of work between two of its steps."""
@@ -177,7 +231,7 @@ class ThreadWorker:
         """Tell that it runs, as this process does."""
         return "running"
 
-    def when_restarted(self, act: Callable[[], None]) -> None:
+    def watch(self, restarted: Callable[[], None], failed: Callable[[], None]) -> None:
         """Do nothing: it lives as long as this process."""
 
     async def close(self) -> None:

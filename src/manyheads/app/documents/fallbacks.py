@@ -14,7 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, Protocol
 
+from manyheads.app.predictors.source_text import same_end
 from manyheads.app.project.folder import ModelFolder
+from manyheads.cancellation import raise_if_cancelled
 from manyheads.data.documents.glossary import Glossary, with_terms
 from manyheads.data.documents.markup_transfer import Link, MarkupSpan, extract_markup, reinsert
 from manyheads.data.documents.placeholders import (
@@ -156,6 +158,7 @@ class FallbackTranslator:
 
     def items(self, text: str) -> list[Item]:
         """Find the items of a sentence, and note where terms overlap."""
+        raise_if_cancelled()
         terms, overlaps = self.glossary.find(text)
         for first, second in sorted(overlaps):
             note = f"glossary: {first!r} and {second!r} overlap; {first!r} was used."
@@ -198,7 +201,7 @@ class FallbackTranslator:
             job.text: Output.of(
                 best,
                 job.text,
-                reinsert(job.rest, _same_end(job.rest, best.text), job.spans, _links(best)),
+                reinsert(job.rest, same_end(job.rest, best.text), job.spans, _links(best)),
             )
             for job, (best, *_) in zip(jobs, found, strict=True)
             if any(map(str.isalnum, best.text))  # or there is nothing to weave into
@@ -243,6 +246,7 @@ class FallbackTranslator:
 
     def complete(self, text: str, items: Sequence[Item], translation: str) -> bool:
         """Tell whether a translation has words and all items, and is no list item."""
+        raise_if_cancelled()
         model = self.translator
         opaque = [item for item in find(translation) if item.kind != "number"]
         return (
@@ -295,12 +299,4 @@ def tidy(source: str, translation: str) -> str:
     text = "".join(
         c for c in text if c in source or (unicodedata.category(c) != "Cc" and c != "\ufffd")
     ).strip()
-    return _same_end(source, text)
-
-
-def _same_end(source: str, translation: str) -> str:
-    """Remove a full stop at the end if the source has none."""
-    text = translation.rstrip()
-    if source.rstrip()[-1:].isalnum() and text.endswith((".", "。")) and not text.endswith(".."):
-        return text[:-1].rstrip()
-    return translation
+    return same_end(source, text)

@@ -1,4 +1,7 @@
-"""A source as a translator's model reads it: not too long, and in a case that it knows."""
+"""A source as a translator's model reads it: not too long, and in a case that it knows.
+
+And its end: a translation has no full stop where the source has none, alone or in a document.
+"""
 
 from typing import NamedTuple
 
@@ -32,6 +35,14 @@ def read_source(text: str, tokenizer: TextTokenizer, longest: int, *, recase: bo
     return SourceText(
         kept if changed is None else changed, len(text) - len(kept), changed is not None
     )
+
+
+def same_end(source: str, translation: str) -> str:
+    """Remove a full stop at the end of a translation if the source ends in a word or a number."""
+    text = translation.rstrip()
+    if source.rstrip()[-1:].isalnum() and text.endswith((".", "。")) and not text.endswith(".."):
+        return text[:-1].rstrip()
+    return translation
 
 
 def _shortened(text: str, tokenizer: TextTokenizer, longest: int) -> str:

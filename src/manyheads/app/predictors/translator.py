@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from manyheads.app.predictors.predictor import LoadOptions
-from manyheads.app.predictors.source_text import SourceText, read_source
+from manyheads.app.predictors.source_text import SourceText, read_source, same_end
 from manyheads.app.predictors.text_predictor import TextPredictor
 from manyheads.app.predictors.text_reader import TextInput, check_seed, check_texts
 from manyheads.app.predictors.unusual import reasons
@@ -91,7 +91,7 @@ class Translator(TextPredictor):
         for number, (text, (best, *_)) in enumerate(zip(texts, found, strict=True), 1):
             for note in self.notes(text, best):
                 warnings.warn(f"text {number}: {note}", stacklevel=3)
-        return [best.text for best, *_ in found]
+        return [same_end(text, best.text) for text, (best, *_) in zip(texts, found, strict=True)]
 
     def notes(
         self,
@@ -160,16 +160,19 @@ class Translator(TextPredictor):
             details=request.probabilities,
             align=request.align,
         )
-        return [
-            TranslateAnswer(
-                source=text,
-                translation=best[0].text,
-                n_best=tuple(_translated_text(each) for each in best),
-                notes=tuple(self.notes(text, best[0], options, searched=not request.prefix))
-                or None,
+        answers = []
+        for text, best in zip(request.texts, found, strict=True):
+            n_best = tuple(_translated_text(each, text, request.prefix) for each in best)
+            notes = self.notes(text, best[0], options, searched=not request.prefix)
+            answers.append(
+                TranslateAnswer(
+                    source=text,
+                    translation=n_best[0].text,
+                    n_best=n_best,
+                    notes=tuple(notes) or None,
+                )
             )
-            for text, best in zip(request.texts, found, strict=True)
-        ]
+        return answers
 
     def unusual(self, text: str, best: Translation, *, searched: bool = True) -> Iterator[str]:
         """Say what is unusual about a text as the model reads it, and its translation."""
@@ -244,13 +247,20 @@ def _has_no_case(demand: str) -> bool:
     return demand == to_capitals(demand)
 
 
-def _translated_text(translation: Translation) -> TranslatedText:
-    details = translation.details
+def _translated_text(translation: Translation, source: str, prefix: str) -> TranslatedText:
+    """Give it the end of its source, and leave out the tokens of a full stop that is removed."""
+    text = same_end(source, translation.text)
+    if not text.startswith(prefix):
+        text = translation.text
+    tokens = translation.details
+    if tokens is not None and text != translation.text:
+        length = len(text)
+        tokens = [replace(t, end=min(t.end, length)) for t in tokens if t.begin < length]
     return TranslatedText(
-        text=translation.text,
+        text=text,
         score=translation.score,
         finished=translation.finished,
-        tokens=None if details is None else tuple(map(_translated_token, details)),
+        tokens=None if tokens is None else tuple(map(_translated_token, tokens)),
     )
 
 

@@ -28,7 +28,7 @@ from manyheads.data.tokenizers.characters import Characters
 from manyheads.data.tokenizers.hub import read_hub
 from manyheads.data.tokenizers.marian import read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizers
-from manyheads.errors import FolderError, RecipeError, UsageError
+from manyheads.errors import ChangedFolderError, FolderError, RecipeError, UsageError
 from manyheads.files import append_line, reject_address, write_atomically, write_text
 from manyheads.models.presets import REGISTERED_BY, preset
 from manyheads.models.resize import resize
@@ -189,6 +189,23 @@ class ModelFolder:
     def weights_hash(self) -> str:
         """The sha256 of the weights."""
         return str(self.manifest["sha256"]["model.safetensors"])
+
+    @property
+    def version(self) -> str:
+        """What tells apart the contents of a folder: the hashes of its files, as a text."""
+        return " ".join(map("=".join, sorted(self.manifest["sha256"].items())))
+
+    def check_version(self, version: str) -> None:
+        """Refuse a folder whose files are not, or not any more, those of a version.
+
+        Raises:
+            FolderError: a file is not the one of its hash.
+            ChangedFolderError: the files are those of another version.
+        """
+        if not self.version == ModelFolder(self.path).version == version:
+            raise ChangedFolderError(
+                f"{self.path} was written anew while it was in use: load it again."
+            )
 
     @property
     def weight_count(self) -> int:

@@ -16,6 +16,7 @@ from itertools import pairwise
 from re import Match
 from typing import NamedTuple
 
+from manyheads.cancellation import raise_if_cancelled
 from manyheads.data.documents.placeholders import KINDS, Item, Kind, find, has_words
 from manyheads.data.documents.spans import Part, Span, cut_spans, plain
 
@@ -205,6 +206,7 @@ def _part(spans: Sequence[Span], escape: Callable[[str], str]) -> Part:
 
 def _ranges(line: str, language: str, kinds: Collection[Kind]) -> Iterator[tuple[int, int]]:
     """Find the sentences of a line that have words."""
+    raise_if_cancelled()
     marks = _mark(line)
     for cell in _cells(line, marks):
         for sentence in _sentences(line, *cell, marks, language):
@@ -233,6 +235,7 @@ def split_long(part: Part, limit: int, measure: Callable[[str], int]) -> list[Pa
 
 def _gaps(text: str, limit: int, measure: Callable[[str], int]) -> list[tuple[int, int]]:
     """Find the gaps at which a long sentence is divided."""
+    raise_if_cancelled()
     if measure(text) <= limit:
         return []
     closed = bytearray(len(text))  # 1 between characters of an item

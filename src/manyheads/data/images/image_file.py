@@ -7,12 +7,14 @@ black and white are 0 and 255; palette indices become colours. No rule depends o
 
 import os
 import re
+import struct
 import warnings
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
@@ -72,6 +74,7 @@ _IMAGE_BEGIN = re.compile(
 )
 BEGIN = 16  # bytes that it looks at
 LARGEST = 1 << 31  # bytes of the file of one image
+_INFLATED = 1 << 16  # bytes of a PNG's data that are looked at at a time
 # Pixels of a frame of an animation: decoders hold several, and their size is only declared.
 MOST_ANIMATED = 1 << 25
 
@@ -242,11 +245,57 @@ def _decode(read: Callable[[], bytes | ImageContent]) -> ImageContent:
     if isinstance(image, np.ndarray):
         return eight_bit_array(image)
     with image:
+        if image.format == "PNG":
+            _check_rows(image.fp)  # type: ignore[attr-defined] # of an image file
         image.load()
         if getattr(image, "is_animated", False):
             image = image.copy()  # the first frame; closes the file
             image.info[ANIMATED] = True
     return image
+
+
+_SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # of a pixel, by the colour type of a PNG
+# The passes of an interlaced PNG: first column and row, and the steps between them.
+_PASSES = (
+    *((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4)),
+    *((0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)),
+)
+
+
+def _check_rows(file: IO[bytes]) -> None:
+    """Refuse a PNG that ends before its last row, or without an end: Pillow takes it as it is.
+
+    Raises:
+        ValueError: it is cut off.
+        OSError: its data are damaged.
+    """
+    place = file.tell()
+    file.seek(16)
+    width, height, depth, colours, _, _, interlaced = struct.unpack(">IIBBBBB", file.read(13))
+    missing = 0
+    for left, top, across, down in _PASSES if interlaced else ((0, 0, 1, 1),):
+        columns, rows = -(-(width - left) // across), -(-(height - top) // down)
+        if columns > 0 < rows:
+            missing += rows * (1 + -(-columns * depth * _SAMPLES.get(colours, 1) // 8))
+    file.seek(8)
+    inflate = zlib.decompressobj()
+    name = b""
+    while name != b"IEND" and len(begin := file.read(8)) == 8:
+        length, name = struct.unpack(">I4s", begin)
+        if name != b"IDAT":
+            file.seek(length + 4, os.SEEK_CUR)
+            continue
+        data = file.read(length)
+        while data and missing > 0:
+            try:
+                missing -= len(inflate.decompress(data, _INFLATED))
+            except zlib.error as error:
+                raise OSError(f"its data are damaged: {error}") from None
+            data = inflate.unconsumed_tail
+        file.seek(4, os.SEEK_CUR)
+    if missing - len(inflate.flush()) > 0 or name != b"IEND":
+        raise ValueError("it is cut off: its end is missing")
+    file.seek(place)
 
 
 def eight_bits(image: Image.Image) -> Image.Image:

@@ -28,6 +28,18 @@ libretranslate = APIRouter(tags=["LibreTranslate"])
 deepl = APIRouter(prefix="/v2", tags=["DeepL"])
 ALTERNATIVES = 10
 TAGS = 100  # to ignore
+# Of DeepL's parameters those that would change a translation, and what is done here by itself;
+# others are hints that a translation may follow or not, such as `context`.
+AS_IT_IS: dict[str, tuple[object, ...]] = {
+    "formality": ("default", "prefer_more", "prefer_less"),  # prefer: where the language has it
+    "split_sentences": (True, "1", 1),
+    "preserve_formatting": (True, False, "0", "1", 0, 1),
+    "outline_detection": (True, "1", 1),
+    "splitting_tags": ([],),
+    "non_splitting_tags": ([],),
+    "style_id": (),
+    "custom_instructions": ([],),
+}
 
 
 def _documented(**example: Any) -> dict[str, Any]:
@@ -148,7 +160,7 @@ def _for_target(models: Served, target: str) -> list[str]:
 def _number(value: Any) -> int:
     try:
         number = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # of infinity, such as 1e400
         number = -1
     if not 0 <= number <= ALTERNATIVES:
         raise UsageError(f"alternatives is not a number from 0 to {ALTERNATIVES}.")
@@ -199,6 +211,10 @@ async def translate_texts_of_deepl(http: HttpRequest) -> Response:
     models = served(http)
     texts = _texts(given, "text")
     check_texts(texts, models.limits)
+    for name, allowed in AS_IT_IS.items():
+        if (value := given.get(name)) not in (None, "", *allowed):
+            told = ", ".join(map(str, allowed)) or "none"
+            raise UsageError(f"`{name}` is {value!r:.80}, which no model here does: {told}.")
     handling = given.get("tag_handling")
     if handling not in (None, "", "xml", "html"):
         raise UsageError("tag_handling is neither xml nor html.")

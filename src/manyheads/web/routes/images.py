@@ -40,9 +40,10 @@ from manyheads.app.requests import (
 )
 from manyheads.data.images.image_file import open_image
 from manyheads.errors import ManyheadsError, NotFoundError, UsageError
-from manyheads.web.asking import ask, job_of, served, while_connected
-from manyheads.web.bodies import Body, body, check_limits, decode
+from manyheads.web.asking import image_job, job_of, served, while_connected
+from manyheads.web.bodies import Body, body, check_limits, encoded_images
 from manyheads.web.documents import with_translator
+from manyheads.web.images import EncodedImage, cost_of, room_for
 from manyheads.web.problems import JsonResponse
 from manyheads.web.served import Served, ServedModel
 from manyheads.web.settings import Limits
@@ -151,14 +152,14 @@ async def read(http: HttpRequest) -> Response:
     models = served(http)
     name = _describer(models, given.model, reads=True)
     reader = models.find(name, CaptionRequest, verb="read images")
-    request = CaptionRequest(images=await _images(given, models.limits))
-    work = _read(models, reader, READ.make(given, images=()), request)
+    images = await _images(given, models.limits)
+    work = _read(models, reader, READ.make(given, images=()), images)
     answers = await while_connected(http, work, models.limits.answer)
     return JsonResponse({"model": reader.name, "answers": [each.to_json() for each in answers]})
 
 
 async def _read(
-    models: Served, reader: ServedModel, asked: ReadRequest, request: CaptionRequest
+    models: Served, reader: ServedModel, asked: ReadRequest, images: Sequence[EncodedImage]
 ) -> list[ReadAnswer]:
     """Read images, then translate what was read, as `app/reading.py` does."""
     translator, to = None, asked.to
@@ -172,14 +173,25 @@ async def _read(
         source, target = translator.languages
         to = to or target
         check_translator(translator.name, source, target, reader=reader.name, reads=reads, to=to)
-    found = await reader.queue.ask(job_of(request))
+    found = await reader.queue.ask(image_job(CaptionRequest(images=()), images))
     if translator is None:
         return [read_answer(each, None, None) for each in found]
 
-    def translated(own: TextTranslator) -> list[ReadAnswer]:
-        return [read_answer(each, to, partial(translate_paragraphs, own)) for each in found]
+    length = sum(len(each.text or "") for each in found)
+    return await with_translator(models, translator, _TranslateRead(found, to), length)
 
-    return await with_translator(models, translator, translated)
+
+@dataclass(frozen=True)
+class _TranslateRead:
+    """Translate what was read of images."""
+
+    found: Sequence[CaptionAnswer]
+    to: str | None
+
+    def __call__(self, own: TextTranslator) -> list[ReadAnswer]:
+        """Translate it."""
+        translate = partial(translate_paragraphs, own)
+        return [read_answer(each, self.to, translate) for each in self.found]
 
 
 async def _language_of(reader: ServedModel) -> str | None:
@@ -202,32 +214,34 @@ async def _ask(http: HttpRequest, kind: Body, given: Any, model: ServedModel) ->
     limits = served(http).limits
     request: ImageRequest = kind.make(given, images=())
     check_limits(request, limits)
-    return await ask(http, model, request.with_inputs(await _images(given, limits)))
+    job = image_job(request, await _images(given, limits))
+    return await while_connected(http, model.queue.ask(job), limits.answer)
 
 
-async def _images(given: Any, limits: Limits) -> tuple[Image.Image, ...]:
+async def _images(given: Any, limits: Limits) -> tuple[EncodedImage, ...]:
     if not given.images:
         raise UsageError("images is empty: send images in base64, or one as the body.")
-    return tuple(await decode(given.images, limits))
+    return await encoded_images(given.images, limits)
 
 
 @dataclass(frozen=True)
 class _ByImages:
     """Find images that resemble others."""
 
-    images: Sequence[Image.Image]
+    images: Sequence[EncodedImage]
     top: int
 
     def __call__(self, index: ImageIndex) -> list[Any]:
         """Find them."""
-        return [
-            ImageSearchAnswer(
-                query=f"image {number}",
-                kind="image",
-                images=tuple(index.search(image, top=self.top)),
-            )
-            for number, image in enumerate(self.images, 1)
-        ]
+        with room_for(self.images):
+            return [
+                ImageSearchAnswer(
+                    query=image.name,
+                    kind="image",
+                    images=tuple(index.search(image.decode(), top=self.top)),
+                )
+                for image in self.images
+            ]
 
 
 @router.post("/search", response_model=Searches, openapi_extra=SEARCH.openapi())
@@ -246,8 +260,9 @@ async def search(http: HttpRequest) -> Response:
         work = models.index.ask(job_of(request))
         answers += await while_connected(http, work, models.limits.answer)
     if given.images:
-        images = await decode(given.images, models.limits)
-        work = models.index.call(_ByImages(images, given.top), cost=IMAGE_TOKENS * len(images))
+        images = await encoded_images(given.images, models.limits)
+        cost = IMAGE_TOKENS * len(images) + cost_of(images)
+        work = models.index.call(_ByImages(images, given.top), cost=cost)
         answers += await while_connected(http, work, models.limits.answer)
     found = [each.to_json() for each in answers]
     if given.thumbnails:

@@ -1,5 +1,7 @@
 """Look inside a model: what it attends to, as data for drawing or as a page to keep."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +13,8 @@ from manyheads.app.explain.look import head_steps_at, look_at
 from manyheads.app.requests import IMAGE_TOKENS, LookRequest, estimate_tokens
 from manyheads.errors import UsageError
 from manyheads.web.asking import served, while_connected
-from manyheads.web.bodies import Body, body, check_texts, decode
+from manyheads.web.bodies import Body, body, check_texts, encoded_images
+from manyheads.web.images import EncodedImage, cost_of, room_for
 from manyheads.web.problems import JsonResponse, ProblemError
 from manyheads.web.served import Served
 
@@ -48,15 +51,33 @@ FORMS = ("view", "page", "html")
 
 
 @dataclass(frozen=True)
+class _Asked:
+    """A request, and the image that it is about, which the worker decodes."""
+
+    request: LookRequest
+    image: EncodedImage | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[LookRequest]:
+        """Give the request with its image."""
+        if self.image is None:
+            yield self.request
+            return
+        with room_for([self.image]):
+            yield self.request.model_copy(update={"given": self.image.decode()})
+
+
+@dataclass(frozen=True)
 class _LookAt:
     """Look at a request, and write what was found."""
 
-    request: LookRequest
+    asked: _Asked
     form: str
 
     def __call__(self, own: Any) -> Any:
         """Look."""
-        found = look_at(own, self.request)
+        with self.asked.opened() as request:
+            found = look_at(own, request)
         if self.form == "html":
             return found.html()
         return found.page() if self.form == "page" else found.to_json()
@@ -66,14 +87,15 @@ class _LookAt:
 class _StepsOfHead:
     """Look at a request, and compute one row of one head."""
 
-    request: LookRequest
+    asked: _Asked
     site: str
     head: int
     row: int
 
     def __call__(self, own: Any) -> Any:
         """Compute."""
-        return head_steps_at(own, self.request, self.site, self.head, self.row).to_json()
+        with self.asked.opened() as request:
+            return head_steps_at(own, request, self.site, self.head, self.row).to_json()
 
 
 @router.post("/look", openapi_extra=LOOK.openapi())
@@ -83,8 +105,8 @@ async def look(http: HttpRequest) -> Response:
     if given.form not in FORMS:
         raise UsageError(f"The form is {given.form[:80]!r}. Allowed: {', '.join(FORMS)}.")
     integrated = None if given.integrated else False  # None: as long as it costs little
-    request, cost = await _request(http, LOOK, given, integrated=integrated)
-    found = await _ask(http, given.model, _LookAt(request, given.form), cost)
+    asked, cost = await _request(http, LOOK, given, integrated=integrated)
+    found = await _ask(http, given.model, _LookAt(asked, given.form), cost)
     if given.form == "html":
         headers = {"Content-Disposition": "attachment; filename=look.html"}
         page = found.encode("utf-8", "replace")
@@ -96,14 +118,14 @@ async def look(http: HttpRequest) -> Response:
 async def head(http: HttpRequest) -> Response:
     """Compute one row of one head step by step: q.k, scale, bias, mask, softmax, values."""
     given = await HEAD.read(http)
-    request, cost = await _request(http, HEAD, given, integrated=False)
-    work = _StepsOfHead(request, given.site, given.head, given.row)
+    asked, cost = await _request(http, HEAD, given, integrated=False)
+    work = _StepsOfHead(asked, given.site, given.head, given.row)
     return JsonResponse(await _ask(http, given.model, work, cost))
 
 
 async def _request(
     http: HttpRequest, kind: Body, given: Any, *, integrated: bool | None
-) -> tuple[LookRequest, int]:
+) -> tuple[_Asked, int]:
     """Make the request of a body, and estimate its cost."""
     models = served(http)
     limits = models.limits
@@ -116,10 +138,11 @@ async def _request(
     _check_length(models, given.model, texts)
     cost = 8 * estimate_tokens(texts)
     if given.text is not None:
-        return kind.make(given, given=given.text, kind="text", integrated=integrated), cost
-    (image,) = await decode((given.image,), limits)
-    request = kind.make(given, given=image, kind="image", integrated=integrated)
-    return request, 8 * IMAGE_TOKENS + cost
+        request = kind.make(given, given=given.text, kind="text", integrated=integrated)
+        return _Asked(request), cost
+    (image,) = await encoded_images((given.image,), limits)
+    request = kind.make(given, given=image.name, kind="image", integrated=integrated)
+    return _Asked(request, image), 8 * IMAGE_TOKENS + cost_of([image]) + cost
 
 
 def _check_length(models: Served, model: str, texts: tuple[str, ...]) -> None:

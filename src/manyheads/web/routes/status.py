@@ -30,9 +30,14 @@ async def models(http: HttpRequest) -> dict[str, Any]:
 )
 async def live(http: HttpRequest) -> Response:
     """Tell that the server answers, and how the process that runs its models is."""
-    worker = served(http).worker.status()
-    failed = worker == "failed"
-    status = {"status": "failed" if failed else "live", "worker": worker}
+    worker, documents = served(http).worker, served(http).documents.worker
+    failed = worker.status() == "failed"
+    status = {
+        "status": "failed" if failed else "live",
+        "worker": worker.status(),
+        "failed_starts": worker.failures,  # in a row
+        "documents": documents.status(),
+    }
     return JsonResponse(status, 503 if failed else 200)
 
 
