@@ -13,6 +13,7 @@ from manyheads.app.data.sources import (
     with_joined_pairs,
 )
 from manyheads.app.data.tables import PairData
+from manyheads.data.text.corpus import Corpus
 from manyheads.errors import NotFoundError, RecipeError
 
 
@@ -84,6 +85,7 @@ def test_joined_pairs_stand_behind_the_others(tmp_path: Path) -> None:
     """They are of no line; the others keep theirs."""
     (tmp_path / "a.tsv").write_text("One.\tEins.\nTwo.\tZwei.\n")
     corpus = with_joined_pairs(training_corpus(data(tmp_path, train="a.tsv")), 0.5, seed=1)
+    assert isinstance(corpus, Corpus)
     assert len(corpus.source) == 3
     assert corpus.describe([1]).endswith("line 2")
     assert corpus.describe([2]).endswith("line 0")

@@ -10,19 +10,23 @@ from manyheads.app.predictors.unusual import Measures, measure
 from manyheads.app.project.domain import Domain
 from manyheads.data.text.corpus import Corpus
 from manyheads.tasks.decoding import Translation
+from manyheads.tasks.metrics import TEXT_METRICS
 from manyheads.tasks.output_monitor import main_script
 
-BEYOND = 0.004  # share of the validation texts that may exceed a limit
+BEYOND = 0.004  # share of the validation sources that may exceed a limit
 LEAST = 250  # texts that limits are set from, or the share would be less than one text
-FOLDS = 10
+RIGHT = 50.0  # chrF of a translation that is called right; with the metric exact, it is equal
+NOTED_RIGHT = 0.05  # share of the right translations that may be called unsure
+PRECISION = 1 / 3  # share of those called unsure that must be wrong
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 def set_domain(
     translator: Translator, corpus: Corpus, found: Sequence[Translation], data: str
 ) -> Domain | None:
-    """Set the limits so that nearly all texts keep them; None if there are too few texts.
+    """Set the limits from validation data; None if there are too few texts.
 
     Args:
         translator: whose translations they are, found as its [decode] table says.
@@ -30,30 +34,65 @@ def set_domain(
         found: the best translation of each source.
         data: what to call the data.
     """
-    pairs = [(text, best) for text, best in zip(corpus.source, found, strict=True) if text.strip()]
-    if len(pairs) < LEAST:
+    kept = [index for index, text in enumerate(corpus.source) if text.strip()]
+    if len(kept) < LEAST:
         return None
     source, script = translator.tokenizers.source, main_script("".join(corpus.source))
     measured = np.array(
-        [measure(source, translator.read_source(t).text, best, script) for t, best in pairs]
+        [
+            measure(source, translator.read_source(corpus.source[n]).text, found[n], script)
+            for n in kept
+        ]
     )
-    fold = np.arange(len(measured)) % FOLDS
-    beyond = [
-        (measured[fold == n] > _limits(measured[fold != n])).any(axis=1).sum() for n in range(FOLDS)
-    ]
+    right = _right(translator, [found[n].text for n in kept], [corpus.references[n] for n in kept])
+    limits = np.quantile(measured, 1 - BEYOND, axis=0)
+    limits[Measures._fields.index("output")] = surest_limit(
+        measured[:, Measures._fields.index("output")], right
+    )
     # Rounded up, so that the text that sets a limit keeps it on another processor.
-    limits = Measures(*(np.ceil(_limits(measured) * 1000) / 1000).tolist())
+    limits = np.ceil(limits * 1000) / 1000
+    noted = (measured > limits).any(axis=1)
     return Domain(
         data=data,
-        texts=len(pairs),
+        texts=len(kept),
         script=script,
-        **limits._asdict(),
-        beyond=round(100 * float(sum(beyond)) / len(pairs), 2),
+        **Measures(*limits.tolist())._asdict(),
+        noted_right=_percent(noted[right]),
+        noted_wrong=_percent(noted[~right]),
     )
 
 
-def _limits(measured: Floats) -> Floats:
-    return np.quantile(measured, 1 - BEYOND, axis=0)
+def surest_limit(output: Floats, right: Flags) -> float:
+    """Return the limit on minus the mean log-probability a token above which a model is unsure.
+
+    The lowest one that at most NOTED_RIGHT of the right translations exceed, and of those that
+    exceed it PRECISION are wrong: a model that is hardly ever wrong is hardly ever called unsure.
+
+    Args:
+        output: minus the mean log-probability a token of each translation.
+        right: which of them are right.
+    """
+    order = np.argsort(-output, kind="stable")
+    noted_right, noted = np.cumsum(right[order]), np.arange(1, len(output) + 1)
+    good = (noted_right <= NOTED_RIGHT * right.sum()) & (noted - noted_right >= PRECISION * noted)
+    usual = float(np.quantile(output, 1 - BEYOND))
+    last = np.flatnonzero(good)
+    if not len(last) or last[-1] + 1 == len(output):  # none of them, or all
+        return usual if not len(last) else 0.0
+    return min(usual, float(output[order[last[-1] + 1]]))
+
+
+def _right(
+    translator: Translator, outputs: Sequence[str], references: Sequence[Sequence[str]]
+) -> Flags:
+    """Tell which outputs are right: by the recipe's metric if it is exact, else by chrF."""
+    exact = translator.folder.recipe.metrics[0] == "exact"
+    rows, value, _ = TEXT_METRICS["exact" if exact else "chrf"].statistics(outputs, references)
+    return np.array([value(row) for row in rows]) >= (100.0 if exact else RIGHT)
+
+
+def _percent(flags: Flags) -> float:
+    return round(100 * float(flags.mean()), 2) if len(flags) else 0.0
 
 
 def unusual_share(
@@ -63,5 +102,5 @@ def unusual_share(
     if translator.domain is None:
         return None
     pairs = zip(corpus.source, found, strict=True)
-    unusual = [any(translator.unusual(translator.read_source(t).text, b)) for t, b in pairs]
+    unusual = [translator.unusual(translator.read_source(t).text, b) for t, b in pairs]
     return 100 * sum(unusual) / len(unusual)

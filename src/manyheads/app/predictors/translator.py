@@ -12,7 +12,7 @@ from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.predictors.source_text import SourceText, read_source, same_end
 from manyheads.app.predictors.text_predictor import TextPredictor
 from manyheads.app.predictors.text_reader import TextInput, check_seed, check_texts
-from manyheads.app.predictors.unusual import reasons
+from manyheads.app.predictors.unusual import reasons, unsure_of_translation
 from manyheads.app.project.alignment import stored
 from manyheads.app.project.domain import stored_domain
 from manyheads.app.project.folder import ModelFolder
@@ -131,12 +131,14 @@ class Translator(TextPredictor):
                 "it is written in capitals, which the model does not know: it was translated in "
                 "sentence case. `recase=False` leaves it as it is."
             )
-        found = self.unusual(source.text, best, searched=searched and not options.sample)
-        if told := "; ".join(found):
+        if told := "; ".join(reasons(self.tokenizers.source, source.text, best, self.domain)):
             yield (
                 f"it is unlike what {self.folder.name} was trained on "
                 f"({self.folder.recipe.data.train}): {told}. Check the translation."
             )
+        unsure = unsure_of_translation(self.folder.name, best, self.domain)
+        if unsure and searched and not options.sample:  # drawn or forced: as was asked for
+            yield f"{unsure}. Check it."
         if options.max_loop and loops(best.tokens, options.max_loop):
             yield "the translation repeats itself."
         if not best.finished:
@@ -174,9 +176,10 @@ class Translator(TextPredictor):
             )
         return answers
 
-    def unusual(self, text: str, best: Translation, *, searched: bool = True) -> Iterator[str]:
-        """Say what is unusual about a text as the model reads it, and its translation."""
-        return reasons(self.tokenizers.source, text, best, self.domain, searched=searched)
+    def unusual(self, text: str, best: Translation) -> bool:
+        """Tell whether a text, as the model reads it, or its best translation is noted."""
+        unsure = unsure_of_translation(self.folder.name, best, self.domain)
+        return bool(unsure) or any(reasons(self.tokenizers.source, text, best, self.domain))
 
     def translate(
         self,

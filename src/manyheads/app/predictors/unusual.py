@@ -53,17 +53,14 @@ def reasons(
     text: str,
     translation: Translation,
     domain: Domain | None,
-    *,
-    searched: bool = True,
 ) -> Iterator[str]:
-    """Say what is unusual about a text and its translation; nothing if all is as usual.
+    """Say what is unusual about a source; nothing if all is as usual.
 
     Args:
         tokenizer: of the source.
         text: as the model reads it.
         translation: the best.
-        domain: the model's limits; without them only unknown characters are told.
-        searched: the translation is the most probable that was found, not drawn or forced.
+        domain: the model's limits; without them only unknown characters are reported.
     """
     if domain is None:
         if unknown := unknown_characters(tokenizer, text):
@@ -80,11 +77,20 @@ def reasons(
         ranked = sorted(costs.words(text), key=lambda word: -word.cost)
         rare = [word for word in ranked if word.cost > domain.word] or ranked
         yield f"unusual words: {_list(word.text for word in rare if word.text)}"
-    if searched and found.output > domain.output:
-        yield (
-            f"the translation is improbable (mean log-probability {-found.output:.2f} a token, "
-            f"usually {-domain.output:.2f} or more)"
-        )
+
+
+def unsure_of_translation(
+    model: str, translation: Translation, domain: Domain | None
+) -> str | None:
+    """Say that a translation is less probable than right ones are; None if it is not."""
+    tokens = max(1, len(translation.tokens) + translation.finished)
+    if domain is None or -translation.log_probability / tokens <= domain.output:
+        return None
+    return (
+        f"{model} is unsure of this translation: its tokens have a probability of "
+        f"{exp(translation.log_probability / tokens):.0%} on average, those of right ones usually "
+        f"{exp(-domain.output):.0%} or more"
+    )
 
 
 def unsure_of_text(model: str, translation: Translation) -> str | None:

@@ -9,9 +9,11 @@ from manyheads.errors import FolderError
 
 
 class Domain(BaseModel):
-    """The entry in manyheads.json: limits that nearly all validation texts keep.
+    """The entry in manyheads.json: limits on sources, and on how sure a translation must be.
 
-    Costs are minus the scores of the vocabulary's pieces, nats if it is a unigram vocabulary.
+    Nearly all validation sources keep the limits on sources, and nearly all right translations that
+    on the output. Costs are minus the scores of the vocabulary's pieces, nats if it is a unigram
+    vocabulary.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -24,7 +26,10 @@ class Domain(BaseModel):
     word: float = Field(ge=0)  # cost of its most costly word
     unknown: float = Field(ge=0)  # share of its characters that the vocabulary does not have
     output: float = Field(ge=0)  # minus the log-probability a token of its translation
-    beyond: float  # percent of the texts that exceed a limit, set without them
+    # Percent of the right and of the wrong validation translations that exceed a limit; None: of
+    # an older version, which did not ask what is right.
+    noted_right: float | None = None
+    noted_wrong: float | None = None
 
 
 def stored_domain(folder: ModelFolder) -> Domain | None:

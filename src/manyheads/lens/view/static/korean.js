@@ -277,8 +277,8 @@ export const PATTERNS = [
   // Notes on answers.
   [/^it is unlike what (.+?) was trained on \((.+?)\): (.+)\. Check the translation\.$/, "$1의 학습 자료($2)와 다릅니다: @3. 번역을 확인하세요."],
   [/^letters of another script than (\w+)$/, "$1 문자가 아닌 글자"],
-  [/^the translation is improbable \(mean log-probability (.+?) a token, usually (.+?) or more\)$/, "번역의 확률이 낮음 (토큰당 평균 로그 확률 $1, 보통 $2 이상)"],
-  [/^(letters of another script than \w+|(?:characters that the vocabulary does not have|unusual words): .+?); ((?:characters that|unusual words:|the translation is).+)$/, "@1; @2"],
+  [/^(.+) is unsure of this translation: its tokens have a probability of (\d+%) on average, those of right ones usually (\d+%) or more\. Check it\.$/, "$1은(는) 이 번역에 자신이 없습니다: 토큰 확률이 평균 $2입니다. 맞는 번역은 보통 $3 이상입니다. 확인하세요."],
+  [/^(letters of another script than \w+|(?:characters that the vocabulary does not have|unusual words): .+?); ((?:characters that|unusual words:).+)$/, "@1; @2"],
   [/^characters that the vocabulary does not have: (.+?)\.?$/, "어휘에 없는 글자: $1"],
   [/^unusual words: (.+)$/, "드문 단어: $1"],
   [/^it has (\d+) tokens, more than any in training \((\d+)\): .+$/, "토큰이 $1개로 학습한 어떤 글보다 깁니다($2). 문장으로 나누어 주세요."],

@@ -1,0 +1,86 @@
+"""Measure how a translator bears what people type: case, end marks, unseen names, repetitions.
+
+MANYHEADS_DATA=FOLDER python scripts/robustness.py en-de            # on its validation data
+
+Scores are BLEU of lower-cased texts without end marks, so that only the words count.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import manyheads
+from manyheads.app.data.sources import corpus_split, training_corpus
+from manyheads.app.predictors.translator import Translator
+from manyheads.data.augment.text_noise import drop_end_mark, random_name, random_number
+from manyheads.tasks.metrics import TEXT_METRICS
+
+NAMED = 200  # sentences with unseen names and numbers
+WRITTEN: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "lower case": str.lower,
+    "capitals": str.upper,
+    "no end mark": lambda text: bare(text),
+}
+REPEATED = re.compile(r"\b(\w+(?: \w+){0,3})(?:[,.]? \1\b){2}")
+
+
+def bare(text: str) -> str:
+    """Remove the end mark."""
+    return drop_end_mark(text, "x.")[0]
+
+
+def main() -> None:
+    """Translate the validation data in every form."""
+    model = manyheads.load(sys.argv[1])
+    assert isinstance(model, Translator)
+    data: Any = model.folder.recipe.data
+    valid, train = corpus_split("valid", data), training_corpus(data)
+    found: dict[str, Any] = {}
+    references = [[bare(text.lower())] for text in valid.target]
+    repeated = 0
+    for name, write in WRITTEN.items():
+        outputs = [best.text for best, *_ in model.translate([*map(write, valid.source)])]
+        lowered = [bare(text.lower()) for text in outputs]
+        found[name] = round(TEXT_METRICS["bleu"](lowered, references, data.target).value, 2)
+        repeated += sum(bool(REPEATED.search(text)) for text in outputs)
+    found["repeated three times"] = f"{repeated} of {len(WRITTEN) * len(valid)} answers"
+    found["copied"] = copied(model, valid.source, {w for s, _ in train.pairs() for w in s.split()})
+    print(json.dumps({sys.argv[1]: found}, ensure_ascii=False, indent=1))
+
+
+def copied(model: Translator, sources: list[str], seen: set[str]) -> dict[str, Any]:
+    """Put names and numbers that training has not seen into sentences; count those that survive."""
+    draw = Random(1)
+    texts: list[str] = []
+    wanted: list[str] = []
+    for source in sources:
+        if len(texts) == NAMED:
+            break
+        name = next(name for name in iter(lambda: random_name(draw), None) if name not in seen)
+        number = random_number("1234", draw)
+        text = re.sub(r"\bTom\b", name, source, count=1)
+        if text != source:
+            wanted.append(name)
+        else:
+            text = re.sub(r"\b\d+\b", number, source, count=1)
+            if text == source:
+                continue
+            wanted.append(number)
+        texts.append(text)
+    outputs = [best.text for best, *_ in model.translate(texts)]
+    right = [want in output for want, output in zip(wanted, outputs, strict=True)]
+    wrong = [f"{t} -> {o}" for t, o, r in zip(texts, outputs, right, strict=True) if not r]
+    return {
+        "verbatim": f"{sum(right)} of {len(texts)}",
+        "names": sum(r for r, w in zip(right, wanted, strict=True) if w.isalpha()),
+        "of": sum(w.isalpha() for w in wanted),
+        "failures": wrong[:5],
+    }
+
+
+if __name__ == "__main__":
+    main()
