@@ -23,6 +23,7 @@ from manyheads.app.documents.documents import (
 )
 from manyheads.app.predictors.translator import Translator
 from manyheads.data.documents.formats import TEXT_FORMATS
+from manyheads.data.documents.office import table_headers
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.tasks.decoding import Translation
 
@@ -322,6 +323,24 @@ def test_xlsx(german: Stub) -> None:
     ]
     assert found["xl/worksheets/sheet1.xml"].count(b"Hund") == 1
     assert b'<f>"A dog"</f>' in found["xl/worksheets/sheet1.xml"]
+
+
+def test_columns_of_tables() -> None:
+    """As XML has them: with references, in either quotation marks, under any prefix."""
+    table = (
+        '<t:table xmlns:t="urn:t"><t:tableColumn id="1" name="Tom &amp; \'Jo\'"/>'
+        "<t:tableColumn name='two' id='2'/><t:other name='three'/></t:table>"
+    )
+    content = package(xl__workbook="<w/>", xl__tables__table1=table)
+    assert table_headers(content, "a.xlsx") == {"Tom & 'Jo'", "two"}
+
+
+def test_columns_that_never_end() -> None:
+    """They are no XML; 60,000 of them took hours where each was looked for up to the end."""
+    table = '<table name="x">' + "<tableColumn " * 600
+    content = package(xl__workbook="<w/>", xl__tables__table1=table)
+    with pytest.raises(DataError, match="damaged"):
+        table_headers(content, "a.xlsx")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def _repairs(language: str | None) -> list[Callable[[str], str]]:
         unescape_entities,
         lambda text: text.replace("\ufeff", ""),
         lambda text: INVISIBLE.sub("", text),
-        lambda text: re.sub(r" *[\r\n]+ *", " ", text),
+        lambda text: re.sub(r"[\r\n]+", " ", text),
         lambda text: CONTROL.sub("", _SEPARATING.sub(" ", text)),
         lambda text: spaces.sub(" ", text),
         lambda text: re.sub("  +", " ", text).strip(" "),

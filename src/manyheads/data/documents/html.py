@@ -33,7 +33,7 @@ _VOID = _words("area base br col embed hr img input link meta param source track
 _READ = frozenset({"alt", "aria-label", "placeholder", "title"})  # attributes
 _ATTRIBUTE = re.compile(r"([^\s\"'>/=]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|[^\s>]+))?")
 _REFERENCE = re.compile(r"(&(?:#\w{1,8}|[A-Za-z]\w{0,31});?)")
-_UNICODE = re.compile(r"(?:charset|encoding)\s*=\s*[\"']?\s*utf-?8", re.IGNORECASE)
+_UNICODE = re.compile(r"(?:charset|encoding)\s*+=\s*+[\"']?\s*+utf-?8", re.IGNORECASE)
 
 
 class _Piece(NamedTuple):

@@ -19,15 +19,16 @@ from itertools import chain, islice
 from lzma import LZMAError
 from sys import intern
 from typing import NamedTuple
-from xml.parsers.expat import ExpatError, ParserCreate
+from xml.parsers.expat import ExpatError, ParserCreate, XMLParserType
 
 from manyheads.data.documents.placeholders import KINDS, Kind
 from manyheads.data.documents.segments import Line, split_spans
 from manyheads.data.documents.spans import Markup, Part, Span, one_space, paragraphs
 from manyheads.errors import DataError
 
-_UNSEEN = re.compile(r"<(?:\w+:)?(?:lang|noProof)\b[^>]*/>")  # properties without effect
+_UNSEEN = re.compile(r"<(?:\w+:)?(?:lang|noProof)\b[^<>]*/>")  # properties without effect
 _REFERENCE_OR_LINE = re.compile(r"(&[^;]{1,32};|\n)")
+_BETWEEN_WORDS = re.compile(r"(?<=>)(\s++)(?=<)|<[^<>]*+>")  # line ends and tags
 _DEEPEST = 500  # elements in each other
 _RUN = frozenset({"r", "t", "rPr", "proofErr"})
 
@@ -138,10 +139,21 @@ def table_headers(content: bytes, name: str, most: Unpacked = UNPACKED) -> froze
             if re.fullmatch(r"xl/tables/[^/]*\.xml", info.filename):
                 if info.file_size > most.part:
                     raise DataError(f"{name}: {info.filename} is larger than any table.")
-                text = archive.read(info).decode("utf-8")
-                names = re.findall(r"<(?:\w+:)?tableColumn\s[^>]*?\bname=\"([^\"]*)\"", text)
-                found.update(unescape(each) for each in names)
+                found.update(_column_names(archive.read(info)))
     return frozenset(found)
+
+
+def _column_names(content: bytes) -> list[str]:
+    found: list[str] = []
+    parser = ParserCreate("utf-8", " ")
+
+    def note(name: str, attributes: Mapping[str, str]) -> None:
+        if name.rpartition(" ")[2] == "tableColumn" and "name" in attributes:
+            found.append(attributes["name"])
+
+    parser.StartElementHandler = note
+    _parse(parser, content)
+    return found
 
 
 @contextmanager
@@ -186,7 +198,8 @@ def split_xml(
 
 def shown(source: str) -> str:
     """Return the words of a part of XML."""
-    return unescape(re.sub(r"(?<=>)\s*\n\s*(?=<)|<[^<>]*>", "", source))
+    bare = _BETWEEN_WORDS.sub(lambda found: "" if "\n" in (found[1] or "\n") else found[0], source)
+    return unescape(bare)
 
 
 class _Piece(NamedTuple):
@@ -275,9 +288,6 @@ def _read(text: str, namespace: str) -> Iterator[_Piece]:
         literal = begins
         note("other")
 
-    def refuse(*_: object) -> None:
-        raise DataError("the XML has a document type definition, which no such document has.")
-
     parser.StartElementHandler = lambda name, _: note("start", name)
     parser.EndElementHandler = lambda name: note("end", name)
     parser.CharacterDataHandler = lambda _: note("other" if literal else "text")
@@ -286,15 +296,22 @@ def _read(text: str, namespace: str) -> Iterator[_Piece]:
     parser.XmlDeclHandler = lambda *_: note("other")
     parser.StartCdataSectionHandler = lambda: cdata(begins=True)
     parser.EndCdataSectionHandler = lambda: cdata(begins=False)
+    _parse(parser, content)
+    yield _Piece(content[: begins[0]].decode(), "other")
+    ends = chain(islice(begins, 1, None), (len(content),))
+    for begin, end, kind, name in zip(begins, ends, kinds, names, strict=True):
+        yield _Piece(content[begin:end].decode(), kind, name)
+
+
+def _parse(parser: XMLParserType, content: bytes) -> None:
+    def refuse(*_: object) -> None:
+        raise DataError("the XML has a document type definition, which no such document has.")
+
     parser.StartDoctypeDeclHandler = refuse
     try:
         parser.Parse(content, True)
     except ExpatError as error:
         raise DataError(f"the XML of the document is damaged: {error}.") from None
-    yield _Piece(content[: begins[0]].decode(), "other")
-    ends = chain(islice(begins, 1, None), (len(content),))
-    for begin, end, kind, name in zip(begins, ends, kinds, names, strict=True):
-        yield _Piece(content[begin:end].decode(), kind, name)
 
 
 def _escape(text: str) -> str:

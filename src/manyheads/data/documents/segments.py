@@ -40,7 +40,7 @@ _SEPARATOR = re.compile(
     re.IGNORECASE,
 )
 _BAR = re.compile(r"(?<!\\)\|")
-_TAG_NAME = re.compile(r"<(/?[\w:-]+)[^/]*>|(\*\*|~~|!?\[|\])")
+_TAG_NAME = re.compile(r"<(/?[\w:-]++)[^/]*>|(\*\*|~~|!?\[|\])")
 _NARROWEST = 40  # characters of a hard-wrapped line
 _UNSPACED = re.compile(
     r"[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uff60]"

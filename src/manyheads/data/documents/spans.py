@@ -104,9 +104,8 @@ def paragraphs(pieces: Iterable[Span | Markup]) -> Iterator[list[Span]]:
 def _number(pieces: Sequence[Span | Markup]) -> list[Span]:
     """Give each markup of a paragraph its tag."""
     text = "".join(piece.text for piece in pieces if isinstance(piece, Span))
-    mark = ""
-    while re.search(rf"</?g{mark}\d|<x{mark}\d|\{{x{mark}\d", text):
-        mark += "_"  # the text itself has such tags
+    taken = re.findall(r"(?:</?g|<x|\{x)(_*+)\d", text)  # the text itself has such tags
+    mark = "_" * (1 + max(map(len, taken))) if taken else ""
     opened: list[tuple[int, str]] = []
     spans: list[Span] = []
     for number, piece in enumerate(pieces, 1):
