@@ -6,6 +6,7 @@ import re
 import shutil
 import tomllib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from manyheads.app.convert.marian import from_marian, to_marian
 from manyheads.app.convert.sources import WEIGHTS
 from manyheads.app.data.sources import training_corpus
+from manyheads.app.engines.parity import ParityError
 from manyheads.app.evaluate.evaluate import evaluate
 from manyheads.app.load import load
 from manyheads.app.pipelines.translate import TranslateRecipe
@@ -25,6 +27,8 @@ from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.info import describe
 from manyheads.app.project.recipe import read_recipe
 from manyheads.errors import FolderError, NotFoundError, UsageError
+from manyheads.models.presets import PRESETS, register_preset
+from manyheads.models.transformer import Transformer, TransformerConfig
 from tests import opus
 from tests.made import TRANSLATE, numbers, run, trained, write_numbers, write_recipe
 from tests.models.test_marian import TRAINED
@@ -184,6 +188,45 @@ def test_only_transformers_that_translate_are_published(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"model\.norm is 'pre'; Marian's format has only 'post'"):
         to_marian("date-en-ko", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Halved(TransformerConfig):
+    """A Transformer whose decoder sees half of what the encoder found."""
+
+    def build(self) -> Transformer:
+        model = super().build()
+        model.encoder.register_forward_hook(lambda module, given, found: found / 2)
+        return model
+
+
+class Published(Halved):
+    """One that claims the format although it has no place for that."""
+
+    exports = ("marian", "ctranslate2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "told"),
+    [
+        (Halved, UsageError, "is not a translating Transformer"),
+        (Published, ParityError, "log-probabilities of tokens differ by up to .* Nothing was kept"),
+    ],
+)
+def test_what_the_format_has_no_place_for(
+    tmp_path: Path, kind: type[Halved], error: type[Exception], told: str
+) -> None:
+    """An own model that is another model there is not written."""
+    register_preset("halved", kind(norm="post"))
+    try:
+        write_numbers(tmp_path, train=40)
+        recipe = write_recipe(tmp_path / "halved.toml", TRANSLATE, tmp_path)
+        run(recipe, tmp_path / "run", 'model.preset="halved"', "train.steps=30")
+        with pytest.raises(error, match=told):
+            to_marian(str(tmp_path / "run"), tmp_path / "published")
+    finally:
+        del PRESETS["halved"]
+    assert not (tmp_path / "published").exists()
 
 
 # --- What the folder says -----------------------------------------------------------------------

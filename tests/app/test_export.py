@@ -13,8 +13,8 @@ from torch import nn
 import manyheads
 from manyheads.app.engines.engine import ENGINES
 from manyheads.app.engines.exporter import EXPORTERS
-from manyheads.app.engines.parity import Parity
-from manyheads.app.export import ParityError, export
+from manyheads.app.engines.parity import Parity, ParityError
+from manyheads.app.export import export
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.lock import LOCK, locked
 from manyheads.errors import OutputError, UsageError

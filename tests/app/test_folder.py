@@ -6,6 +6,7 @@ import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,9 +16,10 @@ from safetensors.torch import load_file, save_file
 from manyheads import __version__, load
 from manyheads.app.evaluate.evaluate import evaluate
 from manyheads.app.project.card import card, last_step
-from manyheads.app.project.folder import FORMAT_VERSION, ModelFolder, append_evaluation
+from manyheads.app.project.folder import FORMAT_VERSION, ModelFolder, append_evaluation, own_files
 from manyheads.app.project.info import describe
 from manyheads.app.project.recipe import read_recipe
+from manyheads.app.project.registry import TASKS
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError
 from manyheads.train.checkpoint import sha256
@@ -124,6 +126,18 @@ def test_preprocessing_of_other_channels(own_classifier: Path) -> None:
     write_hashes(own_classifier / "manyheads.json")
     with pytest.raises(FolderError, match=r"preprocessing\.json has 3 channels, the model 1"):
         load(own_classifier)
+
+
+def test_own_files_are_those_of_the_folders_task(
+    own_translator: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever else is registered, and whatever has been imported."""
+    monkeypatch.setitem(TASKS, "own-task", SimpleNamespace(files=("own.json",)))
+    assert own_translator / "own.json" not in own_files(own_translator)
+    (own_translator / "recipe.toml").write_text('task = "own-task"', "utf-8")
+    assert own_translator / "own.json" in own_files(own_translator)
+    (own_translator / "recipe.toml").write_bytes(b"\xff")
+    assert own_translator / "model.safetensors" in own_files(own_translator)
 
 
 # --- float16 ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 
 from manyheads.app.engines.exporter import Exported, Exporter, ExportOptions, find_exporter
-from manyheads.app.engines.parity import Parity
+from manyheads.app.engines.parity import Parity, ParityError
 from manyheads.app.pipeline import Say, pipeline_of
 from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.project.card import write_card
@@ -25,7 +25,7 @@ from manyheads.app.project.folder import (
 from manyheads.app.project.lock import locked, remove_abandoned
 from manyheads.app.project.paths import allow, find_model, make_room
 from manyheads.app.requests import ExportRequest, ParityRequest
-from manyheads.errors import FolderError, ManyheadsError, UsageError
+from manyheads.errors import FolderError, UsageError
 from manyheads.files import (
     UNFINISHED,
     flush,
@@ -61,14 +61,6 @@ class Export(NamedTuple):
             "failures": self.failures,
             "remarks": list(self.remarks),
         }
-
-
-class ParityError(ManyheadsError):
-    """An engine does not answer as torch does; nothing was kept."""
-
-    def __init__(self, message: str, parity: Parity) -> None:
-        super().__init__(message)
-        self.parity = parity
 
 
 def export(model: str | Path, *, to: str, **parameters: Any) -> Export:

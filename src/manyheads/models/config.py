@@ -41,7 +41,12 @@ class ModelConfig(Protocol):
     """Tasks whose trained models can initialise parts of this one (a recipe's [start] table)."""
 
     exports: ClassVar[tuple[str, ...]] = ()
-    """Formats of other libraries that the model can be written in."""
+    """Formats of other libraries that the model can be written in; a subclass names its own."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Inherit no formats: what a subclass changes has no place in them."""
+        super().__init_subclass__(**options)
+        cls.exports = vars(cls).get("exports", ())
 
     @abstractmethod
     def build(self) -> nn.Module:

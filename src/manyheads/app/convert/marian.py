@@ -8,13 +8,16 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import torch
 from pydantic import TypeAdapter
 from safetensors.torch import load_file
+from torch import Tensor, nn
 
 from manyheads.app.convert.foreign_files import check_fit, misfits, read_table
 from manyheads.app.convert.generation import read_search
 from manyheads.app.convert.sources import Source, opened
 from manyheads.app.data.tables import PairData
+from manyheads.app.engines.parity import Parity, ParityError
 from manyheads.app.pipelines.translate import TranslateRecipe
 from manyheads.app.project.card import card, write_card
 from manyheads.app.project.folder import (
@@ -35,9 +38,11 @@ from manyheads.files import new_folder, write_atomically, write_text
 from manyheads.models.convert import marian
 from manyheads.models.transformer import TransformerConfig
 from manyheads.tasks.decode_config import DecodeConfig
+from manyheads.train.checkpoint import restore
 
 UNLIMITED = "ours ends an output at 2 * source + 16"
 FOLDER = "marian"  # of a converted model: the files as they came, the weights left out
+DRAWN, LONG = 8, 16  # sequences of random tokens that are compared, and their length
 KEPT = {".json", ".md", ".spm", ".txt", ".yml"}
 
 
@@ -143,6 +148,7 @@ def to_marian(model: str, out: Path) -> Conversion:
         NotFoundError: no such model.
         FolderError: the model's folder is damaged.
         UsageError: not a Transformer that Marian can be; `out` is in use.
+        ParityError: what is written does not answer as the model does.
     """
     refuse_used(out)
     ours = ModelFolder(find_model(model))
@@ -169,9 +175,56 @@ def to_marian(model: str, out: Path) -> Conversion:
             write_json(folder / "generation_config.json", generation)
             _write_tokenizers(ours.path, folder, recipe.data, config, order, start)
             write_text(folder / "README.md", _published_card(ours, recipe))
+        _compare(ours, read_table(folder / "config.json"), tensors, order)
     return Conversion(
         out, count_parameters(config), recipe.data.source, recipe.data.target, remarks
     )
+
+
+def _compare(
+    ours: ModelFolder, about: Mapping[str, Any], tensors: dict[str, Tensor], order: list[int]
+) -> None:
+    """Read back what is written, and compare it with our model on random tokens.
+
+    Raises:
+        ParityError: it answers something else.
+    """
+    own: Any = ours.recipe.config()
+    config, state = marian.read(about, tensors)
+    theirs = config.build().eval()
+    restore(theirs, state, ours.path)
+    new = torch.tensor(order).argsort()
+    known = new.new_tensor([token for token in range(own.vocabulary) if token != own.pad])
+    targets, renamed = known, new
+    if own.target_vocabulary is not None:
+        targets = renamed = torch.arange(own.target_vocabulary)
+    draws = torch.Generator().manual_seed(0)
+    source, target = (
+        each[torch.randint(len(each), (DRAWN, LONG), generator=draws)] for each in (known, targets)
+    )
+
+    def run(model: nn.Module, source: Tensor, target: Tensor, start: int) -> Tensor:
+        found: Tensor = model(source, nn.functional.pad(target, (1, 0), value=start))
+        return found
+
+    with torch.inference_mode():
+        logits = run(ours.model(), source, target, own.start)[..., targets]
+        found = run(theirs, new[source], renamed[target], config.start)[..., renamed[targets]]
+    # One number that is added to all logits of a token changes nothing.
+    difference = (logits.log_softmax(-1) - found.log_softmax(-1)).abs().max() / logits.abs().max()
+    parity = Parity(
+        data="random tokens",
+        inputs=DRAWN,
+        compared="log-probabilities of tokens",
+        difference=float(difference),
+        changed=0.0,
+    )
+    if failures := list(parity.failures("float32")):
+        raise ParityError(
+            f"{ours.name} in Marian's format is not what it is on torch: {'; '.join(failures)}. "
+            "Nothing was kept.",
+            parity,
+        )
 
 
 # --- Reading their files ------------------------------------------------------------------------

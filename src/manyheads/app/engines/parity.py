@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from manyheads.errors import ManyheadsError
+
 FLOAT32 = 1e-4  # largest difference, as a share of the largest logit
 METRIC = 0.5  # points of a metric that a quantized model may lose, unless the task says otherwise
 EXACT = ("float32",)  # types of numbers that must give torch's own values
@@ -58,3 +60,11 @@ class Parity:
         """Give it as plain data."""
         finite = self.difference if math.isfinite(self.difference) else None
         return asdict(self) | {"difference": finite, "lost": self.lost}
+
+
+class ParityError(ManyheadsError):
+    """What was written does not answer as torch does; nothing was kept."""
+
+    def __init__(self, message: str, parity: Parity) -> None:
+        super().__init__(message)
+        self.parity = parity

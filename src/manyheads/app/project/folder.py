@@ -4,6 +4,7 @@ import math
 import platform
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from manyheads.app.project.migrate import RENAMED, rename
 from manyheads.app.project.paths import shipped
 from manyheads.app.project.plugins import LOADED, home
 from manyheads.app.project.recipe import Converted, Recipe, read_recipe
-from manyheads.app.project.registry import TASKS, find_task
+from manyheads.app.project.registry import find_task
+from manyheads.app.project.toml_file import read_toml
 from manyheads.app.project.vocabulary import Vocabularies, need_vocabularies, sizes, tokenizers
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.characters import Characters
@@ -369,10 +371,12 @@ def write_tensors(folder: Path, state: dict[str, Tensor]) -> None:
 def own_files(folder: Path) -> list[Path]:
     """List what Manyheads reads and writes in a model folder; other files there are their owner's.
 
-    A folder stands for all that is in it.
+    A folder stands for all that is in it. The task's own files are those of the folder's recipe.
     """
-    of_tasks = (name for task in TASKS.values() for name in getattr(task, "files", ()))
-    return [folder / name for name in (*HASHED, *UNHASHED, *of_tasks)]
+    of_task: tuple[str, ...] = ()
+    with suppress(RecipeError, OSError):
+        of_task = find_task(read_toml(folder / "recipe.toml").get("task")).files
+    return [folder / name for name in (*HASHED, *UNHASHED, *of_task)]
 
 
 def check_out(out: Path, *, resume: bool) -> None:
