@@ -31,7 +31,10 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-PATIENCE = 60.0  # seconds
+PATIENCE = 240.0  # seconds that a busy machine may need for one thing; pytest's limit is longer
+STARTS = 3  # a browser that ends before it has opened a tab is started again
+# What it says of a page that is being replaced by the next one.
+BETWEEN = ("Cannot find default execution context", "context was destroyed", "navigated or closed")
 # Why tests are skipped, and what helps.
 MISSING = "no Chromium or Chrome here"
 REMEDY = (
@@ -119,10 +122,18 @@ class Page:
     def wait(self, condition: str) -> None:
         """Wait until an expression is true."""
         end = time.monotonic() + PATIENCE
-        while not self.evaluate(f"Boolean({condition})"):
+        while not self._holds(condition):
             if time.monotonic() > end:
                 raise BrowserError(f"never true: {condition}; problems: {self.problems}")
             time.sleep(0.05)
+
+    def _holds(self, condition: str) -> bool:
+        try:
+            return bool(self.evaluate(f"Boolean({condition})"))
+        except BrowserError as error:
+            if any(each in str(error) for each in BETWEEN):
+                return False
+            raise
 
     def evaluate(self, expression: str) -> Any:
         """Compute an expression in the page; promises are awaited."""
@@ -240,23 +251,41 @@ class Page:
 @contextmanager
 def browser(folder: Path) -> Iterator[Page]:
     """Start a browser with an empty profile in a folder; it ends with the block."""
+    for number in range(1, STARTS + 1):
+        profile = folder / str(number)
+        profile.mkdir(parents=True)
+        with _process(profile) as page:
+            try:
+                page.attach()
+            except (BrowserError, BrokenPipeError) as error:
+                if number == STARTS:
+                    said = (profile / "stderr").read_text(errors="replace")[-2000:]
+                    raise BrowserError(f"{error}; it was started {STARTS} times: {said}") from error
+                continue
+            yield page
+            return
+
+
+@contextmanager
+def _process(profile: Path) -> Iterator[Page]:
     program = found()
     assert program is not None
     (read_commands, send), (receive, write_answers) = os.pipe(), os.pipe()
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-c", LAUNCH, str(read_commands), str(write_answers)),
-            *(program, *FLAGS, f"--user-data-dir={folder}"),
-        ],
-        pass_fds=(read_commands, write_answers),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with (profile / "stderr").open("wb") as stderr:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-c", LAUNCH, str(read_commands), str(write_answers)),
+                *(program, *FLAGS, f"--user-data-dir={profile}"),
+            ],
+            pass_fds=(read_commands, write_answers),
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+        )
     os.close(read_commands)
     os.close(write_answers)
     page = Page(send, receive)
     try:
-        yield page.attach()
+        yield page
     finally:
         try:
             page._session = None

@@ -1,8 +1,8 @@
 """Every verb explains itself, quickly."""
 
+import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -119,11 +119,12 @@ assert not heavy, heavy
 @pytest.mark.full
 @pytest.mark.parametrize(("verb", "bar"), [(None, 0.3), *((verb, 0.5) for verb in VERBS)])
 def test_start_up(verb: str | None, bar: float) -> None:
-    """--help in 0.3 s, any verb's in 0.5 s: the best of five, so that a busy machine may run it."""
+    """--help in 0.3 s of computation, any verb's in 0.5 s: the best of five."""
     words = [sys.executable, "-m", "manyheads", *([verb] if verb else []), "--help"]
     seconds = []
     for _ in range(5):
-        began = time.perf_counter()
+        began = os.times()
         subprocess.run(words, check=True, capture_output=True)
-        seconds.append(time.perf_counter() - began)
+        ended = os.times()
+        seconds.append(sum(ended[2:4]) - sum(began[2:4]))  # of children, in user and system mode
     assert min(seconds) < bar

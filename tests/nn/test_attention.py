@@ -8,13 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from manyheads.errors import UsageError
 from manyheads.nn.attention.attention import MultiHeadAttention, _formula_is_faster, attend
 from manyheads.nn.attention.per_head import PerHeadAttention
 from manyheads.nn.attention.softmax import SoftmaxRecord, attention_weights, normalise
 from manyheads.nn.layers.masks import causal_mask, padding_mask
-from manyheads.nn.recording.trace import LayerId
+from manyheads.nn.recording.trace import LayerId, record
 from tests.small import randomise
 
 LN2, LN3 = math.log(2), math.log(3)
@@ -353,13 +354,28 @@ def test_output_projection_takes_all_heads() -> None:
 
 
 def test_more_heads_give_more_maps() -> None:
-    """E9: heads at equal width are several relations, not several times the width."""
-    torch.manual_seed(0)
+    """E9: at equal width and cost, two heads are two relations; one head has a single mixed one.
+
+    With the same weights, the scores of the one head are the sum of both heads' scores over the
+    square root of 2, as sqrt(d) grows with the width of a head.
+    """
     one = randomise(MultiHeadAttention(8, 1))
     two = MultiHeadAttention(8, 2)
     two.load_state_dict(one.state_dict())
     x = torch.randn(1, 4, 8)
-    assert not torch.allclose(one(x), two(x), atol=1e-3)
+    maps, multiplications = [], []
+    for attention in (one, two):
+        with record() as trace, FlopCounterMode(display=False) as counted:
+            attention(x)
+        (found,) = trace.records
+        assert isinstance(found, SoftmaxRecord)
+        maps.append(found.weights()[0])
+        multiplications.append(counted.get_total_flops())
+    (mixed,), (first, second) = maps
+    assert (first - second).abs().max() > 0.1
+    close(mixed, ((first.log() + second.log()) / 2**0.5).softmax(dim=-1), atol=1e-6)
+    # In and out: 4 tokens x 8 x (24 + 8); scores and values: 4 x 4 tokens x 8, each; times two.
+    assert multiplications == [2 * (4 * 8 * 32 + 2 * 4 * 4 * 8)] * 2
 
 
 def test_tokens_are_a_set_to_self_attention() -> None:

@@ -61,12 +61,32 @@ def test_lecture_stacks() -> None:
     close(out, x)
 
 
+class WrongLength(lecture.EncoderDecoderAttention):
+    """Splits keys and values into heads by the length of the queries."""
+
+    def forward(self, x: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        self.length = x.shape[1]
+        return super().forward(x, memory)
+
+    def split(self, x: torch.Tensor) -> torch.Tensor:
+        return x.reshape(BATCH, self.length, HEADS, WIDTH // HEADS).transpose(1, 2)
+
+
 def test_lecture_decoder_reshaped_with_the_wrong_length() -> None:
-    """E2: reshaping K with the decoder's length breaks as soon as the lengths differ."""
-    keys = torch.randn(BATCH, SOURCE, WIDTH)
-    with pytest.raises(RuntimeError, match="invalid for input of size"):
-        keys.reshape(BATCH, TARGET, HEADS, WIDTH // HEADS)
-    assert keys.reshape(BATCH, SOURCE, HEADS, WIDTH // HEADS).shape == (2, 6, 2, 4)
+    """E2: right while both sides are as long, and broken as soon as the lengths differ."""
+    right = randomise(lecture.DecoderLayer(WIDTH, HEADS, expand=4))
+    wrong = lecture.DecoderLayer(WIDTH, HEADS, expand=4)
+    wrong.cross = WrongLength(WIDTH, HEADS)
+    wrong.load_state_dict(right.state_dict())
+    ours = lecture.decoder_block(right)
+    x, causal = torch.randn(BATCH, TARGET, WIDTH), causal_mask(TARGET)
+    memory = torch.randn(BATCH, TARGET, WIDTH)
+    close(wrong(x, memory), ours(x, memory, causal, None))
+    for length in (TARGET - 1, SOURCE, 2 * TARGET):
+        memory = torch.randn(BATCH, length, WIDTH)
+        with pytest.raises(RuntimeError, match="invalid for input of size"):
+            wrong(x, memory)
+        close(right(x, memory), ours(x, memory, causal, None))
 
 
 # --- torch.nn's layers --------------------------------------------------------------------------
