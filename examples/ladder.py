@@ -37,6 +37,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--out", type=Path, default=Path("runs/ladder"))
     arguments = parser.parse_args()
+    try:
+        _print_ladder(arguments)
+    except subprocess.CalledProcessError as error:  # which has said why
+        sys.exit(error.returncode)
+
+
+def _print_ladder(arguments: argparse.Namespace) -> None:
     found = {
         name: [_measured(arguments, name, seed) for seed in arguments.seeds] for name in MODELS
     }

@@ -11,7 +11,7 @@ import sys
 import manyheads
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.paths import find_data
-from manyheads.errors import NotFoundError
+from manyheads.errors import ManyheadsError, NotFoundError
 
 MODELS = {"en-de": "multi30k-en-de", "en-ko": "enko-en-ko", "ko-en": "enko-ko-en"}
 
@@ -19,7 +19,10 @@ MODELS = {"en-de": "multi30k-en-de", "en-ko": "enko-en-ko", "ko-en": "enko-ko-en
 def main() -> None:
     """Print what comes out, good or bad."""
     models = MODELS | dict(each.split("=", 1) for each in sys.argv[1:])
-    (path,) = find_data("lecture.tsv", None, ("",))
+    try:
+        (path,) = find_data("lecture.tsv", None, ("",))
+    except ManyheadsError as error:
+        sys.exit(str(error))
     lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")[1:]
     print("| | source | translation | a person's |\n|---|---|---|---|")
     for source_language, target_language, text, reference in (line.split("\t") for line in lines):

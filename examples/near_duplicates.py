@@ -11,7 +11,6 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from pathlib import Path
 
 from manyheads.app.project.paths import data_root
 
@@ -40,9 +39,14 @@ def near_duplicates(train: Iterable[str], test: Iterable[str]) -> list[bool]:
 
 def main() -> None:
     """Print the counts of both columns, by group."""
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    for name in sys.argv[1:]:
+        if not (data_root(None) / name).is_file():
+            sys.exit(f"There is no {data_root(None) / name}. Set MANYHEADS_DATA to its folder.")
     train, test = (
         [line.split("\t") for line in path.read_text(encoding="utf-8").rstrip("\n").split("\n")]
-        for path in (Path(data_root(None) / name) for name in sys.argv[1:3])
+        for path in (data_root(None) / name for name in sys.argv[1:3])
     )
     groups = Counter(row[-1] for row in test)
     for column in (0, 1):

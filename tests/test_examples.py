@@ -1,7 +1,12 @@
 """Examples that compute something of their own."""
 
+import os
 import runpy
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -17,3 +22,19 @@ def test_near_duplicates_share_four_fifths_of_their_words() -> None:
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize("name", ["lecture", "near_duplicates", "ladder"])
+def test_without_data_an_example_says_so(name: str, tmp_path: Path) -> None:
+    """In words, without a traceback."""
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py", *(["a.tsv", "b.tsv"] if "near" in name else [])],
+        cwd=tmp_path,
+        env={k: v for k, v in os.environ.items() if k != "MANYHEADS_DATA"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode
+    assert "MANYHEADS_DATA" in done.stderr
+    assert "Traceback" not in done.stderr

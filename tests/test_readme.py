@@ -36,6 +36,19 @@ def commands(page: str) -> list[list[str]]:
 ANSWERING = [
     call for call in commands("README.md") if call[0] not in ("train", "evaluate", "serve")
 ]
+# Answers that a person accepts, by the command without its quotation marks.
+ACCEPTED = {
+    "translate --model enko-en-ko Return a copy of the list.": "^리스트의 복사본을 반환합니다.$",
+    "translate --model enko-ko-en 목록의 복사본을 반환합니다.": "^Return a copy of the list.$",
+    "translate --model date-en-ko Friday, 20 November 2026": "^2026년 11월 20일 금요일$",
+    "classify docs/images/seven.png": r"\t7 \d",
+    "classify --model cifar10-cct-2-3x2 docs/images/ship.png": r"\tship \d",
+    "caption docs/images/heart.png": "heart",
+    "read docs/images/line.png --to en": "Return a copy of the list",
+    "classify docs/images/heart.png --model emoji-search --labels heart,dog,house": r"\theart \d",
+    "search red heart --index images.index": r"\A +1 .*heart.png",
+    "tag --model korean-spacing-lstm 이함수는리스트의길이를반환합니다.": "^이 함수는 리스트의",
+}
 TRAINING = [call for call in commands("README.md") if call[0] == "train"]
 
 
@@ -51,7 +64,7 @@ def test_a_command_answers(call: list[str], tmp_path: Path) -> None:
     """With the shipped models, from any folder."""
     image = tmp_path / "docs" / "images" / "seven.png"
     image.parent.mkdir(parents=True)
-    for name in ("seven.png", "line.png"):
+    for name in ("seven.png", "line.png", "heart.png", "ship.png"):
         shutil.copyfile(ROOT / "docs" / "images" / name, image.with_name(name))
     Image.new("RGB", (60, 40), "skyblue").save(tmp_path / "photo.jpg")  # the reader's own
     before = [each for each in ANSWERING if each[0] == "index" and "--index" in call]
@@ -70,6 +83,13 @@ def test_a_command_answers(call: list[str], tmp_path: Path) -> None:
             )
             assert done.returncode == 0, done.stderr
     assert done.stdout or call[0] == "index"
+    expected = ACCEPTED.get(" ".join(call))
+    assert expected is None or re.search(expected, done.stdout), done.stdout
+
+
+def test_the_first_commands_are_among_them() -> None:
+    """Whose answers are judged."""
+    assert ACCEPTED.keys() <= {" ".join(call) for call in ANSWERING}
 
 
 @pytest.mark.parametrize("call", TRAINING, ids=" ".join)

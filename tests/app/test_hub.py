@@ -4,10 +4,12 @@ The hub is `tests/hub.py`, on this machine; models have random weights.
 """
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
@@ -345,6 +347,19 @@ def test_an_interrupted_download_goes_on(
     assert not part.exists()
 
 
+def test_the_progress_of_large_files(
+    hub: Hub, marian: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On stderr, by name; small ones come without a word."""
+    size = (marian / "model.safetensors").stat().st_size
+    monkeypatch.setattr("manyheads.app.convert.hub_files.LARGE", size)
+    find_model(NAME)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "model.safetensors" in err
+    assert "vocab.json" not in err
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "vocab.json"])
 def test_a_wrong_hash_is_refused(hub: Hub, marian: Path, tmp_path: Path, name: str) -> None:
     """Nothing of the file is kept, so that trying again may help."""
@@ -420,6 +435,17 @@ def test_the_hub_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'manyheads\[hub\]'"):
         find_model(NAME)
+
+
+def test_the_extra_is_one_package() -> None:
+    """Without the libraries of data sets, which have an extra of their own."""
+    needed = [line for line in requires("manyheads") or () if "extra ==" in line]
+    by_extra = {
+        extra: [line.partition(";")[0].strip() for line in needed if f"'{extra}'" in line]
+        for extra in ("hub", "datasets")
+    }
+    assert [re.split("[<>=]", line)[0] for line in by_extra["hub"]] == ["huggingface-hub"]
+    assert [re.split("[<>=]", line)[0] for line in by_extra["datasets"]] == ["datasets"]
 
 
 def test_a_server_never_fetches(hub: Hub, marian: Path) -> None:

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from manyheads import __version__
+from manyheads.version import code_digest
 from tests.cli.conftest import Call
 
 VERBS = [
@@ -75,7 +77,7 @@ def test_the_options_of_the_contract(call: Call) -> None:
 
 def test_version(call: Call) -> None:
     """One word, for scripts."""
-    assert call("--version") == (0, f"{__version__}\n", "")
+    assert call("--version") == (0, f"{__version__}+{code_digest()}\n", "")
 
 
 def test_no_verb_is_a_wrong_call(call: Call) -> None:
@@ -128,3 +130,15 @@ def test_start_up(verb: str | None, bar: float) -> None:
         ended = os.times()
         seconds.append(sum(ended[2:4]) - sum(began[2:4]))  # of children, in user and system mode
     assert min(seconds) < bar
+
+
+def test_the_version_says_which_code_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Another digest with another content, name or number of modules; other files do not count."""
+    monkeypatch.setattr("manyheads.version.__file__", str(tmp_path / "version.py"))
+    found = []
+    for name, content in (("a.py", "1"), ("a.py", "2"), ("b/c.py", "2"), ("d.toml", "3")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+        found.append(code_digest())
+    assert len({*found[:3]}) == 3
+    assert found[3] == found[2]

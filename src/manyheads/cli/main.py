@@ -49,6 +49,7 @@ from manyheads.errors import (
     UsageError,
 )
 from manyheads.memory import is_out_of_memory, keep_freed_memory
+from manyheads.version import code_digest
 
 TRACEBACK = "MANYHEADS_TRACEBACK"  # if set, an unexpected error ends with its traceback
 FIRST = 1.0  # seconds that rank 0 has to print what others are silent about
@@ -158,7 +159,7 @@ for command in (*app.registered_commands, *convert.app.registered_commands):
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(__version__)
+        typer.echo(f"{__version__}+{code_digest()}")
         raise typer.Exit
 
 
@@ -246,7 +247,9 @@ def _write_report(error: BaseException) -> str:
     import tempfile
     import traceback
 
-    lines = [f"manyheads {__version__}, Python {sys.version}, {platform.platform()}\n"]
+    lines = [
+        f"manyheads {__version__}+{code_digest()}, Python {sys.version}, {platform.platform()}\n"
+    ]
     used = [sys.modules[name] for name in ("torch", "numpy", "typer") if name in sys.modules]
     lines += [f"{module.__name__} {module.__version__}\n" for module in used]
     lines += traceback.format_exception(error)
