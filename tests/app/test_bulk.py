@@ -21,7 +21,6 @@ import pytest
 import manyheads
 from manyheads.app.bulk import translate
 from manyheads.app.bulk.blocks import (
-    Answer,
     Blocks,
     BlockTranslator,
     Outcome,
@@ -33,7 +32,7 @@ from manyheads.app.bulk.ledger import Ledger, sole_ledger
 from manyheads.app.bulk.processes import ProcessRunner
 from manyheads.app.bulk.translate import BulkTranslator
 from manyheads.app.documents.documents import translate_file
-from manyheads.app.documents.fallbacks import FallbackTranslator
+from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence
 from manyheads.app.predictors.translator import Translator
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.errors import ManyheadsError, NotFoundError, WorkerError
@@ -45,7 +44,7 @@ from tests.web.test_process import alive, children
 MODEL = "date-en-ko"
 DAYS = [f"{day} May {year}" for year in (2024, 2025) for day in range(1, 12)]
 MANY = "".join(f"{day} May {year}\n" for year in range(200) for day in (1, 2))  # four blocks
-TEXT = "".join(f"{day}\n" for day in [*DAYS, "", DAYS[0], "See {0} on 3 June 2021."]).encode()
+TEXT = "".join(f"{day}\n" for day in [*DAYS, "", "Hello you.", "See {0} on 3 June 2021."]).encode()
 
 
 @pytest.fixture
@@ -66,24 +65,27 @@ def setup_of(own: FallbackTranslator) -> Setup:
     return Setup(MODEL, "torch", None, 1, terms, own.options, own.seed)
 
 
-def test_processes_answer_as_one_does(translator: Translator, tmp_path: Path) -> None:
-    """Whole documents with a glossary; every sentence is heard of."""
+@pytest.mark.parametrize("workers", [1, 2])
+def test_processes_answer_as_one_does(translator: Translator, tmp_path: Path, workers: int) -> None:
+    """Whole documents with a glossary; every sentence is heard of, and noted alike."""
     terms = Glossary([Entry("May", "5월"), Entry("May 2024", "2024년 5월")])
     heard: list[tuple[int, int]] = []
 
     def through(own: FallbackTranslator) -> BulkTranslator:
         ledger = tmp_path / "parts"
         return BulkTranslator(
-            own, setup_of(own), ProcessRunner(2), ledger, lambda *n: heard.append(n), print
+            own, setup_of(own), ProcessRunner(workers), ledger, lambda *n: heard.append(n), print
         )
 
     one = translate_file(translator, TEXT, "days.txt", glossary=terms)
     several = translate_file(translator, TEXT, "days.txt", glossary=terms, through=through)
     assert several.content == one.content
     assert several.lines == one.lines
-    assert sorted(several.notes) == sorted(one.notes)
+    assert several.notes == one.notes
+    assert any("glossary: 'May 2024' and 'May' overlap" in note for note in one.notes)
+    assert any("is unlike what date-en-ko was trained on" in note for note in one.notes)
     assert [done for done, _ in heard] == sorted(done for done, _ in heard)
-    assert heard[-1] == (23, 23)
+    assert heard[-1] == (24, 24)
 
 
 def test_a_stopped_job_goes_on(translator: Translator, tmp_path: Path) -> None:
@@ -124,9 +126,9 @@ def test_a_process_that_is_killed_costs_its_block(translator: Translator) -> Non
     others = {child.pid for child in multiprocessing.active_children()}  # of other tests
     days = [f"{day} {month} 2024" for month in ("May", "June", "July") for day in range(1, 29)]
     blocks = {n: days[n : n + 10] for n in range(60)}  # far more work than the kill takes
-    found: dict[int, Answer] = {}
+    found: dict[int, list[Sentence]] = {}
 
-    def finished(number: int, answer: Answer) -> None:
+    def finished(number: int, answer: list[Sentence]) -> None:
         assert number not in found
         found[number] = answer
         if len(found) == 1:
@@ -140,7 +142,7 @@ def test_a_process_that_is_killed_costs_its_block(translator: Translator) -> Non
     wanted = own.translate_with_fallbacks(days)
     assert sorted(found) == list(blocks)
     for number, answer in found.items():
-        assert answer.sentences == [wanted[text] for text in blocks[number]]
+        assert answer == [wanted[text] for text in blocks[number]]
     assert len(failures) == 1
     assert "a process ended" in failures[0]
 
@@ -334,7 +336,7 @@ class Failing:
                 self.failing[number] -= 1
                 yield Outcome(number, None, RuntimeError(f"no room for {number}"))
             else:
-                yield Outcome(number, Answer([], []))
+                yield Outcome(number, [])
 
     def close(self) -> None: ...
 

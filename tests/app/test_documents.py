@@ -15,6 +15,7 @@ import manyheads
 from manyheads.app.documents.documents import (
     translate_document,
     translate_lines,
+    translate_texts,
 )
 from manyheads.app.documents.fallbacks import Sentence
 from manyheads.app.predictors.translator import Translator
@@ -252,7 +253,7 @@ def answers(translator: Translator, text: str, *outputs: str, **options: Any) ->
 
 def test_whole(translator: Translator) -> None:
     """An output with all that it needs is taken as it is."""
-    assert answers(translator, "3 dogs", "3 Hunde")[0] == Sentence("3 dogs", "3 Hunde", "whole")
+    assert answers(translator, "a dog", "ein Hund")[0] == Sentence("a dog", "ein Hund", "whole")
 
 
 def test_guided_by_attention(translator: Translator) -> None:
@@ -305,12 +306,13 @@ def test_too_many_numbers_to_demand(translator: Translator) -> None:
 
 
 def test_a_glossary_is_honoured(translator: Translator) -> None:
-    """By the search, or by hand; overlapping entries are reported once."""
+    """By the search, or by hand; overlapping entries are reported where they are."""
     glossary = Glossary([Entry("three", "TROIS"), Entry("three four", "TQ"), Entry("four", "Q")])
     document = translate_document(translator, "nine three.\nthree four\nfour", glossary=glossary)
     for line, term in zip(document.lines, ("TROIS", "TQ", "Q"), strict=True):
         assert term in line.translation
-    assert document.notes[-1].startswith("glossary: 'three four' and 'three' overlap")
+    told = "line 2: 'three four': glossary: 'three four' and 'three' overlap"
+    assert any(note.startswith(told) for note in document.notes)
     found = answers(translator, "nine three nine", "neun", glossary=glossary)
     assert found[0] == Sentence("nine three nine", "neun TROIS neun", "pieces")
 
@@ -323,7 +325,7 @@ def test_sentences_longer_than_training_are_divided(translator: Translator) -> N
     for sentence in short.lines[0].sentences:
         assert translator.source_length(sentence.source) <= 16
     assert short.notes[0].startswith("line 1: 'one two three, one")
-    assert f"was divided into {len(short.lines[0].sentences)} parts" in short.notes[0]
+    assert f"divided into {len(short.lines[0].sentences)} parts" in short.notes[0]
     encoded = translator.tokenizers.source.encode(["one"])[0]
     assert translator.source_length("one") == len(encoded) + 1
     assert translator.longest == 256
@@ -351,3 +353,75 @@ def test_texts_one_by_one(translator: Translator) -> None:
 def test_documents_without_words(translator: Translator, text: str) -> None:
     """Come back as they are."""
     assert translate_document(translator, text).text == text
+
+
+# --- Notes --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def dates() -> Translator:
+    """Has limits of what is usual."""
+    found = manyheads.load("date-en-ko")
+    assert isinstance(found, Translator)
+    return found
+
+
+def test_sentences_have_the_notes_of_the_translator(dates: Translator) -> None:
+    """The same as without a document; of a text, its structure and its alternatives."""
+    strange = "Hello world"
+    ((best,),) = dates.translate([strange])
+    (expected,) = dates.notes(strange, best)
+    for text in (f"3 May 2024\n\n{strange}\n", f"<p>3 May 2024</p>\n\n<p>{strange}</p>"):
+        format = "html" if "<" in text else "text"
+        document = translate_document(dates, text, format=format)
+        assert document.notes == (f"line 3: {strange!r}: {expected}",)
+        (alone, usual) = translate_texts(dates, [text, "3 May 2024"], format=format)
+        assert (alone.text, alone.notes) == (document.text, document.notes)
+        assert usual.notes == ()
+    assert translate_lines(dates, ["3 May 2024", strange], first=8).notes == (
+        f"line 9: {strange!r}: {expected}",
+    )
+
+
+def test_what_is_never_lost_is_not_unusual(dates: Translator) -> None:
+    """A placeholder is unknown to the model, and is put back as it was."""
+    document = translate_document(dates, "{Zq} 3 May 2024")
+    assert "{Zq}" in document.text
+    assert "Zq" not in " ".join(note.partition("}")[2] for note in document.notes)
+
+
+def test_pieces_have_notes(dates: Translator) -> None:
+    """What is noted of a part is noted of its sentence."""
+
+    class Words(Hostile):
+        """Has nothing to say about more than a word."""
+
+        def translate(self, texts: Sequence[str], **_: Any) -> list[list[Translation]]:
+            outputs = ["" if " " in text else text for text in texts]
+            return [[Translation(output, 0.0, 0.0, [], True, [], [])] for output in outputs]
+
+    (sentence,) = translate_document(Words(dates, []), "Hello {a} world").lines[0].sentences
+    assert sentence.how == "pieces"
+    assert any("'H'" in note for note in sentence.notes)
+    assert any("world" in note for note in sentence.notes)
+
+
+def test_demanded_numbers_do_not_hide_that_a_translation_is_improbable(dates: Translator) -> None:
+    """Two dates in a row are none that it has learned; a number is demanded that it left out."""
+    text = "<b>Friday, 20 November 2026</b>, 3 May 2022"
+    (sentence,) = translate_document(dates, text).lines[0].sentences
+    assert sentence.how == "guided"
+    assert any("improbable" in note for note in sentence.notes)
+
+
+def test_notes_of_a_long_document_are_a_summary(dates: Translator) -> None:
+    """How many there are of each kind, and the first; their number does not grow with the text."""
+    expected = []
+    for count in (5, 6, 40):
+        text = "3 May 2024\n" + "Hello world\n" * count + "{0} or %s\n"
+        document = translate_document(dates, text)
+        told = [note for note in document.notes if note.startswith("line ")]
+        assert [int(note.split(":")[0].split()[1]) for note in told] == [2, 3, 4, 5, 6, count + 2]
+        expected.append([note for note in document.notes if note not in told])
+    kind = "it is unlike what date-en-ko was trained on (dates:train). The first 5:"
+    assert expected == [[], [f"6 of 8 sentences: {kind}"], [f"40 of 42 sentences: {kind}"]]

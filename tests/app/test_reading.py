@@ -184,6 +184,13 @@ def test_read_and_translate(reader: Reader, draw: Draw, tmp_path: Path) -> None:
     )
 
 
+def test_a_translation_of_what_was_read_has_notes(reader: Reader, draw: Draw) -> None:
+    """Those of the translator: words that it has never seen, of which none is a date."""
+    (found,) = read([draw("one two", "three")], model=reader, translator="date-en-ko")
+    told = "unlike what date-en-ko was trained on"
+    assert any(note.startswith("line 1: ") and told in note for note in found.notes or ())
+
+
 def test_languages_have_to_fit(reader: Reader, draw: Draw) -> None:
     path = draw("one")
     with pytest.raises(

@@ -121,6 +121,23 @@ def test_glossary_answers_one_line_a_text(call: Call, translator: Path, terms: P
     assert "NEUN" in found.out.split("\n")[0]
 
 
+@pytest.mark.parametrize("more", [[], ["--workers", "2"]])
+def test_notes_of_a_file(call: Call, tmp_path: Path, more: list[str]) -> None:
+    """On stderr a summary, in JSON beside each sentence; as many processes as there may be."""
+    words = ("translate", "--model", "date-en-ko", "--file", "days.txt", *more)
+    (tmp_path / "days.txt").write_text("3 May 2024\n" + "Hello world\n" * 7, encoding="utf-8")
+    told = call(*words).err.splitlines()
+    kind = "it is unlike what date-en-ko was trained on (dates:train)"
+    assert told[0] == f"manyheads: 7 of 8 sentences: {kind}. The first 5:"
+    assert [line.split("'")[0] for line in told[1:]] == [
+        f"manyheads: line {number}: " for number in range(2, 7)
+    ]
+    lines = [json.loads(line) for line in call(*words, "--json").out.splitlines()]
+    notes = [each["notes"] for line in lines for each in line["sentences"]]
+    assert notes[0] == []
+    assert all(own[0].startswith(kind) for own in notes[1:])
+
+
 def test_notes_count_all_of_stdin(
     call: Call, translator: Path, terms: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

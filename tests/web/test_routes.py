@@ -15,7 +15,9 @@ from jsonschema import Draft202012Validator
 from PIL import Image, ImageDraw, ImageFont
 
 from manyheads import load
+from manyheads.app.documents.documents import Document
 from manyheads.app.explain.look import look
+from manyheads.app.predictors.translator import Translator
 from manyheads.web import documents
 from manyheads.web.batching import Job
 from manyheads.web.routes import compatible
@@ -352,6 +354,40 @@ def test_deepl(client: httpx.Client) -> None:
     assert client.get("/v2/usage").json()["character_count"] == 0
 
 
+def test_every_protocol_carries_notes(client: httpx.Client) -> None:
+    """The same as the predictor's: in a field that clients ignore, or in a header of a file."""
+    strange, model = "Xqzzvk 漢字 wjq.", load("multi30k-en-de")
+    assert isinstance(model, Translator)
+    ((best,),) = model.translate([strange])
+    told = [f"line 1: {strange!r}: {note}" for note in model.notes(strange, best)]
+    assert told
+    pair = {"source": "en", "target": "de"}
+    assert ask(client, "/translate", q=strange, **pair)["notes"] == told
+    assert ask(client, "/translate", q=[SENTENCE, strange], **pair)["notes"] == [[], told]
+    assert "notes" not in ask(client, "/translate", q=[SENTENCE], **pair)
+    given = {"text": [strange, SENTENCE], "source_lang": "EN", "target_lang": "DE"}
+    first, second = ask(client, "/v2/translate", **given)["translations"]
+    assert first["notes"] == told
+    assert "notes" not in second
+    named = {"model": "multi30k-en-de"}
+    assert ask(client, "/api/v1/translate/document", text=strange, **named)["notes"] == told
+
+    def header(text: str) -> str | None:
+        path = "/api/v1/translate/file?model=multi30k-en-de"
+        found: str | None = client.post(path, content=text.encode()).headers.get("Manyheads-Notes")
+        return found
+
+    assert json.loads(header(strange) or "") == told
+    assert header(SENTENCE) is None
+    long = "\n".join(f"{sign * 100} wjq." for sign in "漢字開店門")
+    every = ask(client, "/api/v1/translate/document", text=long, **named)["notes"]
+    written = header(long) or ""
+    *some, last = json.loads(written)
+    assert 3072 < len(written) <= 4096
+    assert some == every[: len(some)]
+    assert last == f"Notes left out: {len(every) - len(some)}; `stream` has all."
+
+
 def slowed(
     monkeypatch: pytest.MonkeyPatch, server: Running, name: str, seconds: float
 ) -> list[int]:
@@ -392,8 +428,10 @@ def test_texts_of_deepl_are_translated_together(
 def test_each_text_of_deepl_by_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are in the order of the texts."""
 
-    async def translate(_: object, model: ServedModel, texts: list[str], **__: object) -> list[str]:
-        return [f"{model.name}: {text}" for text in texts]
+    async def translate(
+        _: object, model: ServedModel, texts: list[str], **__: object
+    ) -> list[Document]:
+        return [Document(f"{model.name}: {text}", (), b"") for text in texts]
 
     def translator(_: Served, __: object, source: str | None, target: str) -> ServedModel:
         data = SimpleNamespace(language_pair=(source, target))

@@ -15,6 +15,7 @@ from manyheads.app.documents import documents
 from manyheads.app.documents.documents import Document, translate_document, translate_file
 from manyheads.app.documents.fallbacks import TextTranslator
 from manyheads.app.load import LoadVersion
+from manyheads.app.predictors.stored_translator import StoredTranslator
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import estimate_tokens
@@ -50,23 +51,14 @@ class Sentences:
     characters: int  # of them all
 
 
-class QueuedTranslator:
+class QueuedTranslator(StoredTranslator):
     """A `TextTranslator` whose searches wait in the server's queue of the model.
 
-    The model itself is elsewhere; here are its tokenizers only.
+    The model itself is elsewhere; here is what is stored with it.
     """
 
     def __init__(self, folder: ModelFolder) -> None:
-        self.folder = folder
-        recipe: Any = folder.recipe
-        self.source, self.target = recipe.data.source, recipe.data.target
-        self.decode = recipe.decode
-        self.longest = int(recipe.train.max_length)
-        self.tokenizers = folder.tokenizers()
-
-    def source_length(self, text: str) -> int:
-        """Count the tokens of a source, its end included."""
-        return len(self.tokenizers.source.encode([text])[0]) + 1
+        self.read_folder(folder, folder.tokenizers())
 
     def translate(
         self,
@@ -128,7 +120,9 @@ class _Once:
         """Do it."""
         found = self.work(own)
         # Nobody asks for the lines of a document, and they are many times what it is.
-        return [replace(found, lines=()) if isinstance(found, Document) else found]
+        if isinstance(found, Document):
+            return [replace(found, lines=())]
+        return [[replace(each, lines=()) for each in found]]
 
 
 # --- In the server --------------------------------------------------------------------------------
@@ -187,7 +181,7 @@ async def translate_texts(
     *,
     format: str = "text",
     terms: Glossary | None = None,
-) -> list[str]:
+) -> list[Document]:
     """Translate texts that are independent of each other; they count as one document.
 
     Raises:

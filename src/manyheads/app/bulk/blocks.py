@@ -35,19 +35,11 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The translated sentences of a block, and notes on the glossary."""
-
-    sentences: list[Sentence]
-    notes: list[str]
-
-
-@dataclass(frozen=True)
 class Outcome:
     """What became of a block: an answer, or the error that prevented it."""
 
     block: int
-    answer: Answer | None
+    answer: list[Sentence] | None  # in the order of the block
     error: Exception | None = None
 
 
@@ -84,7 +76,7 @@ class BlockTranslator:
             found = self._own.translate_with_fallbacks(texts)
         except Exception as error:
             return Outcome(block, None, _portable(error))
-        return Outcome(block, Answer([found[text] for text in texts], list(self._own.overlaps)))
+        return Outcome(block, [found[text] for text in texts])
 
 
 Outcomes = Generator[Outcome, None, None]
@@ -108,7 +100,7 @@ def finish_blocks(
     runner: BlockRunner,
     setup: Setup,
     blocks: Blocks,
-    finished: Callable[[int, Answer], None],
+    finished: Callable[[int, list[Sentence]], None],
     failed: Callable[[str], None],
 ) -> None:
     """Run blocks until all are finished: those that failed or were lost are run again.

@@ -1,11 +1,11 @@
 """Sentences of documents, translated by other processes, with a ledger of what is finished."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from manyheads.app.bulk.blocks import Answer, BlockRunner, Setup, finish_blocks
+from manyheads.app.bulk.blocks import BlockRunner, Setup, finish_blocks
 from manyheads.app.bulk.ledger import Ledger
 from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence, TextTranslator
 from manyheads.strict_json import dumps
@@ -24,12 +24,6 @@ class BulkTranslator:
     ledger: Path | None  # a folder; None keeps nothing
     watch: Callable[[int, int], None]  # given sentences translated, and how many there are
     failed: Callable[[str], None]  # given the reason when blocks are run again
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def overlaps(self) -> list[str]:
-        """Notes on the glossary, of all processes."""
-        return self.notes
 
     @property
     def translator(self) -> TextTranslator:
@@ -43,27 +37,26 @@ class BulkTranslator:
         ledger = None if self.ledger is None else Ledger(self.ledger, self._job(texts))
         found: dict[str, Sentence] = {}
 
-        def take(_number: int, answer: Answer) -> None:
-            found.update((each.source, each) for each in answer.sentences)
-            self.notes += [note for note in answer.notes if note not in self.notes]
+        def take(answer: Iterable[Sentence]) -> None:
+            found.update((each.source, each) for each in answer)
             self.watch(len(found), len(texts))
 
-        def finished(number: int, answer: Answer) -> None:
+        def finished(number: int, answer: list[Sentence]) -> None:
             if ledger is not None:
-                ledger.keep(number, asdict(answer))
-            take(number, answer)
+                ledger.keep(number, [asdict(each) for each in answer])
+            take(answer)
 
         for number in list(blocks):
             kept = None if ledger is None else ledger.finished(number)
             if kept is not None:
-                answers = [Sentence(**each) for each in kept["sentences"]]
-                take(number, Answer(answers, kept["notes"]))
+                take(Sentence(**each | {"notes": tuple(each["notes"])}) for each in kept)
                 del blocks[number]
         finish_blocks(self.runner, self.setup, blocks, finished, self.failed)
         return found
 
     def _job(self, texts: list[str]) -> str:
         """Identify what the translations depend on; who translates, and how many, is no part."""
-        weights = self.translator.folder.manifest.get("sha256")
+        manifest = self.translator.folder.manifest
         parts = asdict(replace(self.setup, model="", threads=1, device=None))
-        return sha256(dumps([__version__, weights, parts, texts]).encode()).hexdigest()
+        job = [__version__, manifest.get("sha256"), manifest.get("domain"), parts, texts]
+        return sha256(dumps(job).encode()).hexdigest()

@@ -7,6 +7,7 @@ a model is so by construction (`fallbacks.py`).
 """
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -31,6 +32,7 @@ from manyheads.errors import DataError, NotFoundError, UsageError, nearest
 from manyheads.tasks.decode_config import DecodeConfig
 
 LARGEST = 256 << 20  # bytes of a file
+SHOWN = 5  # notes of a kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +51,35 @@ class Document:
 
     text: str  # of a DOCX or XLSX: its lines
     lines: tuple[Line, ...]  # of a plain text all, else those with something to translate
-    notes: tuple[str, ...]
     content: bytes  # what to write into a file
     unit: str = "line"  # what the numbers of lines and notes count
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes on its sentences: of each kind how many have one, and the first `SHOWN`.
+
+        Notes are of one kind if they are the same up to a colon.
+        """
+        counts: Counter[str] = Counter()
+        first: dict[str, list[str]] = {}
+        for line in self.lines:
+            for sentence in line.sentences:
+                kinds = [note.partition(": ")[0] for note in sentence.notes]
+                counts.update(dict.fromkeys(kinds, 1))
+                for kind, note in zip(kinds, sentence.notes, strict=True):
+                    if counts[kind] <= SHOWN:
+                        place = f"{self.unit} {line.number}: {_excerpt(sentence.source)}"
+                        first.setdefault(kind, []).append(f"{place}: {note}")
+        among = sum(len(line.sentences) for line in self.lines)
+        for kind, count in counts.items():
+            if count > SHOWN:
+                told = f"{count:,} of {among:,} sentences: {kind.removesuffix('.')}."
+                first[kind].insert(0, f"{told} The first {SHOWN}:")
+        return tuple(chain.from_iterable(first.values()))
 
 
 class SentenceTranslator(Protocol):
     """Translates the sentences of a document so that nothing is lost."""
-
-    @property
-    def overlaps(self) -> list[str]:
-        """Notes on the glossary."""
 
     @property
     def translator(self) -> TextTranslator:
@@ -107,10 +127,10 @@ def translate_texts(
     *,
     format: str = "text",
     glossary: Glossary | None = None,
-) -> list[str]:
+) -> list[Document]:
     """Translate texts that are independent of each other, each as `translate_document` does.
 
-    Their sentences are translated together.
+    Their sentences are translated together; lines are those with something to translate.
 
     Args:
         translator: the model.
@@ -124,11 +144,15 @@ def translate_texts(
     """
     _check_texts(texts, format)
     fallbacks = FallbackTranslator(translator, glossary or Glossary([]), translator.decode, seed=1)
-    found = list(texts)
+    found = [Document(text, (), b"") for text in texts]
     for split in TEXT_FORMATS[format]:
-        lines = [list(split(text, translator.source)) for text in found]
-        blocks = iter(translate_blocks(fallbacks, chain.from_iterable(lines)))
-        found = ["".join(each.translation for each in islice(blocks, len(own))) for own in lines]
+        lines = [list(split(each.text, translator.source)) for each in found]
+        every = iter(translate_blocks(fallbacks, chain.from_iterable(lines)))
+        for place, own in enumerate(lines):
+            blocks = list(islice(every, len(own)))
+            text = "".join(each.translation for each in blocks)
+            named = [block.line(number) for number, block in _numbered(blocks) if block.sentences]
+            found[place] = Document(text, (*found[place].lines, *named), text.encode())
     return found
 
 
@@ -197,10 +221,7 @@ def translate_lines(
     found = translate_blocks(fallbacks, [split_line(text, translator.source) for text in texts])
     lines = [block.line(number) for number, block in enumerate(found, first)]
     translated = "".join(f"{one_line(line.translation)}\n" for line in lines)
-    notes = [
-        note for number, block in enumerate(found, first) for note in block.notes("line", number)
-    ]
-    return Document(translated, tuple(lines), (*notes, *fallbacks.overlaps), translated.encode())
+    return Document(translated, tuple(lines), translated.encode())
 
 
 def _translate(
@@ -208,7 +229,6 @@ def _translate(
 ) -> Document:
     language = fallbacks.translator.source
     lines: list[Line] = []
-    notes: list[str] = []
     changed: dict[str, str] = {}
     every = opened.passes is TEXT_FORMATS["text"]
     for name, original in opened.texts.items():
@@ -216,13 +236,10 @@ def _translate(
         for split in opened.passes:
             blocks = translate_blocks(fallbacks, split(text, language), longest)
             text = "".join(block.translation for block in blocks)
-            number = 1
-            for block in blocks:
-                count = number if opened.unit == "line" else len(lines) + 1
+            for number, block in _numbered(blocks):
                 if block.sentences or every:
+                    count = number if opened.unit == "line" else len(lines) + 1
                     lines.append(block.line(count, opened.shown))
-                    notes += block.notes(opened.unit, count, opened.shown)
-                number += block.source.count("\n")
         if text != original:
             changed[name] = text
     content = opened.pack(changed)
@@ -230,7 +247,15 @@ def _translate(
         text = changed.get("", opened.texts[""])
     else:
         text = "".join(f"{line.translation}\n" for line in lines)
-    return Document(text, tuple(lines), (*notes, *fallbacks.overlaps), content, opened.unit)
+    return Document(text, tuple(lines), content, opened.unit)
+
+
+def _numbered(blocks: Iterable["Block"]) -> Iterator[tuple[int, "Block"]]:
+    """Yield blocks with the numbers of their first lines."""
+    number = 1
+    for block in blocks:
+        yield number, block
+        number += block.source.count("\n")
 
 
 def read_content(path: Path | None) -> bytes:
@@ -282,8 +307,6 @@ class Block(NamedTuple):
     source: str
     translation: str
     sentences: list[Sentence]  # as they are in the document
-    divided: list[tuple[str, int]]  # sentences that were too long, and into how many parts
-    limit: int
 
     @classmethod
     def of(
@@ -297,17 +320,19 @@ class Block(NamedTuple):
             part.rewritten if changed and part.kept else text
             for text, part in zip(written, parts, strict=True)
         )
-        sentences = [
-            replace(answers[part.sentence], source=part.text, translation=text)
-            for text, part in zip(written, parts, strict=True)
-            if not part.kept
-        ]
-        divided = [
-            ("".join(part.text for part in pieces), sum(not part.kept for part in pieces))
-            for pieces in line
-            if len(pieces) > 1
-        ]
-        return cls("".join(part.text for part in parts), translation, sentences, divided, limit)
+        texts = iter(written)
+        sentences: list[Sentence] = []
+        for pieces in line:
+            own = [
+                replace(answers[part.sentence], source=part.text, translation=text)
+                for part, text in zip(pieces, texts, strict=False)
+                if not part.kept
+            ]
+            if len(pieces) > 1:
+                note = f"it begins one of more than {limit} tokens: divided into {len(own)} parts."
+                own[0] = replace(own[0], notes=(note, *own[0].notes))
+            sentences += own
+        return cls("".join(part.text for part in parts), translation, sentences)
 
     def line(self, number: int, shown: Callable[[str], str] = str) -> Line:
         """Return it as a person is shown it."""
@@ -320,20 +345,6 @@ class Block(NamedTuple):
                 for each in self.sentences
             ),
         )
-
-    def notes(self, unit: str, number: int, shown: Callable[[str], str] = str) -> Iterator[str]:
-        """Say what a person should look at."""
-        for source, count in self.divided:
-            yield (
-                f"{unit} {number}: {_excerpt(shown(source))} has more than {self.limit} tokens, so "
-                f"it was divided into {count} parts."
-            )
-        for sentence in self.sentences:
-            source = _excerpt(shown(sentence.source))
-            if sentence.how == "kept":
-                yield f"{unit} {number}: nothing kept all it must, so {source} was left."
-            elif not sentence.finished:
-                yield f"{unit} {number}: the translation of {source} was cut off."
 
 
 def _written(part: Part, answers: Mapping[str, Sentence]) -> str:

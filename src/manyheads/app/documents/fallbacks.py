@@ -11,7 +11,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol
 
 from manyheads.app.predictors.source_text import same_end
@@ -29,6 +29,7 @@ from manyheads.data.documents.placeholders import (
     put_together,
 )
 from manyheads.data.documents.segments import is_bullet
+from manyheads.data.text.capitals import to_capitals
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import UsageError
 from manyheads.tasks.decode_config import DecodeConfig
@@ -84,6 +85,16 @@ class TextTranslator(Protocol):
     ) -> list[list[Translation]]:
         """Return the n_best translations of each text, as `Translator.translate` does."""
 
+    def notes(
+        self,
+        text: str,
+        best: Translation,
+        options: DecodeConfig | None = None,
+        *,
+        searched: bool = True,
+    ) -> Iterator[str]:
+        """Say what to know about a translation, as `Translator.notes` does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
@@ -93,19 +104,16 @@ class Sentence:
     translation: str
     how: How
     finished: bool = True  # False: cut off at the length limit
+    notes: tuple[str, ...] = ()  # what to know about it
 
 
 class Output(NamedTuple):
     """One output of the model."""
 
-    text: str
-    score: float
-    finished: bool
-
-    @classmethod
-    def of(cls, found: Translation, source: str, text: str) -> "Output":
-        """Tidy the text of an output; score and end are those of the search."""
-        return cls(tidy(source, text), found.score, found.finished)
+    text: str  # tidy
+    source: str  # what the model translated
+    found: Translation  # as the search gave it
+    demands: Sequence[Sequence[int]] = ()  # target tokens that it had to contain
 
 
 class _Job(NamedTuple):
@@ -125,21 +133,21 @@ class FallbackTranslator:
     glossary: Glossary
     options: DecodeConfig
     seed: int
-    overlaps: list[str] = field(default_factory=list)
 
     def translate_with_fallbacks(self, sentences: Iterable[str]) -> dict[str, Sentence]:
         """Translate each of some different sentences."""
-        items = {text: self.items(text) for text in sentences}
+        terms = {text: self.terms(text) for text in sentences}
+        items = {text: with_terms(find(text), own) for text, (own, _) in terms.items()}
         found: dict[str, Sentence] = {}
         scores: dict[str, float] = {}
         for text, outputs in self.translate(items).items():
-            scores[text] = outputs[0].score
+            scores[text] = outputs[0].found.score
             self.take(found, text, items[text], outputs, "whole")
         # First without demands, for which the rest of a sentence often has no need.
         for demanding in (False, True):
             left = [text for text in items if text not in found]
             for text, output in self.guide(left, items, demanding=demanding).items():
-                if output.finished and output.score > scores[text] - PATIENCE:
+                if output.found.finished and output.found.score > scores[text] - PATIENCE:
                     self.take(found, text, items[text], [output], "guided")
         left = [text for text in items if text not in found]
         pieces = {text: list(_divide(text, items[text])) for text in left}
@@ -154,17 +162,18 @@ class FallbackTranslator:
             self.take(answers, text, [], outputs, "whole")
         for text in left:
             found[text] = self.assemble(text, items[text], pieces[text], answers)
+        for text, (_, overlaps) in terms.items():
+            notes = (
+                f"glossary: {first!r} and {second!r} overlap; {first!r} was used."
+                for first, second in sorted(overlaps)
+            )
+            found[text] = replace(found[text], notes=(*notes, *found[text].notes))
         return found
 
-    def items(self, text: str) -> list[Item]:
-        """Find the items of a sentence, and note where terms overlap."""
+    def terms(self, text: str) -> tuple[list[Item], set[tuple[str, str]]]:
+        """Find the terms of a sentence, and those that overlap."""
         raise_if_cancelled()
-        terms, overlaps = self.glossary.find(text)
-        for first, second in sorted(overlaps):
-            note = f"glossary: {first!r} and {second!r} overlap; {first!r} was used."
-            if note not in self.overlaps:
-                self.overlaps.append(note)
-        return with_terms(find(text), terms)
+        return self.glossary.find(text)
 
     def translate(self, texts: Iterable[str]) -> dict[str, list[Output]]:
         """Translate different texts as they are; all that the search finds, best first."""
@@ -176,7 +185,7 @@ class FallbackTranslator:
             n_best=1 if self.options.sample else self.options.beams,
         )
         return {
-            text: [Output.of(each, text, each.text) for each in best]
+            text: [Output(tidy(text, each.text), text, each) for each in best]
             for text, best in zip(texts, found, strict=True)
         }
 
@@ -186,7 +195,7 @@ class FallbackTranslator:
         """Translate texts without all but numbers and terms, and weave in what was left out."""
         jobs = []
         for text in texts:
-            rest, spans = extract_markup(text, [i for i in items[text] if i.kind not in _DEMANDED])
+            rest, spans = _without_markup(text, items[text])
             wanted = [item.text for item in items[text] if item.kind in _DEMANDED]
             demands = [self.tokens(each) for each in wanted] if demanding else []
             worth = sum(map(len, demands)) <= MOST if demands else spans and not demanding
@@ -198,10 +207,14 @@ class FallbackTranslator:
             jobs = [job for job in jobs if not job.spans]
             found = self.search(jobs)
         return {
-            job.text: Output.of(
+            job.text: Output(
+                tidy(
+                    job.text,
+                    reinsert(job.rest, same_end(job.rest, best.text), job.spans, _links(best)),
+                ),
+                job.rest,
                 best,
-                job.text,
-                reinsert(job.rest, same_end(job.rest, best.text), job.spans, _links(best)),
+                job.demands,
             )
             for job, (best, *_) in zip(jobs, found, strict=True)
             if any(map(str.isalnum, best.text))  # or there is nothing to weave into
@@ -241,8 +254,20 @@ class FallbackTranslator:
         """Keep the first output that is complete."""
         for output in outputs:
             if self.complete(text, items, output.text):
-                found[text] = Sentence(text, output.text, how, output.finished)
+                notes = tuple(self.notes(text, items, output))
+                found[text] = Sentence(text, output.text, how, output.found.finished, notes)
                 return
+
+    def notes(self, text: str, items: Sequence[Item], output: Output) -> Iterator[str]:
+        """Say what to know about an output; what is never lost is left out of the text."""
+        rest, _ = _without_markup(text, items)
+        demands = self.translator.tokenizers.target.decode(output.demands)
+        # As the translator decides it.
+        recase = output.source == rest and all(each == to_capitals(each) for each in demands)
+        options = replace(self.options, recase=self.options.recase and recase)
+        # A glossary may demand what is improbable, and a number should not be.
+        searched = not (demands and any(item.kind == "term" for item in items))
+        return self.translator.notes(rest, output.found, options, searched=searched)
 
     def complete(self, text: str, items: Sequence[Item], translation: str) -> bool:
         """Tell whether a translation has words and all items, and is no list item."""
@@ -270,9 +295,18 @@ class FallbackTranslator:
         together = put_together(parts)
         used = [answers[piece] for piece in pieces if isinstance(piece, str) and piece in answers]
         if used and self.complete(text, items, together):
-            return Sentence(text, together, "pieces", all(each.finished for each in used))
+            notes = tuple(dict.fromkeys(note for each in used for note in each.notes))
+            return Sentence(text, together, "pieces", all(each.finished for each in used), notes)
         terms = any(item.kind == "term" for item in items)
-        return Sentence(text, put_together(pieces) if terms else text, "kept")
+        kept = put_together(pieces) if terms else text
+        return Sentence(
+            text, kept, "kept", notes=("no translation kept all it must: it was left.",)
+        )
+
+
+def _without_markup(text: str, items: Sequence[Item]) -> tuple[str, list[MarkupSpan]]:
+    """Leave out all items but numbers and terms."""
+    return extract_markup(text, [item for item in items if item.kind not in _DEMANDED])
 
 
 def _divide(text: str, items: Sequence[Item]) -> Iterator[str | Item]:

@@ -68,9 +68,8 @@ def translate_table(
     ]
     blocks = translate_blocks(fallbacks, rows, longest)
     lines = tuple(block.line(number) for number, block in enumerate(blocks, 1))
-    notes = [note for n, block in enumerate(blocks, 1) for note in block.notes("row", n)]
     written = "".join(f"{one_line(line.translation)}\n" for line in lines)
-    return Document(written, lines, (*notes, *fallbacks.overlaps), written.encode(), "row")
+    return Document(written, lines, written.encode(), "row")
 
 
 def table_of(document: Document) -> bytes:

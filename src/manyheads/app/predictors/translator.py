@@ -1,7 +1,7 @@
 """Translators: a stored encoder-decoder, called with raw text."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 
 from manyheads.app.predictors.predictor import LoadOptions
-from manyheads.app.predictors.source_text import SourceText, read_source, same_end
+from manyheads.app.predictors.source_text import same_end
+from manyheads.app.predictors.stored_translator import StoredTranslator
 from manyheads.app.predictors.text_predictor import TextPredictor
 from manyheads.app.predictors.text_reader import TextInput, check_seed, check_texts
-from manyheads.app.predictors.unusual import reasons, unsure_of_translation
 from manyheads.app.project.alignment import stored
-from manyheads.app.project.domain import stored_domain
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.requests import (
     SourceToken,
@@ -25,14 +24,13 @@ from manyheads.app.requests import (
     changed,
 )
 from manyheads.data.text.capitals import to_capitals
-from manyheads.decode.loops import loops
 from manyheads.errors import UsageError
 from manyheads.tasks.decode_config import DecodeConfig, special_ids
 from manyheads.tasks.decoding import Translation, translate
 from manyheads.tasks.token_details import OutputToken, spans
 
 
-class Translator(TextPredictor):
+class Translator(StoredTranslator, TextPredictor):
     """Call it with a text or a list of texts."""
 
     request = TranslateRequest
@@ -46,16 +44,8 @@ class Translator(TextPredictor):
 
     def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
         super().__init__(folder, options)
-        recipe: Any = folder.recipe
-        self.source, self.target = recipe.data.source, recipe.data.target  # languages
-        self.decode: DecodeConfig = recipe.decode  # how to search unless told otherwise
-        self.tokenizers = folder.tokenizers()
+        self.read_folder(folder, folder.tokenizers())
         self.alignment = stored(folder)  # the attention head that aligns words with the source
-        self.domain = stored_domain(folder)  # what is usual for its texts
-        config: Any = recipe.config()
-        self.longest = int(recipe.train.max_length)  # source tokens in training, the end included
-        # Positions twice as far as any in training are tried; the rest of a text is left out.
-        self.most = min(2 * self.longest, config.token_limit)
 
     @property
     def pieces(self) -> Sequence[Callable[[int], str]]:
@@ -70,20 +60,11 @@ class Translator(TextPredictor):
             ids, [sources.piece(token) for token in ids], [*spans(sources, text), None]
         )
 
-    def source_length(self, text: str) -> int:
-        """Count the tokens of a source, its end included."""
-        return len(self.tokenizers.source.encode([text])[0]) + 1
-
     def encode(self, tokens: Tensor) -> Tensor:
         """Read a source, and the start of a translation."""
         start = torch.full_like(tokens[:, :1], special_ids(self.model).start)
         found: Tensor = self.model(tokens, start)
         return found
-
-    def read_source(self, text: str, *, recase: bool | None = None) -> SourceText:
-        """Return a text as the model reads it; `recase` is that of the [decode] table if None."""
-        recase = self.decode.recase if recase is None else recase
-        return read_source(text, self.tokenizers.source, self.most, recase=recase)
 
     def answers(self, texts: Sequence[str]) -> list[str]:
         """Translate each text, and warn of what is to be noted."""
@@ -92,57 +73,6 @@ class Translator(TextPredictor):
             for note in self.notes(text, best):
                 warnings.warn(f"text {number}: {note}", stacklevel=3)
         return [same_end(text, best.text) for text, (best, *_) in zip(texts, found, strict=True)]
-
-    def notes(
-        self,
-        text: str,
-        best: Translation,
-        options: DecodeConfig | None = None,
-        *,
-        searched: bool = True,
-    ) -> Iterator[str]:
-        """Say what to know about a translation: what was changed, and what is unusual.
-
-        Args:
-            text: raw text.
-            best: its best translation.
-            options: those of the search.
-            searched: nothing was demanded of the translation, such as a prefix.
-        """
-        options = self.decode if options is None else options
-        if not text.strip():
-            return
-        source = self.read_source(text, recase=options.recase)
-        if source.left_out:
-            yield (
-                f"only the first {len(source.text):,} of {len(text):,} characters were translated: "
-                f"a text may have {self.most} tokens. `file` translates long lines sentence by "
-                "sentence."
-            )
-        elif len(text.encode()) >= self.longest:  # hardly ever more tokens than bytes
-            tokens = self.source_length(source.text)
-            if tokens > self.longest:
-                yield (
-                    f"it has {tokens} tokens, more than any in training ({self.longest}): `file` "
-                    "translates long lines sentence by sentence."
-                )
-        if source.capitals:
-            yield (
-                "it is written in capitals, which the model does not know: it was translated in "
-                "sentence case. `recase=False` leaves it as it is."
-            )
-        if told := "; ".join(reasons(self.tokenizers.source, source.text, best, self.domain)):
-            yield (
-                f"it is unlike what {self.folder.name} was trained on "
-                f"({self.folder.recipe.data.train}): {told}. Check the translation."
-            )
-        unsure = unsure_of_translation(self.folder.name, best, self.domain)
-        if unsure and searched and not options.sample:  # drawn or forced: as was asked for
-            yield f"{unsure}. Check it."
-        if options.max_loop and loops(best.tokens, options.max_loop):
-            yield "the translation repeats itself."
-        if not best.finished:
-            yield "the translation was cut off at the length limit."
 
     def respond(self, request: TranslateRequest) -> list[TranslateAnswer]:
         """Answer a request: one answer for each of its texts.
@@ -175,11 +105,6 @@ class Translator(TextPredictor):
                 )
             )
         return answers
-
-    def unusual(self, text: str, best: Translation) -> bool:
-        """Tell whether a text, as the model reads it, or its best translation is noted."""
-        unsure = unsure_of_translation(self.folder.name, best, self.domain)
-        return bool(unsure) or any(reasons(self.tokenizers.source, text, best, self.domain))
 
     def translate(
         self,

@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from fastapi import Request as HttpRequest
 from starlette.responses import Response
 
+from manyheads.app.documents.documents import Document
 from manyheads.app.requests import TranslateRequest
 from manyheads.data.documents.formats import TEXT_FORMATS
 from manyheads.data.text.languages import base
@@ -141,7 +142,11 @@ async def translate(http: HttpRequest) -> Response:
     work = translate_texts(models, model, texts, format=kind)
     translated = await while_connected(http, work, models.limits.answer)
     several = not isinstance(given["q"], str)
-    answer: dict[str, Any] = {"translatedText": translated if several else translated[0]}
+    written = [each.text for each in translated]
+    answer: dict[str, Any] = {"translatedText": written if several else written[0]}
+    if any(each.notes for each in translated):  # beyond the protocol: clients ignore it
+        notes = [each.notes for each in translated]
+        answer["notes"] = notes if several else notes[0]
     if detected is not None:
         answer["detectedLanguage"] = [detected] * len(texts) if several else detected
     if count := _number(given.get("alternatives", 0)):
@@ -239,10 +244,12 @@ async def translate_texts_of_deepl(http: HttpRequest) -> Response:
             "translations": [
                 {
                     "detected_source_language": base(str(model.languages[0])).upper(),
-                    "text": _unprotect(translation) if handling else translation,
+                    "text": _unprotect(found.text) if handling else found.text,
                     "billed_characters": len(text),  # nobody is billed; clients read it
                 }
-                for model, text, translation in zip(chosen, texts, translated, strict=True)
+                # Beyond the protocol: clients ignore it.
+                | ({"notes": [*map(_unprotect, found.notes)]} if found.notes else {})
+                for model, text, found in zip(chosen, texts, translated, strict=True)
             ]
         }
     )
@@ -255,16 +262,15 @@ def _guessed(text: str, able: Sequence[str]) -> str | None:
 
 async def _translate_each(
     models: Served, chosen: Sequence[ServedModel], texts: Sequence[str], **options: Any
-) -> list[str]:
+) -> list[Document]:
     """Translate each text by the model chosen for it; those of one model together."""
-    found = [""] * len(texts)
+    found: dict[int, Document] = {}
     for model in {each.name: each for each in chosen}.values():
         own = [place for place, each in enumerate(chosen) if each.name == model.name]
         given = [texts[place] for place in own]
         translated = await translate_texts(models, model, given, **options)
-        for place, translation in zip(own, translated, strict=True):
-            found[place] = translation
-    return found
+        found.update(zip(own, translated, strict=True))
+    return [found[place] for place in range(len(texts))]
 
 
 def _tags(given: Any) -> list[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -73,6 +73,9 @@ _MEDIA = {  # content type and ending, by format
 }
 _BY_MEDIA = {media: kind for kind, (media, _) in _MEDIA.items() if kind != "text"}
 
+NOTES = "Manyheads-Notes"  # a header
+MOST = 4096  # characters of a header
+
 # With `stream`.
 _LINES: dict[str, Any] = {"application/x-ndjson": {"schema": {"type": "string"}}}
 
@@ -84,7 +87,13 @@ def _file_openapi() -> dict[str, Any]:
     sent = content | {"text/markdown": schema | example}
     return {
         "requestBody": {"required": True, "content": sent},
-        "responses": {"200": {"description": "The translated file.", "content": content | _LINES}},
+        "responses": {
+            "200": {
+                "description": "The translated file.",
+                "headers": {NOTES: {"description": "As JSON.", "schema": {"type": "string"}}},
+                "content": content | _LINES,
+            }
+        },
         "parameters": [
             {"name": name, "in": "query", "required": False, "schema": each}
             for name, each in FileQuery.model_json_schema()["properties"].items()
@@ -137,8 +146,8 @@ async def document(http: HttpRequest) -> Response:
 async def file(http: HttpRequest) -> Response:
     """Translate a file: DOCX, XLSX, HTML, Markdown or text, which is the body.
 
-    The answer is a file of the same format; `stream` gives lines of JSON instead: how far it is,
-    and at last the file in base64, with notes.
+    The answer is a file of the same format, with its notes in a header; `stream` gives lines of
+    JSON instead: how far it is, and at last the file in base64, with notes.
     """
     sent: dict[str, Any] = dict(http.query_params)
     stream = sent.get("stream", "false")
@@ -164,7 +173,18 @@ async def file(http: HttpRequest) -> Response:
     found = await while_connected(http, work(None), models.limits.document_answer)
     media, ending = _MEDIA[kind]
     headers = {"Content-Disposition": f"attachment; filename=translated.{ending}"}
-    return Response(found.content, media_type=media, headers=headers)
+    return Response(found.content, media_type=media, headers=headers | _header(found.notes))
+
+
+def _header(notes: Sequence[str]) -> dict[str, str]:
+    """Write notes into a header, as JSON in ASCII: as many as fit, and how many do not."""
+    value = dumps(notes, ensure_ascii=True)
+    for left in range(1, len(notes) + 1):
+        if len(value) <= MOST:
+            break
+        more = f"Notes left out: {left}; `stream` has all."
+        value = dumps([*notes[:-left], more], ensure_ascii=True)
+    return {NOTES: value} if notes else {}
 
 
 def _model(models: Served, given: "DocumentBody | FileQuery") -> ServedModel:
