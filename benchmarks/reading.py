@@ -3,14 +3,17 @@
     python -m benchmarks.reading translate
     python -m benchmarks.reading pages
     python -m benchmarks.reading fonts FOLDER
+    python -m benchmarks.reading notes
 
 `translate`: 100 lines of the Korean side of enko's test split, drawn in the held-out fonts as the
 recipe draws lines, are read and translated; chrF beside that of the translated true texts.
 `pages`: paragraphs of the same split in the held-out fonts on pages: as they are, turned,
 and as a camera would see them (perspective, uneven light, blur, noise, JPEG; computed, not taken).
 `fonts`: lines in all fonts of a folder that the reader never saw, a line of the table each.
+`notes`: lines of the validation split, more and more blurred and noisy; the shares noted as unsure.
 
-The data are those of the recipe read-ko; a test split is measured, so nothing may be chosen by it.
+The data are those of the recipe read-ko; but for `notes` a test split is measured, so nothing
+may be chosen by it.
 """
 
 import argparse
@@ -28,7 +31,7 @@ from manyheads import load
 from manyheads.app.data.printed_lines import split_fonts
 from manyheads.app.data.sources import corpus_split
 from manyheads.app.pipelines.read import ReadRecipe
-from manyheads.app.predictors.line_reader import Reader
+from manyheads.app.predictors.line_reader import Reader, combine, separators
 from manyheads.app.reading import READER, ReadingTranslator
 from manyheads.app.requests import ReadRequest
 from manyheads.data.synthetic.text_lines import RenderedLines, find_fonts
@@ -170,9 +173,35 @@ def fonts(reader: Reader, folder: Path, translator: str) -> None:
         print(f"  {name:<24} {scores[0]:6.2f}  undistorted {scores[1]:6.2f}   {len(lines)} lines")
 
 
+def notes(reader: Reader) -> None:
+    """Tell how many lines are noted, by their share of wrong characters."""
+    recipe = reader.folder.recipe
+    assert isinstance(recipe, ReadRecipe)
+    data: Any = load("enko-ko-en").folder.recipe.data
+    texts = [plain(text) for text in corpus_split("valid", data).source if len(text) <= LONGEST]
+    paths = split_fonts("valid", recipe.data)
+    lines = RenderedLines(texts, paths, recipe.render, height=recipe.image.height, seed=3)
+    noted: dict[str, list[bool]] = {name: [] for name in ("none", "to 10%", "to 30%", "more")}
+    for number in range(5 * LINES):
+        photo, strength = Image.fromarray(lines.photo(number, 0)), number % 5
+        blurred = photo.filter(ImageFilter.GaussianBlur(strength * photo.height / 60))
+        noise = generator(number, "notes").normal(0, 8 * strength, (photo.height, photo.width, 1))
+        values = np.asarray(blurred.convert("RGB")) + noise
+        (found,) = reader.read([Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))])
+        if not found:
+            continue
+        best = combine([line.texts for line in found], 1, separators(found))[0]
+        wanted = plain(lines.texts[number])
+        errors = edit_distance(plain(best.text), wanted) / len(wanted)
+        kind = ["none", "to 10%", "to 30%", "more"][(errors > 0) + (errors > 0.1) + (errors > 0.3)]
+        noted[kind].append(any("unlike" in note for note in reader.notes(found, best)))
+    for kind, told in noted.items():
+        print(f"  wrong characters: {kind:<8} noted {sum(told)} of {len(told)} lines")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["translate", "pages", "fonts"])
+    parser.add_argument("what", choices=["translate", "pages", "fonts", "notes"])
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--model", default=READER)
     parser.add_argument("--translator", default="enko-ko-en")
@@ -183,6 +212,8 @@ def main() -> None:
         translate(reader, arguments.translator)
     elif arguments.what == "pages":
         pages(reader, arguments.translator)
+    elif arguments.what == "notes":
+        notes(reader)
     else:
         fonts(reader, arguments.folder, arguments.translator)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from manyheads import evaluate, load, read
 from manyheads.app.predictors.line_reader import Reader, ReadLine, ReadText, combine, separators
@@ -189,6 +189,20 @@ def test_a_translation_of_what_was_read_has_notes(reader: Reader, draw: Draw) ->
     (found,) = read([draw("one two", "three")], model=reader, translator="date-en-ko")
     told = "unlike what date-en-ko was trained on"
     assert any(note.startswith("line 1: ") and told in note for note in found.notes or ())
+
+
+@pytest.mark.parametrize(("blur", "noted"), [(0.0, False), (3.4, True)])
+def test_a_note_follows_what_the_shipped_reader_can_do(blur: float, noted: bool) -> None:
+    """Of lines that it reads, and of the same lines where it gets a quarter or more wrong."""
+    reader = load("read-ko")
+    assert isinstance(reader, Reader)
+    for text in ("Remove an attribute by name.", "The meeting begins at nine."):
+        image = Image.new("L", (460, 52), 230)
+        ImageDraw.Draw(image).text((10, 8), text, fill=50, font=ImageFont.load_default(28))
+        (lines,) = reader.read([image.filter(ImageFilter.GaussianBlur(blur)).convert("RGB")])
+        best = combine([line.texts for line in lines], 1, [""])[0]
+        assert (edit_distance(best.text, text) > len(text) / 4) is noted
+        assert any("is unlike what" in each for each in reader.notes(lines, best)) is noted
 
 
 def test_languages_have_to_fit(reader: Reader, draw: Draw) -> None:

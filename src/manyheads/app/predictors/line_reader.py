@@ -20,7 +20,9 @@ from manyheads.decode.ctc import CtcResult, best_path, prefix_search
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.tasks.read import BLANK, ReadCharacter, predict_logits, spell
 
-UNSURE = 0.7  # mean probability of the letters of an image below which the answer says so
+# Mean probability of the letters of an image below which the answer says so
+# (`python -m benchmarks.reading notes`).
+UNSURE = 0.9
 
 
 class ReadText(NamedTuple):
