@@ -74,12 +74,15 @@ def _range(part: dict[str, Any]) -> str:
 def _measured(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     preset, hidden, muon = MODELS[name]
     out = arguments.out / f"{Path(arguments.recipe).stem}-{preset}{'-muon' if muon else ''}-{seed}"
+    width = [f"model.ffn_dim={hidden}"]
+    if preset.startswith("seq2seq"):  # a recipe for a Transformer may set what these have not
+        width = ["model.ffn_dim=", f"model.hidden_size={hidden}"]
     rate = [f"train.learning_rate={RATE[name]}"] if name in RATE else []
     _manyheads(
         "train",
         arguments.recipe,
         f"model.preset={preset}",
-        f"model.ffn_dim={hidden}",
+        *width,
         f"train.steps={arguments.steps}",
         f"train.warmup={arguments.steps // 5}",
         f"train.validate_every={arguments.steps}",
