@@ -113,7 +113,7 @@ def test_a_recipe(call: Call, tmp_path: Path) -> None:
     train, additional, *_ = json.loads(out)["corpora"]
     assert code == 0
     assert train["name"] == "numbers/train"
-    assert {f["kind"] for f in additional["findings"]} == {"test-overlap-pair"}
+    assert {f["kind"] for f in additional["findings"]} >= {"test-overlap-pair"}
     assert call("check-data", "date-en-ko", "--source", "en").code == 2
     assert call("check-data", "digits").code == 0  # images have checks of their own
 

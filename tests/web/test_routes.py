@@ -39,10 +39,10 @@ def ask(client: httpx.Client, path: str, **given: object) -> dict[str, Any]:
 
 def test_translate(client: httpx.Client) -> None:
     """The languages choose a model, or its name does; the answers are those of Python."""
-    own = load("multi30k-en-de")
+    own = load("en-de")
     texts = [SENTENCE, "Two dogs play in the snow."]
     found = ask(client, "/api/v1/translate", texts=texts, target="de")
-    assert found["model"] == "multi30k-en-de"
+    assert found["model"] == "en-de"
     assert [each["translation"] for each in found["answers"]] == own(texts)
     named = ask(
         client,
@@ -280,7 +280,7 @@ def test_openapi(client: httpx.Client) -> None:
 def test_libretranslate(client: httpx.Client) -> None:
     """A text or an array, JSON or a form, HTML with its tags."""
     one = ask(client, "/translate", q=SENTENCE, source="en", target="de")
-    assert one == {"translatedText": load("multi30k-en-de")(SENTENCE)}
+    assert one == {"translatedText": load("en-de")(SENTENCE)}
     several = ask(client, "/translate", q=[SENTENCE, "안녕"], source="auto", target="de")
     assert len(several["translatedText"]) == len(several["detectedLanguage"]) == 2
     form = client.post("/translate", data={"q": SENTENCE, "source": "en", "target": "de"})
@@ -345,7 +345,7 @@ def test_deepl(client: httpx.Client) -> None:
     assert second == {
         "billed_characters": len(SENTENCE),
         "detected_source_language": "EN",
-        "text": load("multi30k-en-de")(SENTENCE),
+        "text": load("en-de")(SENTENCE),
     }
     codes = {each["language"] for each in client.get("/v2/languages?type=target").json()}
     assert codes == {"KO", "DE", "EN"}
@@ -356,7 +356,7 @@ def test_deepl(client: httpx.Client) -> None:
 
 def test_every_protocol_carries_notes(client: httpx.Client) -> None:
     """The same as the predictor's: in a field that clients ignore, or in a header of a file."""
-    strange, model = "Xqzzvk 漢字 wjq.", load("multi30k-en-de")
+    strange, model = "Xqzzvk 漢字 wjq.", load("en-de")
     assert isinstance(model, Translator)
     ((best,),) = model.translate([strange])
     told = [f"line 1: {strange!r}: {note}" for note in model.notes(strange, best)]
@@ -369,11 +369,11 @@ def test_every_protocol_carries_notes(client: httpx.Client) -> None:
     first, second = ask(client, "/v2/translate", **given)["translations"]
     assert first["notes"] == told
     assert "notes" not in second
-    named = {"model": "multi30k-en-de"}
+    named = {"model": "en-de"}
     assert ask(client, "/api/v1/translate/document", text=strange, **named)["notes"] == told
 
     def header(text: str) -> str | None:
-        path = "/api/v1/translate/file?model=multi30k-en-de"
+        path = "/api/v1/translate/file?model=en-de"
         found: str | None = client.post(path, content=text.encode()).headers.get("Manyheads-Notes")
         return found
 
@@ -412,7 +412,7 @@ def test_texts_of_deepl_are_translated_together(
     texts = [SENTENCE, "Two dogs play.", "고양이가 있다.", "A man sleeps."]
     given = {"text": texts, "target_lang": "DE"}
     ask(shipped.client, "/v2/translate", **given)  # loads the model
-    asked = slowed(monkeypatch, shipped, "multi30k-en-de", 0)
+    asked = slowed(monkeypatch, shipped, "en-de", 0)
     ask(shipped.client, "/v2/translate", text=[SENTENCE, "Two dogs play."], target_lang="DE")
     assert asked == [2]
     with running(["multi30k-en-de"], limits=Limits(answer=2)) as server:

@@ -43,9 +43,9 @@ class ModelConfig(Protocol):
     exports: ClassVar[tuple[str, ...]] = ()
     """Formats of other libraries that the model can be written in; a subclass names its own."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls) -> None:
         """Inherit no formats: what a subclass changes has no place in them."""
-        super().__init_subclass__(**options)
+        super().__init_subclass__()
         cls.exports = vars(cls).get("exports", ())
 
     @abstractmethod

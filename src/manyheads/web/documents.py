@@ -120,9 +120,13 @@ class _Once:
         """Do it."""
         found = self.work(own)
         # Nobody asks for the lines of a document, and they are many times what it is.
-        if isinstance(found, Document):
-            return [replace(found, lines=())]
-        return [[replace(each, lines=()) for each in found]]
+        if isinstance(found, list):
+            return [[_without_lines(each) for each in found]]
+        return [_without_lines(found)]
+
+
+def _without_lines(found: Any) -> Any:
+    return replace(found, lines=(), summary=found.notes) if isinstance(found, Document) else found
 
 
 # --- In the server --------------------------------------------------------------------------------

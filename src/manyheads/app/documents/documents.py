@@ -53,6 +53,7 @@ class Document:
     lines: tuple[Line, ...]  # of a plain text all, else those with something to translate
     content: bytes  # what to write into a file
     unit: str = "line"  # what the numbers of lines and notes count
+    summary: tuple[str, ...] | None = None  # the notes, where the lines were left out
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -60,6 +61,8 @@ class Document:
 
         Notes are of one kind if they are the same up to a colon.
         """
+        if self.summary is not None:
+            return self.summary
         counts: Counter[str] = Counter()
         first: dict[str, list[str]] = {}
         for line in self.lines:

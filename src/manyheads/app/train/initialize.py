@@ -62,7 +62,7 @@ class Pretrained:
     @property
     def translates(self) -> bool:
         """Whether it has both sides, or is a language model."""
-        return self.folder.recipe.task == "translate"
+        return self.folder.recipe.data.has_pairs
 
     @property
     def tokenizer(self) -> Tokenizer:
