@@ -14,7 +14,7 @@ from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.domain import store_domain
 from manyheads.data.text.corpus import Corpus
 
-NAMES = ("date-en-ko", "enko-en-ko", "enko-ko-en", "multi30k-en-de")
+NAMES = ("date-en-ko", "en-de", "enko-en-ko", "enko-ko-en", "multi30k-en-de")
 OTHERS = 100  # texts of another model's validation data
 
 

@@ -41,6 +41,11 @@ TEXTS = {
         "함수는 리스트의 길이를 반환합니다.",
         "나는 학교에 갑니다.",
     ],
+    "en-de": [
+        "Can you recommend a good restaurant around here?",
+        "I left my suitcase in the taxi.",
+        "A man is riding a bicycle.",
+    ],
     "multi30k-en-de": [
         "A man is riding a bicycle.",
         "Two dogs are playing in the snow.",

@@ -38,6 +38,7 @@ ANSWERING = [
 ]
 # Answers that a person accepts, by the command without its quotation marks.
 ACCEPTED = {
+    "translate I will call you back tomorrow.": "^Ich rufe dich morgen zurück.$",
     "translate --model enko-en-ko Return a copy of the list.": "^리스트의 복사본을 반환합니다.$",
     "translate --model enko-ko-en 목록의 복사본을 반환합니다.": "^Return a copy of the list.$",
     "translate --model date-en-ko Friday, 20 November 2026": "^2026년 11월 20일 금요일$",

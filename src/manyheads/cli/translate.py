@@ -25,7 +25,7 @@ def run(
     ] = None,
     model: Annotated[
         str, typer.Option(help="Shipped model, folder, or hf:USER/MODEL.")
-    ] = "multi30k-en-de",
+    ] = "en-de",
     file: Annotated[
         str | None,
         typer.Option(

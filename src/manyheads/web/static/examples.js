@@ -1,6 +1,7 @@
 // Sentences to begin with: what a model's own data are like.
 
 const TEXTS = {
+  "en-de": ["Can you recommend a good restaurant around here?", "I left my suitcase in the taxi."],
   "multi30k-en-de": [
     "A man in a blue shirt is standing on a ladder cleaning a window.",
     "Two dogs play in the snow.",
@@ -13,6 +14,7 @@ const TEXTS = {
 
 // What their data are, in both languages of the page.
 const DATA = {
+  "en-de": { en: "everyday sentences and photo captions", ko: "일상 문장과 사진 설명문" },
   "multi30k-en-de": { en: "photo captions", ko: "사진 설명문" },
   "enko-en-ko": { en: "software documentation", ko: "소프트웨어 문서" },
   "enko-ko-en": { en: "software documentation", ko: "소프트웨어 문서" },
