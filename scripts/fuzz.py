@@ -17,15 +17,18 @@ import faulthandler
 import hashlib
 import io
 import json
+import os
 import random
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -66,6 +69,9 @@ WORDS += [
     b"a" * 300,
 ]
 NUMBERS = [b"0", b"-1", b"1", b"255", b"65536", b"2147483648", b"9" * 25, b"1e400", b"nan", b"0.5"]
+VALUES = [b"{}", b"[]", b'""', b"null", b"-1", b"2020-01-01", b"[" * 9000, b'"RGB"', b'"L"']
+VALUES += [b'"../../../outside"', b'"/etc/passwd"', b'"reference://::/x"', b'"\xff\xfe"']
+FLOOD = 100_000  # bytes
 EXTREMES = [
     b"\0" * 4,
     b"\xff" * 4,
@@ -142,7 +148,34 @@ def _swap_lines(data: bytes, draw: random.Random) -> bytes:
     return b"\n".join(lines)
 
 
-MUTATIONS = [_flip, _overwrite, _insert, _cut, _delete, _repeat, _number, _swap_lines]
+def _flood(data: bytes, draw: random.Random) -> bytes:
+    """Repeat a few bytes until what takes the square of their number takes too long."""
+    place = _place(data, draw)
+    part = data[place : place + draw.choice([1, 2, 8, 24])] or b" "
+    return data[:place] + part * (FLOOD // len(part)) + data[place:]
+
+
+def _value(data: bytes, draw: random.Random) -> bytes:
+    """Replace a value of JSON or TOML."""
+    found = list(re.finditer(rb'"[^"\n]{0,200}"|\{[^{}]*\}|\[[^\[\]]*\]|\b\d+\b', data[:100_000]))
+    if not found:
+        return data
+    chosen = draw.choice(found)
+    return data[: chosen.start()] + draw.choice(VALUES) + data[chosen.end() :]
+
+
+MUTATIONS = [
+    _flip,
+    _overwrite,
+    _insert,
+    _cut,
+    _delete,
+    _repeat,
+    _number,
+    _swap_lines,
+    _flood,
+    _value,
+]
 
 
 # --- Text ---------------------------------------------------------------------------------------
@@ -393,19 +426,15 @@ def folder_samples() -> list[Sample]:
     from manyheads.app.project.paths import shipped
 
     folders = (shipped("pretrained")[name] for name in ("digits", "date-en-ko"))
-    return [{path.name: path.read_bytes() for path in each.parent.iterdir()} for each in folders]
+    found = [{path.name: path.read_bytes() for path in each.parent.iterdir()} for each in folders]
+    image = found[0]["preprocessing.json"].replace(b'"L"', b'"RGB"')  # of weights for one channel
+    return [*found, found[0] | {"preprocessing.json": image}]
 
 
 def read_folder(folder: Path) -> object:
     from manyheads.app.load import load
 
-    manifest = folder / "manyheads.json"
-    # Hashes that fit, so that damage is not found by them alone.
-    with contextlib.suppress(ValueError, LookupError, TypeError, OSError, RecursionError):
-        table = json.loads(manifest.read_bytes())
-        for name in table["sha256"]:
-            table["sha256"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        manifest.write_text(json.dumps(table), encoding="utf-8")
+    _write_hashes(folder / "manyheads.json")
     predictor: Any = load(folder, threads=1)
     return predictor(np.zeros((8, 8), np.uint8) if (folder / "labels.json").exists() else "May 1")
 
@@ -458,6 +487,184 @@ def read_index(folder: Path) -> object:
         return index.search("any", top=100)
 
 
+# --- Documents ----------------------------------------------------------------------------------
+
+WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+SHEET = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+RUN = '<w:r><w:rPr><w:b/><w:lang w:val="en"/></w:rPr><w:t>A <![CDATA[dog]]>.</w:t><w:br/></w:r>'
+
+
+def document_samples() -> list[Sample]:
+    texts = {
+        "a.txt": "- One. Two!\n\n> three\n1) four\ta|b\n",
+        "a.md": "---\na: 1\n---\n# One\n\n* *two* `x` [a](b)\n\n|a|b|\n|-|-|\n|c|d|\n\n!!! note\n",
+        "a.html": '<meta charset = "utf-8"><p title="a">One <b>two</b> &lt; <code>x</code><!-- -->',
+    }
+    word = {"word/document.xml": f"<w:document {WORD}><w:p>{RUN}{RUN}</w:p></w:document>"}
+    table = f'<table {SHEET}><tableColumn id="1" name="a &amp; b"/></table>'
+    sheet = {
+        "xl/workbook.xml": f"<workbook {SHEET}/>",
+        "xl/sharedStrings.xml": f"<sst {SHEET}><si><t>A dog</t></si></sst>",
+        "xl/tables/table1.xml": table,
+    }
+    return [
+        *({name: text.encode()} for name, text in texts.items()),
+        *({name: text.encode() for name, text in parts.items()} for parts in (word, sheet)),
+    ]
+
+
+def read_document(folder: Path) -> object:
+    from manyheads.data.documents.formats import format_of, open_document
+
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    name, content = paths[0].name, paths[0].read_bytes()
+    if name.endswith(".xml"):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            for path in paths:
+                archive.write(path, path.relative_to(folder))
+        content, name = file.getvalue(), "a.docx" if (folder / "word").exists() else "a.xlsx"
+    document = open_document(content, name, format_of(name))
+    parts = [
+        part.text
+        for text in document.texts.values()
+        for split in document.passes
+        for line in split(text, "en")
+        for part in line
+    ]
+    return [document.shown(part) for part in parts], document.pack(dict(document.texts))
+
+
+# --- Names of data, and of files to write ------------------------------------------------------
+
+NAMES = [
+    b"memory://a/b.tsv\nfile:///x/a.tsv\nb.tsv[split=train]\n./a*b\nclean/b\nhub:a/b:c\nb.tsv",
+    b"reference://::/x\nzip://a::memory://b\ngithub://a:b@c/d\nsimplecache::file:///x\nb.tsv",
+    b".\n..\n/\na/..\n~nobody/x\nb.tsv",
+]
+
+
+def name_samples() -> list[Sample]:
+    return [{"names": names, "b.tsv": b"one\teins\n"} for names in NAMES]
+
+
+def read_names(folder: Path) -> object:
+    """Every line as a name that a person gave, and as one that only a stored recipe has."""
+    from manyheads.app.data.check_text import Place
+    from manyheads.app.project.paths import allow, find_data
+
+    os.environ["MANYHEADS_CACHE"] = str(folder / "cache")
+    place = Place("a", "a", "en", "de")
+    lines = (folder / "names").read_text("utf-8", "replace").split("\n")[:50]
+    for line in filter(None, lines):
+        out = folder / "out" / line.lstrip("/~") if line.strip("/") else Path(line)
+        find = partial(find_data, line, str(folder))
+        for read in (partial(_check_beside, place, out), find, partial(allow, line), find):
+            with contextlib.suppress(OSError):  # a name too long, which the command explains
+                _attempt(read)
+    if "fsspec.implementations.reference" in sys.modules:
+        raise AssertionError("a file system was opened that renders templates")
+    return find_data(lines[-1][:60], str(folder))
+
+
+def _check_beside(place: Any, out: Path) -> None:
+    from manyheads.app.data.check_text import cleaned_files
+
+    files, log = cleaned_files(place, out)
+    if wrong := [path for path in (*files, log) if not path.name.startswith(out.name[:1] or "?")]:
+        raise AssertionError(f"{out} would write {wrong[0]}")
+
+
+# --- Engines ------------------------------------------------------------------------------------
+
+
+@cache
+def _exported(model: str, engine: str) -> Path:
+    """Export a shipped model in a process of its own: tracing is disturbed by type checks."""
+    out = Path(tempfile.mkdtemp()) / "model"
+    words = ["export", model, "--to", engine, "--out", str(out), "--limit", "2"]
+    words += ["--text", "May 1, 2026"] if model == "date-en-ko" else []
+    subprocess.run([sys.executable, "-m", "manyheads", *words], check=True, capture_output=True)
+    return out
+
+
+def engine_samples() -> list[Sample]:
+    samples = []
+    for model, engine in (("date-en-ko", "ctranslate2"), ("digits", "onnx")):
+        files = sorted((_exported(model, engine) / "engines" / engine).glob("*.json"))
+        samples.append({f"{engine}/{path.name}": path.read_bytes() for path in files})
+    # What random changes would take long to find: a graph elsewhere, and no hashes.
+    graphs = samples[1]["onnx/graphs.json"].replace(b"model.onnx", b"../../../outside")
+    samples.append(samples[1] | {"onnx/graphs.json": graphs})
+    record = json.loads(samples[0]["ctranslate2/engine.json"]) | {"sha256": {}}
+    samples.append(samples[0] | {"ctranslate2/engine.json": json.dumps(record).encode()})
+    return samples
+
+
+def read_engine(folder: Path) -> object:
+    from manyheads.app.load import load
+
+    (engine,) = (path.name for path in folder.iterdir())
+    model = {"ctranslate2": "date-en-ko", "onnx": "digits"}[engine]
+    copy = shutil.copytree(_exported(model, engine), folder / "model")
+    files = copy / "engines" / engine
+    for graph in files.glob("*.onnx"):
+        shutil.copy(graph, folder / "outside")
+    for path in (folder / engine).iterdir():
+        shutil.copy(path, files)
+    _write_hashes(files / "engine.json")
+    predictor: Any = load(copy, engine=engine, threads=1)
+    answer = predictor(np.zeros((8, 8), np.uint8) if engine == "onnx" else "May 1")
+    hashed = json.loads((files / "engine.json").read_bytes())["sha256"]
+    if hashed.keys() | {"engine.json"} != {path.name for path in files.iterdir()}:
+        raise AssertionError("a file without a hash was opened")
+    if re.search(
+        rb'"file": "[^"]*outside', b"".join(p.read_bytes() for p in files.glob("g*.json"))
+    ):
+        raise AssertionError("a file outside of the folder was opened")
+    return answer
+
+
+def _write_hashes(record: Path) -> None:
+    """Write the hashes that fit, so that damage is not found by them alone."""
+    with contextlib.suppress(ValueError, LookupError, TypeError, OSError, RecursionError):
+        table = json.loads(record.read_bytes())
+        for name in table["sha256"]:
+            table["sha256"][name] = hashlib.sha256((record.parent / name).read_bytes()).hexdigest()
+        record.write_text(json.dumps(table), encoding="utf-8")
+
+
+# --- Runs that are resumed ----------------------------------------------------------------------
+
+STEPS = ("train.steps=4", "train.save_every=4", "train.validate_every=4", "train.threads=1")
+
+
+@cache
+def _run() -> Path:
+    from manyheads.app.train.observer import SilentObserver
+    from manyheads.app.train.run import train
+
+    out = Path(tempfile.mkdtemp()) / "run"
+    train("digits", *STEPS, out=out, observer=SilentObserver())
+    return out
+
+
+def run_samples() -> list[Sample]:
+    names = ("recipe.toml", "metrics.jsonl", "state/step-000000004/progress.json")
+    return [{name: (_run() / name).read_bytes() for name in names}]
+
+
+def read_run(folder: Path) -> object:
+    from manyheads.app.train.observer import SilentObserver
+    from manyheads.app.train.run import train
+
+    out = shutil.copytree(_run(), folder / "run")
+    for path in folder.glob("*.*"):
+        shutil.copy(path, out)
+    shutil.copytree(folder / "state", out / "state", dirs_exist_ok=True)
+    return train("digits", *STEPS, out=out, resume=True, observer=SilentObserver())
+
+
 TARGETS = {
     "text": Target(text_samples, read_texts),
     "tables": Target(table_samples, read_tables),
@@ -467,6 +674,10 @@ TARGETS = {
     "recipes": Target(recipe_samples, read_a_recipe),
     "folders": Target(folder_samples, read_folder),
     "indexes": Target(index_samples, read_index),
+    "documents": Target(document_samples, read_document),
+    "names": Target(name_samples, read_names),
+    "engines": Target(engine_samples, read_engine),
+    "runs": Target(run_samples, read_run),
 }
 
 
@@ -502,6 +713,7 @@ def is_answered(name: str, files: Sample) -> bool:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for each, content in files.items():
+            (Path(folder) / each).parent.mkdir(parents=True, exist_ok=True)
             (Path(folder) / each).write_bytes(content)
         try:
             TARGETS[name].read(Path(folder))

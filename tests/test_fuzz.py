@@ -4,7 +4,7 @@ import pytest
 
 from scripts.fuzz import GROWTH, TARGETS, example, is_answered, peak, samples_of
 
-EXAMPLES = dict.fromkeys(TARGETS, 150) | {"folders": 15, "indexes": 60}
+EXAMPLES = dict.fromkeys(TARGETS, 150) | {"folders": 15, "indexes": 60, "engines": 20, "runs": 18}
 
 
 @pytest.mark.parametrize("name", TARGETS)
