@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scripts import mutation
-from scripts.mutation import Mutator
+from scripts.mutation import ROOT, Mutator
 
 CODE = '''\
 """What a docstring says."""
@@ -19,6 +19,13 @@ def larger(a: "int", b: int = 1) -> bool:
     total = sum([a, b], start=0)
     return total > 2 and b >= 0
 '''
+
+
+WAITING = """\
+class Queue:
+    async def next(self) -> "int":
+        return 1
+"""
 
 
 @pytest.fixture
@@ -70,3 +77,20 @@ def test_one_mutant_is_made(package: Path) -> None:
         *(True, False, "error", "error", True, True, True, False),
         *(None, True, True, False, True, True, True, True),
     ]
+
+
+def test_asynchronous_functions_are_functions(package: Path) -> None:
+    """Servers are made of them; their code can be exchanged like any other."""
+    (package / "queue.py").write_text(WAITING, encoding="utf-8")
+    found = [(each.line, each.function, each.now) for each in Mutator("queue.py").found]
+    assert found == [
+        (3, "Queue.next", "return None"),
+        (3, "Queue.next", "2"),
+        (3, "Queue.next", "0"),
+    ]
+
+
+def test_every_folder_of_tests_is_run() -> None:
+    """But for the slow tier and what runs whole processes only."""
+    folders = {path.parent.relative_to(ROOT).parts[1] for path in ROOT.glob("tests/*/test_*.py")}
+    assert {f"tests/{each}" for each in folders - {"full", "integration"}} == {*mutation.TESTS}
