@@ -23,9 +23,7 @@ def run(
         list[str] | None,
         typer.Argument(metavar="TEXT", help="Texts; without any, the lines of stdin."),
     ] = None,
-    model: Annotated[
-        str, typer.Option(help="Shipped model, folder, or hf:USER/MODEL.")
-    ] = "en-de",
+    model: Annotated[str, typer.Option(help="Shipped model, folder, or hf:USER/MODEL.")] = "en-de",
     file: Annotated[
         str | None,
         typer.Option(
