@@ -16,6 +16,7 @@ REPORTS = "manyheads-*.txt"
 # Temporary files of this session alone: another one on this machine has reports of its own.
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
 os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="manyheads-tests-")
+Path(tempfile.tempdir).chmod(0o755)  # tests that give up their rights work in it as well
 
 # An example may take as long as the machine needs. The same are drawn every time, so that a failure
 # is due to the change; `make full` draws new ones (--hypothesis-profile new), and one that fails
