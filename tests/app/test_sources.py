@@ -13,6 +13,7 @@ from manyheads.app.data.sources import (
     with_joined_pairs,
 )
 from manyheads.app.data.tables import PairData
+from manyheads.app.project.paths import allow
 from manyheads.data.text.corpus import Corpus
 from manyheads.errors import NotFoundError, RecipeError
 
@@ -46,6 +47,7 @@ def test_compressed_sides_are_the_same_corpus(tmp_path: Path) -> None:
 
 def test_names_on_the_hub_are_not_paths(tmp_path: Path) -> None:
     """They are left as they are."""
+    allow("hub:owner/name:train")
     assert find_corpus("hub:owner/name:train", data(tmp_path)) == "hub:owner/name:train"
 
 
