@@ -524,6 +524,11 @@ def _outcome(convert: Callable[[], float]) -> tuple[Outcome, str]:
     return "equal" if difference <= BAR else "wrong", f"{difference:.1e}"
 
 
+def wrong_share(count: int = 100, seed: int = 1) -> float:
+    """Return the share that is neither equal nor refused."""
+    return sum(each.outcome == "wrong" for each in drawn(count, seed)) / count
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=100)

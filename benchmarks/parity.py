@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from benchmarks import (
     attributions,
+    drawn_models,
     hub,
     image_encoders,
     image_models,
@@ -54,6 +55,7 @@ def differences() -> Iterator[tuple[str, float]]:
         yield name, build_explained().difference()
     yield from preprocessing.differences()
     yield from hub.differences()
+    yield "100 drawn models: the share that answers otherwise", drawn_models.wrong_share()
     # Of searches and texts, the share that differs: none may.
     yield from marian.searched().differences()
     yield from marian.text_differences()

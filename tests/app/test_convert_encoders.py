@@ -75,6 +75,18 @@ def test_an_encoder_gives_the_vectors_of_its_library(name: str, tmp_path: Path) 
     assert describe(str(out))["task"] == "embed"
 
 
+def test_a_clip_under_the_name_of_a_plain_vit_is_refused(tmp_path: Path) -> None:
+    """Its norm in front of the stack shows it; a plain ViT has other epsilons. Nothing is left."""
+    config: dict[str, Any] = {
+        "architecture": "vit_base_patch4_224",
+        "model_args": {"num_heads": 2, "embed_dim": 8},
+        "pretrained_cfg": {"input_size": [3, 8, 12]},
+    }
+    with pytest.raises(UsageError, match="pre_norm False, but its tensors have True"):
+        convert("timm-clip", tmp_path, **config)
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
+
+
 def test_a_timm_clip_without_labels_is_an_encoder_if_its_head_has_no_bias(tmp_path: Path) -> None:
     """As the projection of published encoders; a fine-tuned classifier's bias is not zero."""
     config = {
