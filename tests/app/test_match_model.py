@@ -116,7 +116,8 @@ def test_probabilities_by_hand(
     """A softmax over the scaled cosines to the mean of each class's templates, made unit again."""
     model: Any = matcher.model
     # A scale of 2: with the learned one, the first class has all of the probability.
-    monkeypatch.setattr(model, "log_scale", torch.nn.Parameter(torch.tensor(2.0).log()))
+    parameters = {**model._parameters, "log_scale": torch.nn.Parameter(torch.tensor(2.0).log())}
+    monkeypatch.setattr(model, "_parameters", parameters)
     (path,) = squares.write_files(tmp_path, 1)
     templates = ("{} left", "{} 오른쪽", "위 {}")
     (found,) = answered(matcher, images=[path], labels=("red", "blue"), templates=templates)

@@ -129,9 +129,14 @@ def test_notes_of_a_file(call: Call, tmp_path: Path, more: list[str]) -> None:
     told = call(*words).err.splitlines()
     kind = "it is unlike what date-en-ko was trained on (dates:train)"
     assert told[0] == f"manyheads: 7 of 8 sentences: {kind}. The first 5:"
-    assert [line.split("'")[0] for line in told[1:]] == [
-        f"manyheads: line {number}: " for number in range(2, 7)
-    ]
+    unsure = told.index(
+        "manyheads: 7 of 8 sentences: date-en-ko is unsure of this translation. The first 5:"
+    )
+    for first in (1, unsure + 1):
+        assert [line.split("'")[0] for line in told[first : first + 5]] == [
+            f"manyheads: line {number}: " for number in range(2, 7)
+        ]
+    assert len(told) == 12
     lines = [json.loads(line) for line in call(*words, "--json").out.splitlines()]
     notes = [each["notes"] for line in lines for each in line["sentences"]]
     assert notes[0] == []

@@ -41,6 +41,8 @@ RECIPES = shipped("recipes")
 def make_data(recipe: Recipe, root: Path) -> list[str]:
     """Write what the recipe names, and return what it takes to use so little."""
     names = [recipe.data.train, recipe.data.valid]
+    if isinstance(recipe, TranslateRecipe):
+        names += [*recipe.data.additional, *recipe.data.exclude]
     for seed, name in enumerate(filter(None, names)):
         if name == "digits" or name.startswith("dates:"):
             continue
