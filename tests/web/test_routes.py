@@ -385,7 +385,7 @@ def test_every_protocol_carries_notes(client: httpx.Client) -> None:
     *some, last = json.loads(written)
     assert 3072 < len(written) <= 4096
     assert some == every[: len(some)]
-    assert last == f"Notes left out: {len(every) - len(some)}; `stream` has all."
+    assert last == f"Notes left out: {len(every) - len(some)}; streamed answers have all."
 
 
 def slowed(

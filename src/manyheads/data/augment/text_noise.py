@@ -58,7 +58,7 @@ def joined_pairs(sources: list[str], targets: list[str], share: float, seed: int
     draw = random.Random(seed)
     for _ in range(round(share * len(sources))):
         first, second = draw.randrange(len(sources)), draw.randrange(len(sources))
-        if _END.search(sources[first]) and _END.search(targets[first]):
+        if sources[first].endswith(MARKS) and targets[first].endswith(MARKS):
             yield (
                 f"{sources[first]} {sources[second]}",
                 f"{targets[first]} {targets[second]}",
@@ -70,13 +70,16 @@ def lower_source(source: str, target: str) -> Pair:
     return source.lower(), target
 
 
-_END = re.compile(r"\s*[.!?…。！？]+$")
+MARKS = (".", "!", "?", "…", "。", "！", "？")
 
 
 def drop_end_mark(source: str, target: str) -> Pair:
     """Remove the marks at the end of both sides, if both have one; a text of marks stays."""
-    short = _END.sub("", source), _END.sub("", target)
-    return short if all(short) and short[0] != source and short[1] != target else (source, target)
+    if not (source.endswith(MARKS) and target.endswith(MARKS)):
+        return source, target
+    marks = "".join(MARKS)
+    short = source.rstrip(marks).rstrip(), target.rstrip(marks).rstrip()
+    return short if all(short) else (source, target)
 
 
 # Unambiguous both ways; "'s" and "'d" are not.

@@ -182,7 +182,7 @@ def _header(notes: Sequence[str]) -> dict[str, str]:
     for left in range(1, len(notes) + 1):
         if len(value) <= MOST:
             break
-        more = f"Notes left out: {left}; `stream` has all."
+        more = f"Notes left out: {left}; streamed answers have all."
         value = dumps([*notes[:-left], more], ensure_ascii=True)
     return {NOTES: value} if notes else {}
 
