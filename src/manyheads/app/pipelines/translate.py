@@ -1,7 +1,6 @@
 """Translation, whole: parallel text, an encoder-decoder, BLEU, and what looking shows."""
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -31,7 +30,6 @@ from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.folder import CACHE, ModelFolder, write_vocabularies
 from manyheads.app.project.recipe import Converted, Recipe
 from manyheads.app.project.vocabulary import (
-    Vocabularies,
     learn_vocabularies,
     load_vocabularies,
     need_vocabularies,
@@ -39,19 +37,18 @@ from manyheads.app.project.vocabulary import (
     tokenizers,
 )
 from manyheads.app.requests import EvaluateRequest, LookRequest, ParityRequest
+from manyheads.app.train.encoded_corpus import encoded_corpus
 from manyheads.app.train.initialize import Start, load_pretrained, start_vocabularies
 from manyheads.app.train.inputs import digest, has_token_limit, refuse_longer
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.text.corpus import Corpus
-from manyheads.data.text.streamed_corpus import StreamedCorpus
-from manyheads.data.tokenizers.token_store import TokenStore, encode_on_disk
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, PairTokenizerConfig
 from manyheads.lens.trace.shapes import ShapeLine
 from manyheads.tasks.decode_config import DecodeConfig, SpecialIds
 from manyheads.tasks.metrics import TEXT_METRICS
 from manyheads.tasks.translate import EvaluateConfig, TranslateTask, TranslateTrainConfig
 from manyheads.tasks.word_alignment import reads_source
-from manyheads.train.ranks import on_first, rank_and_world
+from manyheads.train.ranks import rank_and_world
 
 
 class TranslateRecipe(Recipe):
@@ -119,6 +116,7 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
                 say(f"learning {kind} from {which}{len(sources):,} pairs")
                 found = learn_vocabularies(sources, targets, recipe.tokenizer)
         config = recipe.config(**sizes(found))
+        texts = recipe.tokenizer.sampling > 0 or recipe.augment.changes_pairs
         task = TranslateTask(
             corpus,
             valid,
@@ -129,7 +127,7 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
             ids=cast(SpecialIds, config),
             sampling=recipe.tokenizer.sampling,
             noise=recipe.augment,
-            store=_on_disk(corpus, found, recipe, out / CACHE, say),
+            store=encoded_corpus(corpus, found, recipe.data, out / CACHE, say, texts=texts),
             language=recipe.data.target,
         )
         if task.left_out:
@@ -246,38 +244,6 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
             return Section(what, use)
         limits = f"Trained elsewhere; its makers' files are in `{recipe.converted.format}/`."
         return Section(what, use, limits)
-
-
-def _on_disk(
-    corpus: Corpus | StreamedCorpus,
-    vocabularies: Vocabularies,
-    recipe: TranslateRecipe,
-    cache: Path,
-    say: Say,
-) -> TokenStore | None:
-    """Encode a large corpus into files, or find them; None for one that fits into memory."""
-    if isinstance(corpus, Corpus):
-        return None
-    say(f"encoding {corpus.origin} into {cache}")
-
-    def pairs() -> Iterator[tuple[str, str]]:
-        for number, pair in enumerate(corpus.pairs(), 1):
-            yield pair
-            if number % 1_000_000 == 0:
-                say(f"encoded {number:,} pairs")
-
-    texts = recipe.tokenizer.sampling > 0 or recipe.augment.changes_pairs
-    columns = recipe.data.model_dump_json(
-        include={"source", "target", "source_column", "target_column"}
-    )
-    models = [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in vocabularies.values()]
-    key = digest(*corpus.hashes, *models, columns, f"texts={texts}")
-
-    def encoded() -> TokenStore:
-        return encode_on_disk(pairs(), tokenizers(vocabularies), cache, key, texts=texts)
-
-    on_first(lambda: encoded() and None)
-    return encoded()  # which finds the files
 
 
 PIPELINE = TranslatePipeline()
