@@ -260,7 +260,7 @@ def main() -> None:
     found: dict[str, Any] = {"sizes": sizes()}
     for name in CASES:
         process = [sys.executable, __file__, "--case", name]
-        done = subprocess.run(process, capture_output=True, text=True, check=False)
+        done = subprocess.run(process, capture_output=True, encoding="utf-8", check=False)
         if done.returncode:
             sys.exit(f"{name}: {done.stderr}")
         found[name] = json.loads(done.stdout)

@@ -244,7 +244,7 @@ def write_rows() -> None:
     folder = ROWS / "labels"
     folder.mkdir()
     images = [png(half(n % 2, n)) for n in range(3)]
-    names = ["left", "right", "left"]
+    names = ["right", "left", "right"]  # not in the order of their names
     for number, (image, label) in enumerate(zip(images, names, strict=True)):
         (folder / f"{number}.png").write_bytes(image)
         (folder / "folders" / label).mkdir(parents=True, exist_ok=True)
@@ -255,12 +255,16 @@ def write_rows() -> None:
     for suffix, mark in (("csv", ","), ("tsv", "\t")):
         lines = ["image" + mark + "label", *(mark.join(row.values()) for row in rows)]
         (folder / f"a.{suffix}").write_bytes("".join(f"{line}\n" for line in lines).encode())
-    (folder / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (folder / "a.jsonl").write_text(
+        "".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8"
+    )
     several = [["red", "big"], [], ["big"]]
     lines = ["image,label", *(f"{n}.png,{'; '.join(each)}" for n, each in enumerate(several))]
-    (folder / "several.csv").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "several.csv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     rows_of_several = [{"image": f"{n}.png", "label": each} for n, each in enumerate(several)]
-    (folder / "several.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in rows_of_several))
+    (folder / "several.jsonl").write_text(
+        "".join(f"{json.dumps(r)}\n" for r in rows_of_several), encoding="utf-8"
+    )
     members: dict[str, bytes] = {}
     for number, label in enumerate(names):
         members |= {f"{number}.png": images[number], f"{number}.cls": label.encode()}
@@ -286,7 +290,7 @@ def batches() -> Hashes:
             "match": squares.recipe("match"),
         }
         for task, path in recipes.items():
-            several = [] if "max_tokens" in path.read_text() else ["train.batch_size=5"]
+            several = [] if "max_tokens" in path.read_text("utf-8") else ["train.batch_size=5"]
             recipe: Recipe = read_recipe(path, several)
             (folder / task).mkdir()
             prepared = pipeline_of(recipe).prepare(recipe, folder / task, Silent().say)
