@@ -20,10 +20,10 @@ from benchmarks.references import SEED, randomise
 from manyheads.app.convert.marian import from_marian, to_marian
 from manyheads.app.load import load
 from manyheads.app.predictors.translator import Translator
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.marian import read_marian
 from manyheads.models.convert import marian
 from manyheads.models.transformer import Transformer
-from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.tasks.decoding import translate
 from manyheads.train.checkpoint import restore
 from tests import made

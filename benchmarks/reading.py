@@ -33,7 +33,7 @@ from manyheads.app.data.sources import corpus_split
 from manyheads.app.pipelines.read import ReadRecipe
 from manyheads.app.predictors.line_reader import Reader, combine, separators
 from manyheads.app.reading import READER, ReadingTranslator
-from manyheads.app.requests import ReadRequest
+from manyheads.asks.read_request import ReadRequest
 from manyheads.data.synthetic.text_lines import RenderedLines, find_fonts
 from manyheads.errors import DataError
 from manyheads.streams import generator

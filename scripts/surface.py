@@ -23,6 +23,8 @@ from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from manyheads.asks.option import Option
+
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "surface.json"
 PACKAGES = ("manyheads", *(f"manyheads.{p}" for p in ("decode", "extend", "models", "nn", "train")))
@@ -83,9 +85,12 @@ def annotation(value: Any) -> str:
     if origin is Annotated:
         kind, *bounds = arguments
         told = (
-            re.sub(r"<(function|class) [^>]*>", "...", without_modules(repr(b))) for b in bounds
+            re.sub(r"<(function|class) [^>]*>", "...", without_modules(repr(b)))
+            for b in bounds
+            if not isinstance(b, Option)  # how a shell shows it
         )
-        return f"Annotated[{annotation(kind)}, {', '.join(told)}]"
+        bounded = [annotation(kind), *told]
+        return f"Annotated[{', '.join(bounded)}]" if len(bounded) > 1 else bounded[0]
     if isinstance(value, list):  # the parameters of a Callable
         return f"[{', '.join(map(annotation, value))}]"
     if arguments:
@@ -168,7 +173,7 @@ def commands() -> Tree:
     """List commands by name, each with its arguments and options."""
     import typer
 
-    from manyheads.cli.main import app
+    from manyheads.cli.main import whole
 
     def walk(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         context = typer.Context(command, info_name=words[-1])
@@ -185,7 +190,7 @@ def commands() -> Tree:
             for name in sorted(command.list_commands(context)):
                 yield from walk(command.get_command(context, name), (*words, name))
 
-    return dict(walk(typer.main.get_command(app), ("manyheads",)))
+    return dict(walk(whole(), ("manyheads",)))
 
 
 def _option(param: Any) -> Tree:
@@ -229,7 +234,7 @@ def _default(param: Any) -> Any:
 def recipes() -> Tree:
     """Return the schema of each task's recipes, and of a [decode] table."""
     from manyheads.app.project.registry import TASKS, find_task
-    from manyheads.tasks.decode_config import DecodeConfig
+    from manyheads.asks.decode_config import DecodeConfig
 
     found = {f"task {name}": schema_of(find_task(name).recipe) for name in sorted(TASKS)}
     return found | {"decode": schema_of(DecodeConfig)}

@@ -16,14 +16,13 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
-import typer.main
 from matplotlib.mathtext import MathTextParser
 from torch import nn
 
 from manyheads.app.project.info import count_parameters
 from manyheads.app.project.paths import find_recipe, shipped
 from manyheads.app.project.recipe import read_recipe
-from manyheads.cli.main import app
+from manyheads.cli.main import whole
 from manyheads.labs.catalogue import CATALOGUE
 from manyheads.labs.experiments import basis, heads, loss, parallel, params, patches, positions
 from manyheads.lens.measures.receptive_field import layers_needed, receptive_field
@@ -172,7 +171,7 @@ def test_what_is_said_not_to_be_built_is_not(name: str) -> None:
 def test_commands_are_understood(words: list[str]) -> None:
     """By the parser of the command line; recipes, presets and models are there."""
     verb, *rest = words
-    command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
+    command = whole().commands[verb]
     command.make_context(verb, list(rest))
     if verb == "train":
         read_recipe(find_recipe(rest[0]), [each for each in rest[1:] if "=" in each])

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import typer.main
 
 from manyheads.app.project.paths import shipped
 from manyheads.app.project.recipe import read_recipe
-from manyheads.cli.main import app
+from manyheads.cli.main import whole
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -87,9 +86,9 @@ def test_the_parser_understands_every_call(page: str) -> None:
     for call in EVERY:
         if call.page != page:
             continue
-        command, words = typer.main.get_command(app), list(call.words)
+        command, words = whole(), list(call.words)
         while words and words[0] in getattr(command, "commands", {}):
-            command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
+            command = command.commands[words.pop(0)]
         options = {option for each in command.params for option in each.opts}
         # A sentence names a verb, or an option of it without its value.
         if not words or (len(words) == 1 and words[0] in {*options, "--help"}):

@@ -5,13 +5,12 @@ import shlex
 from pathlib import Path
 
 import pytest
-import typer.main
 
 from manyheads.app.pipelines.translate import TranslateRecipe
 from manyheads.app.project.paths import find_recipe
 from manyheads.app.project.recipe import read_recipe
 from manyheads.app.train.initialize import SAME
-from manyheads.cli.main import app
+from manyheads.cli.main import whole
 from manyheads.models.presets import PRESETS
 from manyheads.models.transformer import TransformerConfig
 from tests.made import TRANSLATE, write_recipe
@@ -52,8 +51,8 @@ def test_a_training_command_is_a_valid_recipe(words: list[str]) -> None:
 @pytest.mark.parametrize("words", [w for w in COMMANDS if w[0] != "train"], ids=" ".join)
 def test_the_options_of_a_command_exist(words: list[str]) -> None:
     """Every --option is one of the command's own."""
-    command = typer.main.get_command(app)
+    command = whole()
     for word in words[: 1 + (words[0] == "convert")]:
-        command = command.commands[word]  # type: ignore[attr-defined]
+        command = command.commands[word]
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known

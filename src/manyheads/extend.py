@@ -23,37 +23,25 @@ if TYPE_CHECKING:
     from manyheads.app.evaluate.score import heading, scored
     from manyheads.app.explain.given import refuse_for_images, refuse_for_texts
     from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say, Section
-    from manyheads.app.predictors.predictor import LoadOptions, OutputClasses, Predictor
+    from manyheads.app.predictors.predictor import OutputClasses, Predictor
     from manyheads.app.project.engine_files import engine_files
     from manyheads.app.project.folder import ModelFolder, read_json, write_json
     from manyheads.app.project.paths import find_data
     from manyheads.app.project.recipe import DataTable, Recipe, Table
     from manyheads.app.project.registry import register_task
-    from manyheads.app.requests import (
-        Answer,
-        BatchRequest,
-        Caption,
-        CaptionAnswer,
-        CaptionRequest,
-        CaptionToken,
-        ClassifyAnswer,
-        ClassifyRequest,
-        ClassProbability,
-        Continuation,
-        EvaluateRequest,
-        FillAnswer,
-        FillRequest,
-        GenerateAnswer,
-        GenerateRequest,
-        LookRequest,
-        ParityRequest,
-        Proposal,
-        Request,
-        SearchRequest,
+    from manyheads.asks.caption_request import Caption, CaptionAnswer, CaptionRequest, CaptionToken
+    from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest, ClassProbability
+    from manyheads.asks.evaluate_request import EvaluateRequest
+    from manyheads.asks.export_request import ParityRequest
+    from manyheads.asks.fill_request import FillAnswer, FillRequest, Proposal
+    from manyheads.asks.generate_request import Continuation, GenerateAnswer, GenerateRequest
+    from manyheads.asks.load_options import LoadOptions
+    from manyheads.asks.look_request import LookRequest
+    from manyheads.asks.request import Answer, BatchRequest, Request, TextRequest
+    from manyheads.asks.search_options import SearchRequest
+    from manyheads.asks.tag_request import TagAnswer, TagRequest
+    from manyheads.asks.translate_request import (
         SourceToken,
-        TagAnswer,
-        TagRequest,
-        TextRequest,
         TranslateAnswer,
         TranslatedText,
         TranslatedToken,

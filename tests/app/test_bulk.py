@@ -34,9 +34,9 @@ from manyheads.app.bulk.translate import BulkTranslator
 from manyheads.app.documents.documents import translate_file
 from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence
 from manyheads.app.predictors.translator import Translator
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.errors import ManyheadsError, NotFoundError, WorkerError
-from manyheads.tasks.decode_config import DecodeConfig
 from tests.app.test_remote import memory  # noqa: F401 - a fixture
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.web.test_process import alive, children

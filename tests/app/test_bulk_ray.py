@@ -109,7 +109,7 @@ def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
 from manyheads.app.bulk.blocks import Setup, finish_blocks
 from manyheads.app.bulk.ray_actors import RayRunner
 from manyheads.errors import NotFoundError
-from manyheads.tasks.decode_config import DecodeConfig
+from manyheads.asks.decode_config import DecodeConfig
 runner = RayRunner("local", 1)
 setup = Setup("nosuch", "torch", None, 1, (), DecodeConfig(), 1)
 try:

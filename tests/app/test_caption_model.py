@@ -14,11 +14,11 @@ from PIL import Image
 import manyheads
 from manyheads.app.predictors.captioner import Captioner
 from manyheads.app.project.recipe import read_recipe
-from manyheads.app.requests import CaptionAnswer, CaptionRequest
 from manyheads.app.train.run import train
+from manyheads.asks.caption_request import CaptionAnswer, CaptionRequest
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import DataError, FolderError, NotFoundError, RecipeError, UsageError
-from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.train.checkpoint import sha256
 from tests import squares
 from tests.made import Silent, run

@@ -11,10 +11,10 @@ from manyheads import load
 from manyheads.app.compare import compare
 from manyheads.app.evaluate.evaluate import evaluate
 from manyheads.app.predictors.translator import Translator
+from manyheads.asks.evaluate_request import TextMetric
 from manyheads.data import splits
 from manyheads.data.splits import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
-from manyheads.tasks.metrics import TextMetric
 from manyheads.train.checkpoint import sha256
 from tests.made import numbers, read_jsonl, write_lines, write_numbers
 

@@ -24,7 +24,7 @@ from manyheads.app.predictors.matcher import Matcher
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.info import describe
 from manyheads.app.reading import read
-from manyheads.app.requests import ClassifyRequest
+from manyheads.asks.classify_request import ClassifyRequest
 from manyheads.decode.beam import beam_search
 from manyheads.decode.greedy import greedy_search
 from manyheads.errors import FolderError, UsageError

@@ -22,11 +22,11 @@ from manyheads.app.explain.look import look
 from manyheads.app.export import export
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.folder import ModelFolder
-from manyheads.app.requests import TranslateRequest
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.translate_request import TranslateRequest
 from manyheads.errors import FolderError, MissingExtraError, UsageError
 from manyheads.models.convert.ctranslate2 import to_ctranslate2
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.tasks.token_scores import token_log_probabilities
 from manyheads.train.checkpoint import tensors
 from tests.made import write_hashes

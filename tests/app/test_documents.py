@@ -19,7 +19,7 @@ from manyheads.app.documents.documents import (
 )
 from manyheads.app.documents.fallbacks import Sentence
 from manyheads.app.predictors.translator import Translator
-from manyheads.app.requests import TranslateRequest
+from manyheads.asks.translate_request import TranslateRequest
 from manyheads.cancellation import WorkCancelledError, cancellable
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.documents.placeholders import find, preserves

@@ -16,7 +16,9 @@ from manyheads.app.documents.documents import translate_document
 from manyheads.app.engines.engine import TorchEngine, find_engine
 from manyheads.app.evaluate.evaluate import evaluate
 from manyheads.app.explain.look import look, shapes_of
-from manyheads.app.requests import ClassifyRequest, GenerateRequest, TranslateRequest
+from manyheads.asks.classify_request import ClassifyRequest
+from manyheads.asks.generate_request import GenerateRequest
+from manyheads.asks.translate_request import TranslateRequest
 from manyheads.errors import UsageError
 from tests import language
 from tests.made import CLASSIFY, run, write_halves, write_recipe

@@ -15,7 +15,7 @@ from manyheads.app.pipelines.translate import TranslateRecipe
 from manyheads.app.predictors.classifier import Classifier
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.info import describe
-from manyheads.app.requests import EvaluateRequest
+from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data import splits
 from manyheads.data.splits import Split
 from manyheads.errors import DataError, NotFoundError, UsageError

@@ -25,7 +25,7 @@ from manyheads.app.image_search import index_folder, writer
 from manyheads.app.image_search.index_folder import IndexFolder
 from manyheads.app.predictors.classifier import Classifier
 from manyheads.app.project.lock import locked
-from manyheads.app.requests import ImageSearchRequest, IndexAnswer
+from manyheads.asks.image_search_request import ImageSearchRequest, IndexAnswer
 from manyheads.errors import (
     DataError,
     FolderError,

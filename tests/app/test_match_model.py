@@ -14,8 +14,8 @@ from PIL import Image
 import manyheads
 from manyheads.app.predictors.matcher import Matcher
 from manyheads.app.project.recipe import read_recipe
-from manyheads.app.requests import ClassifyAnswer, ClassifyRequest
 from manyheads.app.train.run import train
+from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest
 from manyheads.errors import FolderError, RecipeError, UsageError
 from tests import squares
 from tests.made import CLASSIFY, run, write_recipe

@@ -18,7 +18,7 @@ from manyheads.app.evaluate.domain import set_domain, surest_limit, unusual_shar
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.predictors.unusual import measure, unsure_of_text
 from manyheads.app.project.domain import store_domain, stored_domain
-from manyheads.app.requests import TranslateRequest
+from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.text.corpus import Corpus
 from manyheads.errors import FolderError
 from manyheads.tasks.decoding import Translation

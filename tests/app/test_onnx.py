@@ -18,7 +18,7 @@ from manyheads.app.predictors.classifier import Classifier
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.folder import ModelFolder
 from manyheads.errors import FolderError, MissingExtraError, UsageError
-from manyheads.tasks.decode_config import special_ids
+from manyheads.tasks.special_ids import special_ids
 from tests.exports import exported
 from tests.made import half, write_hashes
 

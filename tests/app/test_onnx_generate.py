@@ -15,7 +15,7 @@ from manyheads.app.engines.onnx.models import ContinueModel
 from manyheads.app.evaluate.evaluate import evaluate
 from manyheads.app.pipeline import pipeline_of
 from manyheads.app.predictors.language_models import Generator
-from manyheads.app.requests import ParityRequest
+from manyheads.asks.export_request import ParityRequest
 from manyheads.decode.sampling import Sampling
 from manyheads.errors import UsageError
 from manyheads.tasks.language import Completion

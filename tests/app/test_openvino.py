@@ -16,7 +16,7 @@ from manyheads.app.export import export
 from manyheads.app.pipeline import pipeline_of
 from manyheads.app.predictors.classifier import Classifier
 from manyheads.app.project.folder import ModelFolder
-from manyheads.app.requests import ParityRequest
+from manyheads.asks.export_request import ParityRequest
 from manyheads.errors import FolderError, MissingExtraError, UsageError
 from tests.exports import exported
 from tests.made import half

@@ -15,7 +15,8 @@ import manyheads
 from manyheads.app.predictors.classifier import Classifier
 from manyheads.app.predictors.stream import stream
 from manyheads.app.predictors.translator import Translator
-from manyheads.app.requests import TranslateRequest, changed
+from manyheads.asks.search_options import changed
+from manyheads.asks.translate_request import TranslateRequest
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.models.transformer import Transformer
 from manyheads.models.vit import Vit

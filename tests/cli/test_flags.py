@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
 import manyheads
 from manyheads.cli.flags import OTHER, with_flags
-from manyheads.cli.main import app
+from manyheads.cli.main import whole
 from tests.cli.conftest import Call
 
 PACKAGE = Path(manyheads.__file__).parent
@@ -22,6 +21,7 @@ BELOW = [
 ]
 # The card of a model shows a command line.
 CARDS = (
+    "asks/",  # where options get their names
     "app/pipeline.py",
     "app/pipelines/",
     "app/convert/marian.py",
@@ -48,7 +48,7 @@ def messages(path: Path) -> Iterator[str]:
 
 def test_no_options_below_the_command_line() -> None:
     """Python and HTTP have none, and no command line that something could be given on."""
-    known = set(options(typer.main.get_command(app)))  # other programs have others
+    known = set(options(whole()))  # other programs have others
     found = [
         (path.relative_to(PACKAGE).as_posix(), text)
         for path in BELOW
@@ -71,7 +71,7 @@ def options(command: Any) -> Iterator[str]:
 
 def test_named_parameters_are_options() -> None:
     """What a message names in backticks, the command line can be told."""
-    known = set(options(typer.main.get_command(app)))
+    known = set(options(whole()))
     assert set(OTHER.values()) <= known
     named = {
         with_flags(parameter).split()[0]

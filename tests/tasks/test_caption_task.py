@@ -12,6 +12,7 @@ import sacrebleu
 import torch
 from torch import Tensor
 
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import CaptionBatch
 from manyheads.data.images.captioned_images import CaptionedImages
@@ -30,7 +31,6 @@ from manyheads.tasks.caption import (
     references,
 )
 from manyheads.tasks.classify import Pixels
-from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.tasks.decoding import Translation
 from manyheads.train.loop import fit
 from tests.made import Silent

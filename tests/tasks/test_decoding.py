@@ -8,6 +8,7 @@ import pytest
 import torch
 from pydantic import TypeAdapter, ValidationError
 
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import END, START, Tokenizer, TokenizerConfig, Tokenizers
 from manyheads.decode.step import Hypothesis
 from manyheads.errors import UsageError
@@ -15,7 +16,6 @@ from manyheads.lens.measures.alignment_head import fallback, layers, read
 from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.nn.recording.trace import record
-from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.tasks.decoding import Translation, translate
 from manyheads.tasks.search import Job, batches
 from manyheads.tasks.token_details import describe

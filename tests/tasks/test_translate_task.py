@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.batching.batches import TextBatch
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.tokenizers.token_store import encode_on_disk
@@ -23,7 +24,6 @@ from manyheads.data.tokenizers.tokenizer import (
 )
 from manyheads.errors import DataError
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.tasks.decoding import translate
 from manyheads.tasks.translate import EvaluateConfig, TranslateTask, TranslateTrainConfig
 from manyheads.train.loop import fit

@@ -21,7 +21,7 @@ import pytest
 
 from manyheads import load
 from manyheads.app.explain.look import head_steps_at, look_at
-from manyheads.app.requests import LookRequest
+from manyheads.asks.look_request import LookRequest
 from manyheads.cancellation import WorkCancelledError, cancellable, raise_if_cancelled
 from manyheads.errors import UsageError
 from manyheads.web import worker_process

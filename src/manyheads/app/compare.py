@@ -11,13 +11,13 @@ from manyheads.app.load import load
 from manyheads.app.pipelines.translate import TranslateRecipe
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.paths import allow, find_data, here
-from manyheads.app.requests import EvaluateRequest
+from manyheads.asks.evaluate_request import EvaluateRequest, TextMetric
 from manyheads.data.text.corpus import Corpus, read_lines
 from manyheads.data.text.lines import ending
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.tasks import bootstrap
 from manyheads.tasks.bootstrap import SAMPLES, SEED
-from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
+from manyheads.tasks.metrics import TEXT_METRICS
 from manyheads.train.task import lower_is_better
 
 LEVEL = 0.05  # a difference whose p-values are not below it is called none

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from manyheads.app.engines.exporter import Exported, Exporter, ExportOptions, find_exporter
 from manyheads.app.engines.parity import Parity, ParityError
 from manyheads.app.pipeline import Say, pipeline_of
-from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.project.card import write_card
 from manyheads.app.project.engine_files import RECORD, REPORT, write_record
 from manyheads.app.project.folder import (
@@ -24,7 +23,8 @@ from manyheads.app.project.folder import (
 )
 from manyheads.app.project.lock import locked, remove_abandoned
 from manyheads.app.project.paths import allow, find_model, make_room
-from manyheads.app.requests import ExportRequest, ParityRequest
+from manyheads.asks.export_request import ExportRequest, ParityRequest
+from manyheads.asks.load_options import LoadOptions
 from manyheads.errors import FolderError, UsageError
 from manyheads.files import (
     UNFINISHED,

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.app.pipeline import pipeline_of
-from manyheads.app.predictors.predictor import LoadOptions, Predictor, answers
+from manyheads.app.predictors.predictor import Predictor, answers
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.paths import find_model
-from manyheads.app.requests import Request
+from manyheads.asks.load_options import LoadOptions
+from manyheads.asks.request import Request
 from manyheads.errors import UsageError
 from manyheads.models.resize import reads_images
 

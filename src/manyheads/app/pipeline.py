@@ -12,11 +12,14 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 from torch import Tensor, nn
 
 from manyheads.app.engines.parity import Parity
-from manyheads.app.predictors.predictor import LoadOptions, Predictor
+from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.recipe import Recipe
 from manyheads.app.project.registry import find_task
-from manyheads.app.requests import EvaluateRequest, LookRequest, ParityRequest
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.export_request import ParityRequest
+from manyheads.asks.load_options import LoadOptions
+from manyheads.asks.look_request import LookRequest
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import UsageError
 from manyheads.lens.trace.shapes import ShapeLine

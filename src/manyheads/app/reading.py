@@ -11,13 +11,9 @@ from manyheads.app.predictors.predictor import Predictor, answers
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.paths import shipped
 from manyheads.app.project.recipe import read_recipe
-from manyheads.app.requests import (
-    CaptionAnswer,
-    CaptionRequest,
-    ReadAnswer,
-    ReadRequest,
-    TranslateRequest,
-)
+from manyheads.asks.caption_request import CaptionAnswer, CaptionRequest
+from manyheads.asks.read_request import ReadAnswer, ReadRequest
+from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.text.languages import base
 from manyheads.errors import UsageError
 

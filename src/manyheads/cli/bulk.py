@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from manyheads.app.bulk.blocks import BlockRunner
     from manyheads.app.bulk.translate import BulkTranslator
     from manyheads.app.documents.fallbacks import FallbackTranslator
+    from manyheads.asks.load_options import LoadOptions
     from manyheads.cli.progress import ProgressBar
 
 EVERY = 30.0  # seconds between two lines about the progress, where no bar can be drawn
@@ -24,9 +25,7 @@ def processes(
     workers: int | None,
     ray: str | None,
     out: Path | None,
-    engine: str,
-    device: str | None,
-    threads: int | None,
+    load: "LoadOptions",
 ) -> Iterator[Callable[["FallbackTranslator"], "BulkTranslator"]]:
     """Make what translates sentences in other processes, and show how far it is.
 
@@ -56,9 +55,9 @@ def processes(
             terms = tuple(own.glossary.entries.values())
             setup = Setup(
                 model,
-                engine,
-                device,
-                threads or 1,
+                load.engine,
+                load.device,
+                load.threads or 1,
                 terms,
                 own.options,
                 own.seed,

@@ -76,7 +76,7 @@ def run(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look for damage in parallel text, images, or images with texts: where, and what to do.
+    """Look for damage in parallel text and images: where, and what to do.
 
     Exit code 1 with errors.
     """

@@ -1,21 +1,21 @@
 """manyheads classify."""
 
-from itertools import islice
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from manyheads.cli.images import AT_ONCE, answers, images
-from manyheads.cli.options import Device, Engine, Threads
+from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest
+from manyheads.asks.load_options import LoadOptions
+from manyheads.cli.images import Paths, print_answers
+from manyheads.cli.options import Json, with_requests
 from manyheads.cli.terminal import visible_name
 
 
+@with_requests
 def run(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="PATH", help="Images or folders; without any, stdin's lines."),
-    ] = None,
+    request: ClassifyRequest,
+    load: LoadOptions,
+    paths: Paths = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -23,25 +23,10 @@ def run(
             "emoji-search."
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Number of classes per image.")] = 5,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            help="Classes in words, separated by commas, for a model of images and texts; such as "
-            "cat,dog,house."
-        ),
-    ] = None,
-    template: Annotated[
-        list[str] | None,
-        typer.Option(help='With --labels: sentence around a class, "a photo of {}". Repeatable.'),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    json: Json = False,
     csv: Annotated[
         bool, typer.Option("--csv", help="A table: path, then label and probability of each class.")
     ] = False,
-    engine: Engine = "torch",
-    device: Device = None,
-    threads: Threads = None,
 ) -> None:
     """Classify images: the most probable classes of each, with probabilities.
 
@@ -49,55 +34,37 @@ def run(
     is 1, or 2 if there is no such file. Of animated images the first frame counts.
     """
     from manyheads.app.load import load_for
-    from manyheads.app.requests import ClassifyAnswer, ClassifyRequest
-    from manyheads.cli.show import print_json, warn, warn_of
     from manyheads.errors import UsageError
 
     if json and csv:
-        raise UsageError("--json and --csv are two forms of one answer: give one of them.")
-    request = ClassifyRequest(
-        images=(),
-        top=top,
-        labels=tuple(each.strip() for each in labels.split(",")) if labels else (),
-        templates=tuple(template or ()),
-    )
-    classifier = load_for(
-        ClassifyRequest,
-        model or ("emoji-search" if labels else "digits"),
-        verb="classify images",
-        engine=engine,
-        device=device,
-        threads=threads,
-    )
+        raise UsageError("`json` and `csv` are two forms of one answer: give one of them.")
+    name = model or ("emoji-search" if request.labels else "digits")
+    classifier = load_for(ClassifyRequest, name, verb="classify images", **dict(load))
     if csv:
         own = classifier.output_classes(classifier.folder)
-        count = len(request.labels) or (top if own is None else len(own.names))
-        shown = range(1, min(top, count) + 1)
-        _print_row(["path", *(f"{what}{n}" for n in shown for what in ("label", "p"))])
+        count = len(request.labels) or (request.top if own is None else len(own.names))
+        columns = range(1, min(request.top, count) + 1)
+        _print_row(["path", *(f"{what}{n}" for n in columns for what in ("label", "p"))])
 
-    def ask(images: list[Path]) -> list[ClassifyAnswer]:
-        return classifier.answer(request.with_inputs(images))
+    def show(answer: ClassifyAnswer, _: bool) -> None:
+        if answer.classes is None:
+            return
+        if csv:
+            cells = [(each.label, f"{each.probability:.4f}") for each in answer.classes]
+            _print_row([answer.path, *(cell for pair in cells for cell in pair)])
+        else:
+            named = (
+                f"{visible_name(each.label)} {each.probability:.1%}" for each in answer.classes
+            )
+            print(f"{visible_name(answer.path)}\t{'  '.join(named)}", flush=True)
 
-    code = 0
-    waiting = images(paths or [Path("-")])
-    while chunk := list(islice(waiting, AT_ONCE)):
-        for answer in answers(chunk, ask, ClassifyAnswer):
-            if answer.error is not None:
-                code = max(code, 1 if Path(answer.path).exists() else 2)
-                warn(answer.error)
-            if json:
-                print_json(answer.to_json())
-            elif answer.classes is not None and csv:
-                cells = [(each.label, f"{each.probability:.4f}") for each in answer.classes]
-                _print_row([answer.path, *(cell for pair in cells for cell in pair)])
-            elif answer.classes is not None:
-                named = (
-                    f"{visible_name(each.label)} {each.probability:.1%}" for each in answer.classes
-                )
-                print(f"{visible_name(answer.path)}\t{'  '.join(named)}", flush=True)
-            warn_of(answer.path, answer.notes)
-    if code:
-        raise typer.Exit(code)
+    print_answers(
+        paths,
+        lambda images: classifier.answer(request.with_inputs(images)),
+        ClassifyAnswer,
+        show,
+        json=json,
+    )
 
 
 def _print_row(cells: list[str]) -> None:

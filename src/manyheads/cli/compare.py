@@ -5,10 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from manyheads.cli.options import Device, Engine, Final, Metrics, Remote, Split, Threads
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.load_options import LoadOptions
+from manyheads.cli.options import Final, Json, Metrics, Remote, Split, with_requests
 
 
+@with_requests
 def run(
+    load: LoadOptions,
     a: Annotated[
         str, typer.Argument(metavar="A", help="A model, or a file of translations, one a line.")
     ],
@@ -22,19 +26,15 @@ def run(
     remote: Remote = False,
     split: Split = "valid",
     final: Final = False,
-    metric: Metrics = None,
+    metrics: Metrics = None,
     samples: Annotated[
         int, typer.Option(min=100, max=1_000_000, help="Number of bootstrap samples.")
     ] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the samples.")] = 12345,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    engine: Engine = "torch",
-    device: Device = None,
-    threads: Threads = None,
+    json: Json = False,
 ) -> None:
     """Compare two translators on the same sentences, with significance tests."""
     from manyheads.app.compare import compare
-    from manyheads.app.requests import EvaluateRequest
     from manyheads.cli.show import print_json
 
     found = compare(
@@ -44,12 +44,10 @@ def run(
         remote=remote,
         split=split,
         final=final,
-        metrics=EvaluateRequest(metrics=tuple(metric or ())).text_metrics,
+        metrics=EvaluateRequest(metrics=metrics or ()).text_metrics,
         samples=samples,
         seed=seed,
-        engine=engine,
-        device=device,
-        threads=threads,
+        **load.model_dump(exclude={"image_size"}),
     )
     if json:
         print_json(found)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Make model folders of other libraries' models, and the other way round.",
     no_args_is_help=True,
+    add_completion=False,
 )
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; new or empty.")]
 Source = Annotated[

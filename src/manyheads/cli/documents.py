@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from manyheads.app.documents.documents import Document, SentenceTranslator
     from manyheads.app.documents.fallbacks import FallbackTranslator
     from manyheads.app.predictors.translator import Translator
-    from manyheads.tasks.decode_config import DecodeConfig
+    from manyheads.asks.decode_config import DecodeConfig
 
     _Through = Callable[[FallbackTranslator], SentenceTranslator]
 

@@ -1,82 +1,29 @@
 """manyheads export."""
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from manyheads.cli.options import Remote
+from manyheads.asks.export_request import ExportRequest
+from manyheads.cli.options import Json, with_requests
 
 if TYPE_CHECKING:
     from manyheads.app.export import Export
 
 
+@with_requests
 def run(
+    request: ExportRequest,
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="Shipped model, folder, or hf:USER/MODEL.")
     ],
-    to: Annotated[str, typer.Option(help="What to export to: ctranslate2, onnx, openvino, web.")],
-    quantization: Annotated[
-        str | None,
-        typer.Option(
-            help="Type of the numbers, float32 by default: bfloat16, int8; of openvino also auto, "
-            "which measures."
-        ),
-    ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(help="Compare on these data instead of the recipe's validation data."),
-    ] = None,
-    remote: Remote = False,
-    text: Annotated[
-        list[str] | None,
-        typer.Option(help="Compare on this text instead of data. Repeatable."),
-    ] = None,
-    limit: Annotated[
-        int, typer.Option(min=1, help="Number of inputs to compare, from all over the data.")
-    ] = 500,
-    calibrate: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Of image models in int8: images to calibrate on."),
-    ] = None,
-    runtime: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Of web: the unpacked npm package onnxruntime-web; otherwise npm gets it.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder to write a copy of the model to, with the engine in it; a file, where the "
-            "target is one. By default the model's own folder; of a shipped model runs/MODEL."
-        ),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Keep it although it does not answer as torch; it is marked."),
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Export a model to an engine; keep it only if it answers as on torch."""
     from manyheads.app.export import export_model
-    from manyheads.app.requests import ExportRequest
     from manyheads.cli.show import print_json, warn
 
-    request = ExportRequest(
-        to=to,
-        quantization=quantization,
-        data=data,
-        remote=remote,
-        texts=tuple(text or ()),
-        limit=limit,
-        calibrate=calibrate,
-        runtime=runtime,
-        out=out,
-        force=force,
-    )
     made = export_model(model, request, say=warn)
     if json:
         print_json(made.to_json())

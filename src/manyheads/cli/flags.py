@@ -1,17 +1,13 @@
 """Messages name parameters in backticks, as `final=True`; the command line writes its options."""
 
 import re
+from collections.abc import Iterator
 
-OTHER = {  # options that do not have the parameter's name
-    "architecture": "--arch",
-    "beams": "--beam",
-    "coverage_penalty": "--coverage",
-    "diversity": "--diverse",
-    "folder": "--from",
-    "metrics": "--metric",
-    "templates": "--template",
-    "texts": "--text",
-}
+from manyheads.asks.option import Option
+from manyheads.asks.request import Request
+
+# Options that do not have the parameter's name, of commands without a request.
+OTHER = {"architecture": "--arch", "folder": "--from"}
 _PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`\s]+))?`")
 
 
@@ -29,9 +25,19 @@ def with_flags(message: str) -> str:
 
 def _flag(parameter: re.Match[str]) -> str:
     name, value = parameter[1], parameter[2]
-    flag = OTHER.get(name, f"--{name.replace('_', '-')}")
+    flag = {**OTHER, **dict(_renamed(Request))}.get(name, f"--{name.replace('_', '-')}")
     if value == "False":
         return f"--no-{flag.removeprefix('--')}"
     if value in (None, "True"):
         return flag
     return f"{flag} {value.strip(chr(34) + chr(39))}"
+
+
+def _renamed(request: type[Request]) -> Iterator[tuple[str, str]]:
+    """Yield the options of all requests that are imported, where they have a name of their own."""
+    for kind in request.__subclasses__():
+        for name, field in kind.model_fields.items():
+            for option in field.metadata:
+                if isinstance(option, Option) and option.name is not None:
+                    yield name, option.name
+        yield from _renamed(kind)

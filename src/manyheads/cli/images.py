@@ -1,12 +1,62 @@
 """Images as a command gets them: paths of files or folders, or the lines of stdin."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-A = TypeVar("A")
+import typer
+
+from manyheads.asks.caption_request import CaptionAnswer
+from manyheads.asks.classify_request import ClassifyAnswer
+from manyheads.asks.read_request import ReadAnswer
+
+A = TypeVar("A", bound=CaptionAnswer | ClassifyAnswer | ReadAnswer)
 AT_ONCE = 32  # images that a model reads together
+Paths = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="PATH", help="Images or folders; without any, stdin's lines."),
+]
+
+
+def print_answers(
+    paths: list[Path] | None,
+    answer: Callable[[list[Path]], Iterable[A]],
+    made: type[A],
+    show: Callable[[A, bool], None],
+    *,
+    json: bool,
+) -> None:
+    """Print an answer for each image, in order.
+
+    An image that cannot be read is named on stderr, and the exit code is 1, or 2 if there is no
+    such file.
+
+    Args:
+        paths: images and folders; None: the lines of stdin.
+        answer: answers images.
+        made: the type of the answers.
+        show: prints an answer, if not as JSON; it is told whether there are several images.
+        json: whether to print JSON.
+    """
+    from manyheads.cli.show import print_json, warn, warn_of
+
+    code, done = 0, 0
+    waiting = images(paths or [Path("-")])
+    while chunk := list(islice(waiting, AT_ONCE)):
+        several = done > 0 or len(chunk) > 1
+        for found in answers(chunk, answer, made):
+            if found.error is not None:
+                code = max(code, 1 if Path(found.path).exists() else 2)
+                warn(found.error)
+            if json:
+                print_json(found.to_json())
+            else:
+                show(found, several)
+            warn_of(found.path, found.notes)
+        done += len(chunk)
+    if code:
+        raise typer.Exit(code)
 
 
 def images(paths: list[Path]) -> Iterator[Path]:

@@ -5,38 +5,23 @@ from typing import Annotated
 
 import typer
 
-from manyheads.cli.options import Device, Engine, Threads
+from manyheads.asks.image_search_request import IndexRequest
+from manyheads.asks.load_options import LoadOptions
+from manyheads.cli.options import Json, with_requests
 
 
+@with_requests
 def run(
+    request: IndexRequest,
+    load: LoadOptions,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the index.")],
-    images: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="IMAGES", help="Images, folders, tables, .parquet or .tar files of images."
-        ),
-    ] = None,
     model: Annotated[
         str | None,
         typer.Option(
             help="Shipped model, folder, or hf:USER/MODEL; emoji-search if the index is new."
         ),
     ] = None,
-    image_column: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column of a table with images or paths.")
-    ] = "image",
-    label_column: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of a table to show beside an image's name."),
-    ] = None,
-    prune: Annotated[bool, typer.Option("--prune", help="Remove images that are gone.")] = False,
-    reread: Annotated[
-        bool, typer.Option("--reread", help="Read unchanged files again, too.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
-    engine: Engine = "torch",
-    device: Device = None,
-    threads: Threads = None,
+    json: Json = False,
 ) -> None:
     """Index images, to find them with `search`; or bring an index up to date.
 
@@ -53,17 +38,7 @@ def run(
     try:
         with ProgressBar() as bar:
             answer = index(
-                images or [],
-                out=out,
-                model=model,
-                progress=bar.progress,
-                image_column=image_column,
-                label_column=label_column,
-                prune=prune,
-                reread=reread,
-                engine=engine,
-                device=device,
-                threads=threads,
+                out=out, model=model, progress=bar.progress, **dict(request), **dict(load)
             )
     except ReaderGoneError:
         raise InterruptedRunError("Stopped, as nobody reads on; what is done is saved.") from None

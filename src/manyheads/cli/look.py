@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from manyheads.cli.options import Device, Engine, Threads
+from manyheads.asks.load_options import LoadOptions
+from manyheads.asks.look_request import LookRequest
+from manyheads.cli.options import with_requests
 
 if TYPE_CHECKING:
     from manyheads.app.explain.look import Look
     from manyheads.app.predictors.predictor import Predictor
 
 
+@with_requests
 def run(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="Shipped model, folder, or hf:USER/MODEL.")
     ],
-    given: Annotated[str, typer.Argument(metavar="INPUT", help="A sentence, or an image's path.")],
+    request: LookRequest,
+    load: LoadOptions,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -32,55 +36,18 @@ def run(
         bool, typer.Option("--steps", help="Translators: print every step of the search.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CLASS", help="Images: the class to explain; by default the most probable."
-        ),
-    ] = None,
-    baseline: Annotated[
-        str,
-        typer.Option(help="Images: what gradients are integrated from: black, mean, blur."),
-    ] = "black",
-    integrated: Annotated[
-        bool | None,
-        typer.Option(
-            "--integrated/--no-integrated", help="Integrate gradients; by default if it is cheap."
-        ),
-    ] = None,
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Translators and captioners: a text of your own, scored token by token.",
-        ),
-    ] = None,
-    language: Annotated[
-        str | None, typer.Option(help="Captioners: language of the text, such as ko.")
-    ] = None,
-    word: Annotated[
-        str | None,
-        typer.Option(help="Texts: a word whose vector is compared between sentences."),
-    ] = None,
-    also: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help="Another sentence with this word; repeatable."),
-    ] = None,
     figures: Annotated[
         Path | None,
         typer.Option(metavar="PNG", help="Also draw all figures other than attention maps."),
     ] = None,
-    engine: Engine = "torch",
-    device: Device = None,
-    threads: Threads = None,
 ) -> None:
     """Show what a model attends to in a text or an image: a page to explore."""
     from manyheads.app.explain.look import FIGURES, FORMS, look_at
-    from manyheads.app.load import load
+    from manyheads.app.load import load as load_model
     from manyheads.app.predictors.predictor import answers
     from manyheads.app.project.folder import own_files
     from manyheads.app.project.paths import checked_name, make_room
-    from manyheads.app.requests import LookRequest, TranslateRequest
+    from manyheads.asks.translate_request import TranslateRequest
     from manyheads.cli.show import print_json, print_tables, warn
     from manyheads.cli.steps import print_steps
     from manyheads.errors import UsageError
@@ -88,44 +55,24 @@ def run(
     from manyheads.lens.view.text_view import TextView
 
     if shapes:
-        _refuse_beside_shapes(
-            {
-                "--out": out,
-                "--steps": steps,
-                "--target": target,
-                "--reference": reference,
-                "--language": language,
-                "--word": word,
-                "--also": also,
-                "--figures": figures,
-            }
-        )
+        others = {"out": out, "steps": steps, "figures": figures}
+        _refuse_beside_shapes(others | request.model_dump(exclude={"given"}, exclude_defaults=True))
     if out is not None:
         checked_name(out, FORMS)
     if figures is not None:
         checked_name(figures, FIGURES)
         if out is not None and figures.resolve() == out.resolve():
             raise UsageError(f"--out and --figures are both {out}: give two names.")
-    predictor = load(model, engine=engine, device=device, threads=threads)
+    predictor = load_model(model, **dict(load))
     of_images = predictor.folder.recipe.data.has_images
     for path in (out, figures):
         if path is not None:
-            make_room(path, given if of_images else None, *own_files(predictor.folder.path))
+            make_room(path, request.given if of_images else None, *own_files(predictor.folder.path))
     if shapes:
-        _print_shapes(predictor, given, as_json=json)
+        _print_shapes(predictor, request.given, as_json=json)
         return
     if steps and not answers(predictor, TranslateRequest):
         raise UsageError(f"{model} does not search for a translation: leave --steps out.")
-    request = LookRequest(
-        given=given,
-        target=target,
-        baseline=baseline,  # type: ignore[arg-type] # one of three, or refused
-        integrated=integrated,
-        reference=reference,
-        language=language,
-        word=word,
-        also=tuple(also or ()),
-    )
     found = look_at(predictor, request)
     if json:
         print_json(found.to_json())
@@ -134,7 +81,7 @@ def run(
             assert isinstance(found.view, TextView)
             print_steps(found.view)
         _print(found)
-        if reference is not None:
+        if request.reference is not None:
             panels = [each.panel for each in found.view.figures[:1]]
             print_tables([panel for panel in panels if isinstance(panel, Table)])
     if out is not None or not json:
@@ -154,7 +101,7 @@ def _refuse_beside_shapes(options: dict[str, object]) -> None:
     given = [name for name, value in options.items() if value]
     if given:
         raise UsageError(
-            f"--shapes prints shapes and nothing else: leave {' and '.join(given)} out."
+            f"--shapes prints shapes and nothing else: leave --{' and --'.join(given)} out."
         )
 
 

@@ -6,38 +6,15 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from importlib import import_module
 from typing import Any, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from manyheads import __version__
-from manyheads.cli import (
-    advise,
-    caption,
-    check_data,
-    classify,
-    compare,
-    convert,
-    doctor,
-    evaluate,
-    export,
-    fetch,
-    fill,
-    generate,
-    index,
-    info,
-    lab,
-    look,
-    models,
-    read,
-    search,
-    serve,
-    tag,
-    train,
-    translate,
-)
-from manyheads.cli.options import Plugins, load_plugins, with_plugins
+from manyheads.cli.plugin_option import Plugins, load_plugins, with_plugins
 from manyheads.cli.show import warn
 from manyheads.cli.terminal import ReaderGoneError, standard_streams, visible
 from manyheads.errors import (
@@ -80,7 +57,7 @@ def _around_typer() -> Iterator[None]:
 
 
 class _Verbs(TyperGroup):
-    """The command itself, without a verb."""
+    """The command itself, without a verb: only the verb that is asked for is imported."""
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         with _around_typer():
@@ -89,6 +66,10 @@ class _Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with _around_typer():
             return super().invoke(ctx)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, load_verb(name) if name else found, rest
 
 
 class _Verb(TyperCommand):
@@ -125,36 +106,60 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (
-    train,
-    translate,
-    classify,
-    caption,
-    generate,
-    fill,
-    tag,
-    read,
-    index,
-    search,
-    serve,
-    evaluate,
-    export,
-    compare,
-    look,
-    lab,
-    info,
-    models,
-    check_data,
-    advise,
-    doctor,
-    fetch,
-):
-    app.command(name=verb.__name__.rpartition(".")[2].replace("_", "-"))(verb.run)
-app.add_typer(convert.app, name="convert")
-for command in (*app.registered_commands, *convert.app.registered_commands):
-    assert command.callback is not None
-    command.callback = with_plugins(command.callback)
-    command.cls = _Verb
+VERBS = {
+    "train": "Train a recipe; the run folder is then a model folder.",
+    "translate": "Translate texts: one answer a line, in order; or a document.",
+    "classify": "Classify images: the most probable classes of each, with probabilities.",
+    "caption": "Write the text of images: what they show, or what is printed on them.",
+    "generate": "Continue texts with a language model: greedily, by beam search, or by sampling.",
+    "fill": "Fill each <mask> of texts: the most probable tokens, with probabilities.",
+    "tag": "Put spaces into Korean texts; spaces that are there are ignored.",
+    "read": "Read the printed text in images, line by line, and translate it.",
+    "index": "Index images, to find them with `search`; or bring an index up to date.",
+    "search": "Find images of an index by words, or by an image that they resemble.",
+    "serve": "Serve models to programs and people: an HTTP API and a page.",
+    "evaluate": "Measure a model; log the result in its folder, unless it came with the package.",
+    "export": "Export a model to an engine; keep it only if it answers as on torch.",
+    "compare": "Compare two translators on the same sentences, with significance tests.",
+    "look": "Show what a model attends to in a text or an image: a page to explore.",
+    "lab": "Run an experiment of the atlas: a figure, a table and one sentence.",
+    "info": "Describe a model: its parts, its parameters, how it was trained, what was measured.",
+    "models": "List the shipped models with the licences of their data, and recipes and presets.",
+    "check-data": "Look for damage in parallel text and images: where, and what to do.",
+    "advise": "Recommend a recipe for images on this machine, from what we measured ourselves.",
+    "doctor": "Report problems of a run: with evidence, and with what to change.",
+    "fetch": "Bring a public corpus that the recipes use, or a model of the Hugging Face hub.",
+    "convert": "Make model folders of other libraries' models, and the other way round.",
+}
+
+
+def _not_loaded() -> None:
+    raise NotImplementedError
+
+
+for verb, text in VERBS.items():
+    app.command(name=verb, help=text)(_not_loaded)
+
+
+@cache
+def load_verb(name: str) -> Any:
+    """Import the command of a verb."""
+    module = import_module(f"manyheads.cli.{name.replace('-', '_')}")
+    own: typer.Typer | None = getattr(module, "app", None)
+    if own is None:
+        own = typer.Typer(add_completion=False)
+        own.command(name=name)(module.run)
+    for each in own.registered_commands:
+        assert each.callback is not None
+        each.callback, each.cls = with_plugins(each.callback), _Verb
+    return typer.main.get_command(own)
+
+
+def whole() -> Any:
+    """Return the command with all its verbs, for whoever lists them."""
+    group: Any = typer.main.get_command(app)
+    group.commands = {name: load_verb(name) for name in VERBS}
+    return group
 
 
 def _version(wanted: bool) -> None:

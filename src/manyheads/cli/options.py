@@ -1,124 +1,142 @@
-"""Options that several commands have."""
+"""Options of commands, made from the parameters of requests."""
 
 import inspect
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import Annotated, Any
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
+from annotated_types import Ge, Le
 
-from manyheads.cli.terminal import escape_controls
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.load_options import LoadOptions
+from manyheads.asks.option import Option
+from manyheads.asks.request import Request
 from manyheads.errors import UsageError
 
-Split = Annotated[str, typer.Option(help="Split of the recipe: train, valid, test.")]
-Final = Annotated[
-    bool, typer.Option("--final", help="Allow a test split: measure it once, after all choices.")
-]
-Remote = Annotated[
-    bool, typer.Option("--remote", help="Read data by addresses that the model's recipe names.")
-]
-Metrics = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--metric", help="Additional metric: bleu, chrf, ter, exact, bleu_lc_tok. Repeatable."
-    ),
-]
-
-MACHINE = "Machine"  # a panel of the help
-Engine = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=MACHINE,
-        help="What runs the model: torch, or an engine that it was exported to.",
-    ),
-]
-Device = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=MACHINE, help="Device, such as cpu or cuda:0; the best there is by default."
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        max=1024,
-        rich_help_panel=MACHINE,
-        help="Number of CPU threads; by default one for small models, all cores for large ones.",
-    ),
-]
-
-SAMPLING = "Sampling"  # a panel of the help
-Sample = Annotated[
-    bool,
-    typer.Option(
-        "--sample",
-        rich_help_panel=SAMPLING,
-        help="Sample the output instead of searching for the best.",
-    ),
-]
-Temperature = Annotated[
-    float | None,
-    typer.Option(
-        rich_help_panel=SAMPLING, help="Below 1: more probable words; above 1: more varied ones."
-    ),
-]
-TopK = Annotated[
-    int | None,
-    typer.Option(
-        min=1, rich_help_panel=SAMPLING, help="Sample from this many most probable tokens."
-    ),
-]
-TopP = Annotated[
-    float | None,
-    typer.Option(
-        rich_help_panel=SAMPLING,
-        help="Sample from the most probable tokens with this total probability.",
-    ),
-]
-Seed = Annotated[
-    int, typer.Option(min=0, rich_help_panel=SAMPLING, help="Random seed for sampling.")
-]
-
-Plugins = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--plugin",
-        metavar="MODULE",
-        help="Module, or .py file, with models and tasks of your own. Repeatable.",
-    ),
-]
+ENDLESS = 2**31 - 1  # a bound of this size is not worth showing
 
 
-def load_plugins(plugins: list[str] | None) -> None:
-    """Import what --plugin names, in order."""
-    if not plugins:
-        return
-    from manyheads.app.project.plugins import load_plugin
+def annotation(request: type[Request], name: str) -> Any:
+    """Return what typer reads an option from: the type of a parameter, its bounds and its help."""
+    field = request.model_fields[name]
+    (option,) = (each for each in field.metadata if isinstance(each, Option))
+    given, bounds = _plain(field.annotation)
+    kind = given if given in (int, float, bool, Path) else str
+    several = get_origin(given) is tuple and option.read is None
+    common: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
+    if kind in (int, float):
+        common |= _range([*field.metadata, *bounds])
+    shown: Any = list[kind] if several else kind  # type: ignore[valid-type]
+    optional = field.default is None or given not in (int, float, bool, Path, str)
+    if not field.is_required() and kind is not bool and (several or optional):
+        shown = shown | None
+    if option.argument:
+        return Annotated[shown, typer.Argument(**common)]
+    flag = option.flag(name)
+    if option.negative:
+        flag, shown = f"{flag}/--no-{flag[2:]}", bool | None
+        common["show_default"] = False
+    return Annotated[shown, typer.Option(flag, rich_help_panel=option.panel, **common)]
 
-    for name in plugins:
-        load_plugin(name)
+
+def _plain(given: Any) -> tuple[Any, list[Any]]:
+    """Return a type without None and without what is annotated to it, and that."""
+    found: list[Any] = []
+    while True:
+        origin, parts = get_origin(given), get_args(given)
+        if origin is Annotated:
+            given, found = parts[0], [*parts[1:], *found]
+        elif origin in (Union, UnionType):
+            given = next(each for each in parts if each is not type(None))
+        else:
+            return given, found
 
 
-def with_plugins(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the option --plugin, whose modules are imported before it runs.
+def _range(metadata: list[Any]) -> dict[str, Any]:
+    """Return the bounds of a number."""
+    found: dict[str, Any] = {}
+    for each in metadata:
+        if isinstance(each, Ge):
+            found["min"] = each.ge
+        elif isinstance(each, Le) and float(str(each.le)) < ENDLESS:
+            found["max"] = each.le
+    return found
 
-    What it prints is shown without control characters.
+
+def option(request: type[Request], name: str) -> inspect.Parameter:
+    """Return a parameter of a command."""
+    field = request.model_fields[name]
+    default = inspect.Parameter.empty if field.is_required() else field.default
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default or None if isinstance(default, tuple) else default,
+        annotation=annotation(request, name),
+    )
+
+
+def shown(request: type[Request]) -> list[str]:
+    """Name the parameters that the command line has."""
+    fields = request.model_fields.items()
+    return [name for name, each in fields if any(isinstance(m, Option) for m in each.metadata)]
+
+
+def with_requests(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of the requests that its signature has.
+
+    The command takes what is made of them; the inputs of a `BatchRequest` stay empty, and a
+    parameter that the command has of its own is not made an option.
     """
+    signature = inspect.signature(command)
+    made: dict[str, tuple[type[Request], list[str]]] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, each in signature.parameters.items():
+        kind = each.annotation
+        if isinstance(kind, type) and issubclass(kind, Request):
+            names = [part for part in shown(kind) if part not in signature.parameters]
+            made[name] = kind, names
+            parameters += [option(kind, part) for part in names]
+        else:
+            parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @wraps(command)
-    def run(*, plugin: list[str] | None = None, **options: Any) -> Any:
-        escape_controls()
-        load_plugins(plugin)
-        return command(**options)
+    def run(**options: Any) -> Any:
+        requests = {}
+        for name, (kind, names) in made.items():
+            given = {part: _value(kind, part, options.pop(part)) for part in names}
+            if (field := getattr(kind, "input_field", None)) is not None:
+                given[field] = ()
+            requests[name] = kind(**given)
+        return command(**options, **requests)
 
-    signature = inspect.signature(command)
-    added = inspect.Parameter("plugin", inspect.Parameter.KEYWORD_ONLY, default=None)
-    parameters = [*signature.parameters.values(), added.replace(annotation=Plugins)]
-    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {**command.__annotations__, "plugin": Plugins}
+    order = [*sorted(parameters, key=lambda each: each.default is not inspect.Parameter.empty)]
+    run.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in order}
     return run
+
+
+def _value(request: type[Request], name: str, given: Any) -> Any:
+    field = request.model_fields[name]
+    (option,) = (each for each in field.metadata if isinstance(each, Option))
+    if given is None:
+        return field.default
+    if option.read is not None:
+        return option.read(given)
+    return tuple(given) if isinstance(given, list) else given
+
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+Model = Annotated[str, typer.Option(help="Shipped model, folder, or hf:USER/MODEL.")]
+Remote = annotation(EvaluateRequest, "remote")
+Split = annotation(EvaluateRequest, "split")
+Final = annotation(EvaluateRequest, "final")
+Metrics = annotation(EvaluateRequest, "metrics")
+Device = annotation(LoadOptions, "device")
+Threads = annotation(LoadOptions, "threads")
 
 
 def read_image_size(text: str) -> tuple[int, int]:

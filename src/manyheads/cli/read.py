@@ -1,40 +1,19 @@
 """manyheads read."""
 
-from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-
-from manyheads.cli.images import AT_ONCE, answers, images
-from manyheads.cli.options import Device, Engine, Threads
+from manyheads.asks.load_options import LoadOptions
+from manyheads.asks.read_request import ReadAnswer, ReadRequest
+from manyheads.cli.images import Paths, print_answers
+from manyheads.cli.options import Json, Model, with_requests
 from manyheads.cli.terminal import visible_name
 
-if TYPE_CHECKING:
-    from manyheads.app.requests import ReadAnswer
 
-
+@with_requests
 def run(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="PATH", help="Images or folders; without any, stdin's lines."),
-    ] = None,
-    model: Annotated[
-        str, typer.Option(help="Shipped model, folder, or hf:USER/MODEL.")
-    ] = "read-ko",
-    to: Annotated[
-        str | None, typer.Option(help="Language to translate the text into, such as en.")
-    ] = None,
-    translator: Annotated[
-        str | None,
-        typer.Option(
-            help="Name or folder of a translator; the shipped one for these languages by default."
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    engine: Engine = "torch",
-    device: Device = None,
-    threads: Threads = None,
+    request: ReadRequest,
+    load: LoadOptions,
+    paths: Paths = None,
+    model: Model = "read-ko",
+    json: Json = False,
 ) -> None:
     """Read the printed text in images, line by line, and translate it.
 
@@ -44,35 +23,19 @@ def run(
     """
     from manyheads.app.load import load_for
     from manyheads.app.reading import ReadingTranslator
-    from manyheads.app.requests import CaptionRequest, ReadAnswer, ReadRequest
-    from manyheads.cli.show import print_json, warn, warn_of
+    from manyheads.asks.caption_request import CaptionRequest
 
-    reader = load_for(
-        CaptionRequest, model, verb="read images", engine=engine, device=device, threads=threads
-    )
-    both = ReadingTranslator(reader, ReadRequest(images=(), to=to, translator=translator))
-    code, number = 0, 0
-    waiting = images(paths or [Path("-")])
-    while chunk := list(islice(waiting, AT_ONCE)):
-        several = number > 0 or len(chunk) > 1
-        for answer in answers(chunk, both.answer, ReadAnswer):
-            number += 1
-            if answer.error is not None:
-                code = max(code, 1 if Path(answer.path).exists() else 2)
-                warn(answer.error)
-            if json:
-                print_json(answer.to_json())
-            elif answer.text is not None:
-                _print(answer, named=several)
-            warn_of(answer.path, answer.notes)
-    if code:
-        raise typer.Exit(code)
+    reader = load_for(CaptionRequest, model, verb="read images", **dict(load))
 
+    def show(answer: ReadAnswer, several: bool) -> None:
+        if answer.text is None:
+            return
+        if several:
+            print(f"{visible_name(answer.path)}:")
+        print(answer.text)
+        if answer.translation is not None:
+            print(f"\n{answer.translation}")
+        print(end="\n" if several else "", flush=True)
 
-def _print(answer: "ReadAnswer", *, named: bool) -> None:
-    if named:
-        print(f"{visible_name(answer.path)}:")
-    print(answer.text)
-    if answer.translation is not None:
-        print(f"\n{answer.translation}")
-    print(end="\n" if named else "", flush=True)
+    both = ReadingTranslator(reader, request)
+    print_answers(paths, both.answer, ReadAnswer, show, json=json)

@@ -1,18 +1,23 @@
 """manyheads search."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from manyheads.cli.options import Device, Engine, Threads
+from manyheads.asks.image_search_request import FoundImage, ImageSearchRequest
+from manyheads.asks.load_options import LoadOptions
+from manyheads.cli.options import Json, with_requests
 from manyheads.cli.terminal import visible_name
 
 if TYPE_CHECKING:
-    from manyheads.app.requests import FoundImage
+    from manyheads.asks.image_search_request import FoundImage
 
 
+@with_requests
 def run(
+    request: ImageSearchRequest,
+    load: LoadOptions,
     index: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Folder that `manyheads index` made.")
     ],
@@ -22,20 +27,10 @@ def run(
             metavar="TEXT|IMAGE", help="Words, or a path of an image; without any, stdin's lines."
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Number of images per query.")] = 10,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            metavar="text|image", help="What the queries are; by default, image files are images."
-        ),
-    ] = None,
     model: Annotated[
         str | None, typer.Option(help="The index's model, if it is not where it was.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a query.")] = False,
-    engine: Engine = "torch",
-    device: Device = None,
-    threads: Threads = None,
+    json: Json = False,
 ) -> None:
     """Find images of an index by words, or by an image that they resemble.
 
@@ -44,17 +39,14 @@ def run(
     or 2 if there is no such file.
     """
     from manyheads.app.image_search.image_index import ImageIndex
-    from manyheads.app.requests import ImageSearchRequest
     from manyheads.cli.show import print_json, warn
     from manyheads.cli.texts import texts
 
-    wanted: Any = {"top": top, "kind": kind}
-    ImageSearchRequest(queries=(), **wanted)  # refused before the model is loaded
     code, several = 0, queries is None or len(queries) > 1
-    opened = ImageIndex(index, model=model, engine=engine, device=device, threads=threads)
+    opened = ImageIndex(index, model=model, **dict(load))
     with opened:
         for query in queries or texts(None):
-            (answer,) = opened.answer(ImageSearchRequest(queries=(query,), **wanted))
+            (answer,) = opened.answer(request.with_inputs([query]))
             if answer.error is not None:
                 code = max(code, 1 if answer.kind == "text" or Path(query).exists() else 2)
                 warn(answer.error)

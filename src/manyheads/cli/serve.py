@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from manyheads.cli.options import Device, Engine, Threads
+from manyheads.asks.load_options import LoadOptions
+from manyheads.cli.options import with_requests
 from manyheads.web.settings import Limits
 
 TOKEN = "MANYHEADS_TOKEN"  # in the environment: what clients must send
@@ -15,7 +16,9 @@ TOKEN = "MANYHEADS_TOKEN"  # in the environment: what clients must send
 ACCESS, MORE = "Access", "More processes"  # panels of the help
 
 
+@with_requests
 def run(
+    load: LoadOptions,
     models: Annotated[
         list[str] | None,
         typer.Argument(metavar="[MODEL]...", help="Models; without any, those shipped."),
@@ -81,9 +84,6 @@ def run(
             help="Tokens of the texts of one look: its time grows with their square.",
         ),
     ] = Limits.look,
-    engine: Engine = "torch",
-    device: Device = None,
-    threads: Threads = None,
 ) -> None:
     """Serve models to programs and people: an HTTP API and a page.
 
@@ -110,7 +110,7 @@ def run(
     if ray and (processes > 1 or open):
         raise UsageError("--ray starts replicas: leave out --processes and --open.")
     # Other engines leave Python's lock while they compute; another process lacks plugins.
-    own_worker = engine == "torch" and not LOADED
+    own_worker = load.engine == "torch" and not LOADED
     if LOADED and (ray or processes > 1):
         raise UsageError("--plugin is of this process only: leave out --processes and --ray.")
     with ExitStack() as ending:
@@ -128,7 +128,7 @@ def run(
             if package not in ("fastapi", "prometheus_client", "starlette", "uvicorn", "h11"):
                 raise
             raise MissingExtraError(package=package, extra="serve") from None
-        options = ServedOptions(tuple(models or ()), index, engine, device, threads)
+        options = ServedOptions(tuple(models or ()), index, load.engine, load.device, load.threads)
         if ray:
             from manyheads.web.ray_replicas import serve_on_ray
 

@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from manyheads.cli.options import Device, Engine, Sample, Seed, Temperature, Threads, TopK, TopP
+from manyheads.asks.load_options import LoadOptions
+from manyheads.asks.translate_request import TranslateRequest
+from manyheads.cli.options import Json, Model, with_requests
 
 if TYPE_CHECKING:
     from manyheads.app.predictors.predictor import Predictor
-    from manyheads.app.requests import TranslateRequest
 
-# Panels of the help.
-SEARCH, ANSWERS, DOCUMENTS = "Search", "Answers", "Documents"
+DOCUMENTS = "Documents"  # a panel of the help
 
 
+@with_requests
 def run(
+    request: TranslateRequest,
+    load: LoadOptions,
     texts: Annotated[
         list[str] | None,
         typer.Argument(metavar="TEXT", help="Texts; without any, the lines of stdin."),
     ] = None,
-    model: Annotated[str, typer.Option(help="Shipped model, folder, or hf:USER/MODEL.")] = "en-de",
+    model: Model = "en-de",
     file: Annotated[
         str | None,
         typer.Option(
@@ -64,84 +67,7 @@ def run(
             help="text, markdown, html, docx or xlsx; by default by the document's ending.",
         ),
     ] = None,
-    n_best: Annotated[
-        int, typer.Option(min=1, rich_help_panel=ANSWERS, help="Number of translations per input.")
-    ] = 1,
-    json: Annotated[
-        bool, typer.Option("--json", rich_help_panel=ANSWERS, help="One JSON object a line.")
-    ] = False,
-    probabilities: Annotated[
-        bool,
-        typer.Option(
-            "--probabilities",
-            rich_help_panel=ANSWERS,
-            help="In JSON: the probability of each token.",
-        ),
-    ] = False,
-    align: Annotated[
-        bool,
-        typer.Option(
-            "--align",
-            rich_help_panel=ANSWERS,
-            help="In JSON: the source token that each output token comes from.",
-        ),
-    ] = False,
-    beam: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            rich_help_panel=SEARCH,
-            help="Beam size; 1 is greedy search. By default the model's own.",
-        ),
-    ] = None,
-    length_penalty: Annotated[
-        float | None,
-        typer.Option(
-            rich_help_panel=SEARCH, help="Above 1 favours long translations, below 1 short ones."
-        ),
-    ] = None,
-    coverage: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            rich_help_panel=SEARCH,
-            help="Cost of source text that was not attended to: 0.2, say.",
-        ),
-    ] = None,
-    diverse: Annotated[
-        float | None,
-        typer.Option(
-            rich_help_panel=SEARCH,
-            help="With --n-best: cost of a word that another translation has, such as 0.5.",
-        ),
-    ] = None,
-    no_repeat_ngram: Annotated[
-        int | None,
-        typer.Option(
-            min=0, rich_help_panel=SEARCH, help="Never repeat a sequence of this many tokens."
-        ),
-    ] = None,
-    prefix: Annotated[
-        str, typer.Option(rich_help_panel=SEARCH, help="Text that every translation begins with.")
-    ] = "",
-    recase: Annotated[
-        bool | None,
-        typer.Option(
-            "--recase/--no-recase",
-            rich_help_panel=SEARCH,
-            help="Translate a text in capitals in sentence case, if the model knows no capitals; "
-            "on by default.",
-            show_default=False,
-        ),
-    ] = None,
-    sample: Sample = False,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    seed: Seed = 1,
-    engine: Engine = "torch",
-    device: Device = None,
-    threads: Threads = None,
+    json: Json = False,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -164,12 +90,11 @@ def run(
     from manyheads.app.load import load_for
     from manyheads.app.predictors.stream import AT_A_TIME
     from manyheads.app.predictors.translator import Translator
-    from manyheads.app.requests import TranslateRequest
     from manyheads.cli import bulk, documents
     from manyheads.cli.texts import texts as read
     from manyheads.errors import UsageError
 
-    if (probabilities or align) and not json:
+    if (request.probabilities or request.align) and not json:
         raise UsageError("--probabilities and --align are told in JSON: add --json.")
     if out is not None and file is None:
         raise UsageError("--out is for the translation of a document: add --file.")
@@ -179,32 +104,13 @@ def run(
         raise UsageError("--workers and --ray divide a document: add --file.")
     if file is not None and texts:
         raise UsageError("--file or texts, not both.")
-    if (file or glossary) and (n_best > 1 or prefix or probabilities or align):
+    several = request.n_best > 1 or request.prefix or request.probabilities or request.align
+    if (file or glossary) and several:
         raise UsageError(
             "--file and --glossary give one translation: leave out --n-best, --prefix, "
             "--probabilities and --align."
         )
-    request = TranslateRequest(
-        texts=(),
-        n_best=n_best,
-        beams=beam,
-        sample=sample,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seed=seed,
-        length_penalty=length_penalty,
-        coverage_penalty=coverage,
-        diversity=diverse,
-        no_repeat_ngram=no_repeat_ngram,
-        recase=recase,
-        prefix=prefix,
-        probabilities=probabilities,
-        align=align,
-    )
-    translator = load_for(
-        TranslateRequest, model, verb="translate", engine=engine, device=device, threads=threads
-    )
+    translator = load_for(TranslateRequest, model, verb="translate", **dict(load))
     at_a_time = AT_A_TIME
     if not texts and sys.stdin.isatty():
         at_a_time = 1  # a person waits for each answer
@@ -215,7 +121,7 @@ def run(
         return
     options = request.decode(translator.decode)
     if file is not None:
-        processes = partial(bulk.processes, model, workers, ray, out, engine, device, threads)
+        processes = partial(bulk.processes, model, workers, ray, out, load)
         documents.document(
             translator,
             file,
@@ -224,7 +130,7 @@ def run(
             column=column,
             glossary=glossary,
             options=options,
-            seed=seed,
+            seed=request.seed,
             json=json,
             processes=None if workers is None and ray is None else processes,
         )
@@ -234,7 +140,7 @@ def run(
             read(texts),
             glossary=glossary,
             options=options,
-            seed=seed,
+            seed=request.seed,
             json=json,
             at_a_time=at_a_time,
         )

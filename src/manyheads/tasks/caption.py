@@ -10,6 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.evaluate_request import TextMetric
+from manyheads.bounds import Count
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import CaptionBatch, pad
 from manyheads.data.batching.buckets import rank_part, shuffled
@@ -20,12 +23,11 @@ from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import DataError
 from manyheads.streams import generator
 from manyheads.tasks.classify import ImageTrainConfig, Pixels, TrainingImages
-from manyheads.tasks.decode_config import DecodeConfig, special_ids
 from manyheads.tasks.decoding import Translation
-from manyheads.tasks.metrics import TEXT_METRICS, Score, TextMetric
+from manyheads.tasks.metrics import TEXT_METRICS, Score
 from manyheads.tasks.search import batches, check_search, plan, search
+from manyheads.tasks.special_ids import special_ids
 from manyheads.tasks.token_details import describe
-from manyheads.train.config import Count
 from manyheads.train.losses import projected_cross_entropy
 from manyheads.train.task import Indices, Loss
 

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from manyheads.bounds import Count
 from manyheads.data.augment.augment import Augmentation, Augmenter
 from manyheads.data.batching.batches import ImageBatch
 from manyheads.data.batching.buckets import rank_part, shuffled
@@ -23,7 +24,7 @@ from manyheads.train.class_losses import (
     one_hot,
     soft_cross_entropy,
 )
-from manyheads.train.config import Count, TrainConfig
+from manyheads.train.config import TrainConfig
 from manyheads.train.losses import smoothed_cross_entropy
 from manyheads.train.task import Batch, Indices, Loss
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.cancellation import raise_if_cancelled
 from manyheads.data.batching.batches import pad
 from manyheads.data.tokenizers.tokenizer import Piece, TextTokenizer, Tokenizers
@@ -16,8 +17,8 @@ from manyheads.decode.loops import repeated
 from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import UsageError
 from manyheads.lens.measures.alignment_head import AlignmentHead
-from manyheads.tasks.decode_config import DecodeConfig, SpecialIds, special_ids
 from manyheads.tasks.search import Job, Searcher, batches, check_search, plan, search
+from manyheads.tasks.special_ids import SpecialIds, special_ids
 from manyheads.tasks.token_details import OutputToken, behind_space, describe, readings
 from manyheads.tasks.token_scores import token_log_probabilities
 

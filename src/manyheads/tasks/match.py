@@ -9,6 +9,7 @@ import torch
 from annotated_types import Ge, Le
 from torch import Tensor, nn
 
+from manyheads.bounds import Count
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import MatchBatch, pad
 from manyheads.data.images.captioned_images import CaptionedImages
@@ -17,8 +18,7 @@ from manyheads.data.tokenizers.tokenizer import END, PAD, TextTokenizer
 from manyheads.errors import DataError
 from manyheads.streams import generator
 from manyheads.tasks.classify import ROWS, ImageTrainConfig, Pixels, TrainingImages
-from manyheads.tasks.decode_config import special_ids
-from manyheads.train.config import Count
+from manyheads.tasks.special_ids import special_ids
 from manyheads.train.contrastive import CONTRASTS, Contrast
 from manyheads.train.device import random_state, set_random_state
 from manyheads.train.task import Indices, Loss

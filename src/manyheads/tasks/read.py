@@ -14,12 +14,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from manyheads.bounds import Count
 from manyheads.data.batching.batches import Batch
 from manyheads.data.batching.buckets import length_buckets, rank_part
 from manyheads.data.images.line_image import padded_width, stack
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.decode.ctc import CtcResult, best_path
-from manyheads.train.config import Count, TrainConfig
+from manyheads.train.config import TrainConfig
 from manyheads.train.task import Indices, Loss
 
 METRICS = ("cer", "exact", "loss")

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from manyheads.bounds import Share
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import Batch
 from manyheads.data.images.image_set import ImageSet, Preprocessing
@@ -19,7 +20,6 @@ from manyheads.nn.layers.linear import Linear
 from manyheads.nn.vision.patch import patchify
 from manyheads.streams import generator
 from manyheads.tasks.classify import ROWS, ImageTrainConfig, Pixels, TrainingImages
-from manyheads.train.config import Share
 from manyheads.train.task import Indices, Loss
 
 METRICS = ("loss",)

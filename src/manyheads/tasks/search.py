@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.byte_pieces import byte_pieces
 from manyheads.data.tokenizers.tokenizer import TextTokenizer
 from manyheads.decode.beam import beam_search
@@ -33,7 +34,7 @@ from manyheads.decode.step import Hypothesis, Step
 from manyheads.decode.utf8 import WholeCharacters
 from manyheads.errors import UsageError
 from manyheads.streams import stream
-from manyheads.tasks.decode_config import DecodeConfig, SpecialIds
+from manyheads.tasks.special_ids import SpecialIds
 
 ROWS = 256  # outputs x beams decoded at a time
 ROOM = 65_536  # tokens that they may have together: memory, and what a long one holds up

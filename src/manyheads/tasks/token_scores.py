@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.data.batching.batches import pad
-from manyheads.tasks.decode_config import special_ids
+from manyheads.tasks.special_ids import special_ids
 
 Tokens = Sequence[int]
 ROWS = 32  # pairs in a batch: all logits are in memory

@@ -11,11 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from manyheads.bounds import Count
 from manyheads.data.batching.batches import TokenBatch, pad
 from manyheads.data.batching.buckets import length_buckets, rank_part
 from manyheads.data.text.sentences import Sentences
 from manyheads.errors import DataError
-from manyheads.train.config import Count, TrainConfig
+from manyheads.train.config import TrainConfig
 from manyheads.train.losses import projected_cross_entropy
 from manyheads.train.task import Indices, Loss
 

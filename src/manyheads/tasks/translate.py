@@ -8,6 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import nn
 
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.evaluate_request import TextMetric
+from manyheads.bounds import Count, NotNegative
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.batching.batches import TextBatch, pad
 from manyheads.data.batching.buckets import length_buckets, rank_part
@@ -17,11 +20,11 @@ from manyheads.data.tokenizers.subword_sampling import SubwordSampler
 from manyheads.data.tokenizers.token_store import TokenStore, encode_in_memory
 from manyheads.data.tokenizers.tokenizer import OURS, Tokenizers
 from manyheads.errors import DataError
-from manyheads.tasks.decode_config import DecodeConfig, SpecialIds
 from manyheads.tasks.decoding import translate
-from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
+from manyheads.tasks.metrics import TEXT_METRICS
 from manyheads.tasks.output_monitor import OutputMonitor
-from manyheads.train.config import Count, NotNegative, TrainConfig
+from manyheads.tasks.special_ids import SpecialIds
+from manyheads.train.config import TrainConfig
 from manyheads.train.losses import projected_cross_entropy
 from manyheads.train.task import Indices, Loss
 

@@ -18,7 +18,7 @@ from manyheads.lens.measures.alignment_head import (
 )
 from manyheads.lens.measures.word_figures import tokens_of
 from manyheads.nn.recording.trace import LayerId
-from manyheads.tasks.decode_config import special_ids
+from manyheads.tasks.special_ids import special_ids
 from manyheads.tasks.token_details import attention_over_source, spans
 
 ROWS = 32  # texts per batch: the maps of all heads are computed

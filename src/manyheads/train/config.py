@@ -4,16 +4,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt, Le
+
+from manyheads.bounds import Count, NotNegative, Share
 
 Precision = Literal["fp32", "bf16", "auto"]
 Parallel = Literal["ddp", "fsdp"]
 ScheduleName = Literal["inverse-sqrt", "cosine", "linear", "constant"]
-
-
-Count = Annotated[int, Ge(1), Le(2**31 - 1)]
-Share = Annotated[float, Ge(0), Lt(1)]
-NotNegative = Annotated[float, Ge(0)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from fastapi import Request as HttpRequest
 
-from manyheads.app.requests import BatchRequest, ImageRequest
+from manyheads.asks.request import BatchRequest, ImageRequest
 from manyheads.web.batching import Job
 from manyheads.web.images import EncodedImage, cost_of, room_for
 from manyheads.web.problems import ProblemError

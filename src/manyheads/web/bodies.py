@@ -1,4 +1,4 @@
-"""Bodies of requests: the parameters of `app/requests.py` with the name of a model.
+"""Bodies of requests: the parameters of `asks/` with the name of a model.
 
 An image is never a path here: it is sent as base64 in JSON, or as the whole body with parameters in
 the query.
@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import Request as HttpRequest
 from pydantic import create_model
 
-from manyheads.app.requests import BatchRequest, Request, Several
+from manyheads.asks.request import BatchRequest, Request, Several
 from manyheads.errors import UnreadableError, UsageError
 from manyheads.web.fields import JSON, read_fields
 from manyheads.web.images import EncodedImage
@@ -30,7 +30,7 @@ PRIVATE = ("images", "given", "kind")
 class Body(NamedTuple):
     """What the body of a request may hold, and how it is described."""
 
-    request: type[Request]  # of app/requests.py
+    request: type[Request]  # of asks/
     model: type[Request]  # that of HTTP
     example: Mapping[str, Any]
     uploads: bool  # may also be one image

@@ -18,7 +18,7 @@ from manyheads.app.load import LoadVersion
 from manyheads.app.predictors.stored_translator import StoredTranslator
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.folder import ModelFolder
-from manyheads.app.requests import estimate_tokens
+from manyheads.asks.request import estimate_tokens
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.documents.office import Unpacked
 from manyheads.errors import ChangedFolderError, UsageError

@@ -16,7 +16,7 @@ from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.paths import find_model, shipped
 from manyheads.app.project.plugins import LOADED
-from manyheads.app.requests import Request
+from manyheads.asks.request import Request
 from manyheads.data.text.languages import base
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import FolderError, ManyheadsError, NotFoundError, UsageError, nearest

@@ -10,10 +10,10 @@ from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence
 from manyheads.app.load import load
 from manyheads.app.predictors.translator import Translator
 from manyheads.app.project.plugins import load_plugin
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.child_process import portable
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.errors import ManyheadsError, OutOfMemoryError, WorkerError
-from manyheads.tasks.decode_config import DecodeConfig
 
 ATTEMPTS = 3  # at one block, and in a row without any block that is finished
 

@@ -8,9 +8,9 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, ConfigDict, FiniteFloat, TypeAdapter, ValidationError
 
 from manyheads.app.convert.foreign_files import read_table
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.errors import FolderError, UsageError
 from manyheads.models.encoder_decoder import DecoderConfig
-from manyheads.tasks.decode_config import DecodeConfig
 
 # What their search can do and ours cannot, and the value that switches it off.
 SEARCH: dict[str, Any] = {

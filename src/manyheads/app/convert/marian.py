@@ -31,13 +31,13 @@ from manyheads.app.project.info import count_parameters
 from manyheads.app.project.paths import find_model
 from manyheads.app.project.recipe import CONVERTED, write_recipe
 from manyheads.app.project.vocabulary import load_vocabularies
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.marian import END, PAD, UNKNOWN, MarianTokenizer, read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import FolderError, UsageError
 from manyheads.files import new_folder, write_atomically, write_text
 from manyheads.models.convert import marian
 from manyheads.models.transformer import TransformerConfig
-from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.train.checkpoint import restore
 
 UNLIMITED = "ours ends an output at 2 * source + 16"

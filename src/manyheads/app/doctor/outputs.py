@@ -10,12 +10,12 @@ from manyheads.app.doctor.finding import SHOWN, Finding, Findings, cut, finding,
 from manyheads.app.doctor.learning import gentler
 from manyheads.app.doctor.samples import Examined
 from manyheads.app.project.recipe import Recipe
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.text.sentences import Sentences
 from manyheads.data.tokenizers.tokenizer import TextTokenizer, Tokenizers
 from manyheads.decode.sampling import Sampling
 from manyheads.models.causal_lm import CausalLanguageModel
-from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.tasks.decoding import translate
 from manyheads.tasks.language import complete
 from manyheads.tasks.output_monitor import PAIRS, SIGNS, OutputMonitor, marked, signs

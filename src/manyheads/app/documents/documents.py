@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 
 from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence, TextTranslator, tidy
 from manyheads.app.predictors.text_predictor import one_line
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.documents.formats import (
     TEXT_FORMATS,
     OpenDocument,
@@ -29,7 +30,6 @@ from manyheads.data.documents.segments import split_line, split_long
 from manyheads.data.documents.spans import Part
 from manyheads.data.text.surrogates import reject_surrogates
 from manyheads.errors import DataError, NotFoundError, UsageError, nearest
-from manyheads.tasks.decode_config import DecodeConfig
 
 LARGEST = 256 << 20  # bytes of a file
 SHOWN = 5  # notes of a kind

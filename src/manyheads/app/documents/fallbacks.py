@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from manyheads.app.predictors.source_text import same_end
 from manyheads.app.project.folder import ModelFolder
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.cancellation import raise_if_cancelled
 from manyheads.data.documents.glossary import Glossary, with_terms
 from manyheads.data.documents.markup_transfer import Link, MarkupSpan, extract_markup, reinsert
@@ -32,7 +33,6 @@ from manyheads.data.documents.segments import is_bullet
 from manyheads.data.text.capitals import to_capitals
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import UsageError
-from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.tasks.decoding import Translation
 
 How = Literal["whole", "guided", "pieces", "kept"]

@@ -11,10 +11,10 @@ from manyheads.app.documents.documents import Document, SentenceTranslator, tran
 from manyheads.app.documents.fallbacks import FallbackTranslator, TextTranslator
 from manyheads.app.predictors.text_predictor import one_line
 from manyheads.app.project.remote import fetch_remote, is_remote
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.documents.glossary import Glossary
 from manyheads.data.documents.segments import split_document
 from manyheads.errors import DataError, MissingExtraError, NotFoundError, UsageError, nearest
-from manyheads.tasks.decode_config import DecodeConfig
 
 ENDING = ".parquet"
 _ROWS = 10_000  # read at a time

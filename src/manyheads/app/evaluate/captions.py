@@ -8,11 +8,11 @@ from manyheads.app.data.tables import CaptionRecipe
 from manyheads.app.evaluate.score import Line, heading
 from manyheads.app.predictors.captioner import Captioner
 from manyheads.app.project.paths import without_root
-from manyheads.app.requests import EvaluateRequest
+from manyheads.asks.evaluate_request import EvaluateRequest, TextMetric
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.tasks.caption import caption, caption_scores, references
 from manyheads.tasks.classify import Pixels
-from manyheads.tasks.metrics import Score, TextMetric
+from manyheads.tasks.metrics import Score
 
 SHOWN = 10  # wrong captions in the log
 

@@ -13,7 +13,7 @@ from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.card import write_card
 from manyheads.app.project.folder import ModelFolder, append_evaluation
 from manyheads.app.project.paths import allow
-from manyheads.app.requests import EvaluateRequest
+from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.errors import OutputError
 
 

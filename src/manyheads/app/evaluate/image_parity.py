@@ -21,14 +21,14 @@ from manyheads.app.predictors.captioner import Captioner
 from manyheads.app.predictors.classifier import Classifier
 from manyheads.app.predictors.embedder import Embedder
 from manyheads.app.predictors.matcher import Matcher
-from manyheads.app.requests import ParityRequest
+from manyheads.asks.export_request import ParityRequest
 from manyheads.data.batching.batches import pad
 from manyheads.data.spread import spread
 from manyheads.tasks.caption import caption, caption_scores, language_prefix, references
 from manyheads.tasks.class_metrics import mean_average_precision
 from manyheads.tasks.classify import Pixels, predict_all_logits
-from manyheads.tasks.decode_config import special_ids
 from manyheads.tasks.match import embed_texts, image_vectors, queries, recalls
+from manyheads.tasks.special_ids import special_ids
 
 SCORED = 64  # captions whose tokens are scored: every token of each is compared
 

@@ -10,7 +10,7 @@ from manyheads.app.data.captioned import captioned_split, read_captioned, read_g
 from manyheads.app.data.tables import CaptionData, CaptionRecipe
 from manyheads.app.evaluate.score import Line, heading
 from manyheads.app.predictors.matcher import Matcher
-from manyheads.app.requests import EvaluateRequest
+from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.errors import DataError
 from manyheads.tasks.classify import Pixels

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from manyheads.app.engines.engine import engine_name
 from manyheads.app.predictors.predictor import Predictor
-from manyheads.app.requests import EvaluateRequest, ParityRequest
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.export_request import ParityRequest
 from manyheads.data.spread import spread
 from manyheads.errors import NotFoundError, UsageError
 

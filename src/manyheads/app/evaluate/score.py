@@ -8,7 +8,7 @@ from manyheads.app.data.sources import image_split, read_images
 from manyheads.app.data.tables import ImageRecipe, SentenceData
 from manyheads.app.project.paths import find_data, here, split_selection
 from manyheads.app.project.recipe import DataTable
-from manyheads.app.requests import EvaluateRequest
+from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data.images.image_set import ImageSet
 from manyheads.data.splits import find_registered_splits
 from manyheads.data.text.sentences import Sentences

@@ -11,7 +11,7 @@ from manyheads.app.engines.parity import Parity
 from manyheads.app.evaluate.parity_inputs import data_to_compare, run_both
 from manyheads.app.evaluate.score import sentences_to_measure
 from manyheads.app.predictors.text_reader import TokenPredictor
-from manyheads.app.requests import ParityRequest
+from manyheads.asks.export_request import ParityRequest
 from manyheads.data.batching.batches import TokenBatch
 from manyheads.data.spread import spread
 from manyheads.data.text.sentences import Sentences

@@ -9,10 +9,11 @@ from manyheads.app.engines.parity import Parity
 from manyheads.app.evaluate.parity_inputs import pairs_to_compare, run_both
 from manyheads.app.evaluate.translations import corpus_to_measure
 from manyheads.app.predictors.translator import Translator
-from manyheads.app.requests import ParityRequest
+from manyheads.asks.evaluate_request import TextMetric
+from manyheads.asks.export_request import ParityRequest
 from manyheads.data.spread import spread
-from manyheads.tasks.decode_config import special_ids
-from manyheads.tasks.metrics import TEXT_METRICS, TextMetric
+from manyheads.tasks.metrics import TEXT_METRICS
+from manyheads.tasks.special_ids import special_ids
 from manyheads.tasks.token_scores import largest_logit, token_log_probabilities
 
 BLEU = 0.3  # points of BLEU that may be lost; of other metrics those of `Parity.allowed`

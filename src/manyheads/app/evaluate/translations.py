@@ -26,7 +26,7 @@ from manyheads.app.project.alignment import store
 from manyheads.app.project.domain import store_domain
 from manyheads.app.project.folder import own_files
 from manyheads.app.project.paths import endings, find_data, here, make_room
-from manyheads.app.requests import EvaluateRequest
+from manyheads.asks.evaluate_request import EvaluateRequest, TextMetric
 from manyheads.data.spread import spread
 from manyheads.data.text.corpus import Corpus, read_references
 from manyheads.data.text.formats import read_pairs
@@ -35,7 +35,7 @@ from manyheads.errors import UsageError
 from manyheads.files import write_text
 from manyheads.tasks.bootstrap import bootstrap
 from manyheads.tasks.length_bins import length_bins
-from manyheads.tasks.metrics import TEXT_METRICS, Score, TextMetric
+from manyheads.tasks.metrics import TEXT_METRICS, Score
 from manyheads.tasks.output_monitor import OutputMonitor, signs
 
 ALONE = 100  # sentences translated one at a time to measure how long an answer takes

@@ -30,8 +30,8 @@ from manyheads.lens.trace.shapes import ShapeLine, walk
 from manyheads.lens.view.image_view import ImageView, image_view
 from manyheads.lens.view.text_view import Span, StepView, TextView, text_view
 from manyheads.nn.recording.trace import Trace, record
-from manyheads.tasks.decode_config import special_ids
 from manyheads.tasks.decoding import Translation
+from manyheads.tasks.special_ids import special_ids
 from manyheads.tasks.token_details import spans
 from manyheads.tasks.word_alignment import reads_source
 

@@ -23,7 +23,7 @@ from manyheads.lens.view.image_view import Attribution, ImageView, image_view
 from manyheads.nn.recording.token_grid import TokenGrid
 from manyheads.nn.recording.trace import Trace
 from manyheads.tasks.caption import language_prefix
-from manyheads.tasks.decode_config import special_ids
+from manyheads.tasks.special_ids import special_ids
 from manyheads.tasks.token_details import describe
 
 WORDS = 40  # that are shown

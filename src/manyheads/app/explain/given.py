@@ -6,7 +6,7 @@ from pathlib import Path
 from manyheads.app.explain.word_comparison import compare_word
 from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.predictors.text_reader import TextReader
-from manyheads.app.requests import LookRequest
+from manyheads.asks.look_request import LookRequest
 from manyheads.data.images.image_file import SUFFIXES
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.lens.panels import Figure

@@ -13,7 +13,7 @@ from manyheads.app.load import loaded
 from manyheads.app.pipeline import pipeline_of
 from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.paths import checked_name, make_room
-from manyheads.app.requests import LookRequest
+from manyheads.asks.look_request import LookRequest
 from manyheads.errors import UsageError
 from manyheads.files import write_atomically, write_text
 from manyheads.lens.trace.head_steps import HeadSteps, head_steps

@@ -12,7 +12,7 @@ from manyheads.data.batching.batches import pad
 from manyheads.errors import UsageError
 from manyheads.lens.measures.token_losses import loss_table
 from manyheads.lens.panels import Figure
-from manyheads.tasks.decode_config import special_ids
+from manyheads.tasks.special_ids import special_ids
 
 Pair = tuple[Tensor, Tensor]
 

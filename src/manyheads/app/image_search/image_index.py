@@ -27,7 +27,7 @@ from manyheads.app.image_search.writer import Counts, IndexWriter, Progress
 from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.lock import locked
 from manyheads.app.project.paths import find_model
-from manyheads.app.requests import (
+from manyheads.asks.image_search_request import (
     FoundImage,
     ImageSearchAnswer,
     ImageSearchRequest,

@@ -22,7 +22,7 @@ from manyheads.app.image_search.index_folder import (
     create,
     state_of,
 )
-from manyheads.app.requests import UnreadableImage
+from manyheads.asks.image_search_request import UnreadableImage
 from manyheads.data.images.image_file import ImageContent, load, naming
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError, ManyheadsError, UnreadableError

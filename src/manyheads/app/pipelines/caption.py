@@ -17,13 +17,15 @@ from manyheads.app.predictors.captioner import Captioner
 from manyheads.app.predictors.image_inputs import named
 from manyheads.app.project.folder import ModelFolder, write_preprocessing, write_vocabularies
 from manyheads.app.project.vocabulary import SHARED, learn_tokenizer, load_vocabularies
-from manyheads.app.requests import EvaluateRequest, LookRequest, ParityRequest
 from manyheads.app.train.inputs import digest, images_digest, readable_captions
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.export_request import ParityRequest
+from manyheads.asks.look_request import LookRequest
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, TokenizerConfig
 from manyheads.errors import UsageError
 from manyheads.lens.trace.shapes import ShapeLine
 from manyheads.tasks.caption import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
-from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.train.device import best_device
 
 

@@ -29,7 +29,6 @@ from manyheads.app.project.folder import (
 )
 from manyheads.app.project.paths import find_model
 from manyheads.app.project.recipe import Converted, Table
-from manyheads.app.requests import EvaluateRequest, LookRequest, ParityRequest
 from manyheads.app.train.initialize_classifier import (
     classes_of,
     differences,
@@ -37,6 +36,9 @@ from manyheads.app.train.initialize_classifier import (
     start_classifier,
 )
 from manyheads.app.train.inputs import digest, images_digest, left_out, training_images
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.export_request import ParityRequest
+from manyheads.asks.look_request import LookRequest
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError, RecipeError

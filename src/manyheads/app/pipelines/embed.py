@@ -12,7 +12,7 @@ from manyheads.app.pipeline import Pipeline, Prepared, Say, Section
 from manyheads.app.predictors.embedder import Embedder
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.recipe import Converted
-from manyheads.app.requests import ParityRequest
+from manyheads.asks.export_request import ParityRequest
 from manyheads.errors import RecipeError
 from manyheads.tasks.classify import ImageTrainConfig
 

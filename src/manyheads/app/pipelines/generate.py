@@ -8,7 +8,7 @@ from manyheads.app.engines.parity import Parity
 from manyheads.app.evaluate.continuation_parity import continuation_parity
 from manyheads.app.pipelines.token_pipeline import LanguagePipeline, LanguageRecipe
 from manyheads.app.predictors.language_models import Generator
-from manyheads.app.requests import ParityRequest
+from manyheads.asks.export_request import ParityRequest
 from manyheads.data.text.sentences import Sentences
 from manyheads.models.causal_lm import CausalLanguageModel
 from manyheads.tasks.language import NextToken

@@ -18,8 +18,9 @@ from manyheads.app.pipeline import Pipeline, Prepared, Say, Section
 from manyheads.app.predictors.matcher import Matcher
 from manyheads.app.project.folder import ModelFolder, write_preprocessing, write_vocabularies
 from manyheads.app.project.vocabulary import SHARED, learn_tokenizer, load_vocabularies
-from manyheads.app.requests import EvaluateRequest, ParityRequest
 from manyheads.app.train.inputs import digest, images_digest, readable_captions
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.export_request import ParityRequest
 from manyheads.data.images.image_file import SUFFIXES
 from manyheads.data.images.image_set import ImageSet
 from manyheads.data.tokenizers.tokenizer import END, PAD, TokenizerConfig

@@ -25,9 +25,10 @@ from manyheads.app.predictors.line_reader import Reader
 from manyheads.app.project.folder import ModelFolder, read_json, write_json
 from manyheads.app.project.paths import find_model
 from manyheads.app.project.recipe import Recipe, Table
-from manyheads.app.requests import EvaluateRequest, ParityRequest
 from manyheads.app.train.initialize import start_record
 from manyheads.app.train.inputs import digest
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.export_request import ParityRequest
 from manyheads.data.images.line_image import LineImage
 from manyheads.data.splits import reject_test_split
 from manyheads.data.synthetic.text_lines import Rendering

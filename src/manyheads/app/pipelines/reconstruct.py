@@ -14,8 +14,9 @@ from manyheads.app.evaluate.score import images_to_measure, refuse_report, score
 from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say
 from manyheads.app.predictors.reconstructor import Reconstruction
 from manyheads.app.project.folder import write_left_out, write_preprocessing
-from manyheads.app.requests import EvaluateRequest, LookRequest
 from manyheads.app.train.inputs import images_digest, left_out, training_images
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.look_request import LookRequest
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import UsageError

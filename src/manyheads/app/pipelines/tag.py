@@ -13,8 +13,8 @@ from manyheads.app.pipeline import Prepared, Say
 from manyheads.app.pipelines.token_pipeline import TokenPipeline, TokenRecipe
 from manyheads.app.predictors.word_spacer import WordSpacer
 from manyheads.app.project.folder import ModelFolder, read_json, write_json
-from manyheads.app.requests import EvaluateRequest
 from manyheads.app.train.inputs import digest, refuse_longer, say_left_out
+from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data.text.sentences import Sentences
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.data.tokenizers.spacing import TAGS, without_spaces

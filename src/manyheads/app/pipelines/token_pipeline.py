@@ -21,8 +21,10 @@ from manyheads.app.predictors.language_models import Generator, MaskFiller
 from manyheads.app.predictors.text_reader import TokenPredictor
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.recipe import Recipe
-from manyheads.app.requests import EvaluateRequest, LookRequest, ParityRequest
 from manyheads.app.train.inputs import digest, language_splits, refuse_longer, say_left_out
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.export_request import ParityRequest
+from manyheads.asks.look_request import LookRequest
 from manyheads.data.text.sentences import Sentences
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, TokenizerConfig
 from manyheads.files import write_atomically

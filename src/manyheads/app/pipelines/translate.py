@@ -36,16 +36,19 @@ from manyheads.app.project.vocabulary import (
     sizes,
     tokenizers,
 )
-from manyheads.app.requests import EvaluateRequest, LookRequest, ParityRequest
 from manyheads.app.train.encoded_corpus import encoded_corpus
 from manyheads.app.train.initialize import Start, load_pretrained, start_vocabularies
 from manyheads.app.train.inputs import digest, has_token_limit, refuse_longer
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.export_request import ParityRequest
+from manyheads.asks.look_request import LookRequest
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, PairTokenizerConfig
 from manyheads.lens.trace.shapes import ShapeLine
-from manyheads.tasks.decode_config import DecodeConfig, SpecialIds
 from manyheads.tasks.metrics import TEXT_METRICS
+from manyheads.tasks.special_ids import SpecialIds
 from manyheads.tasks.translate import EvaluateConfig, TranslateTask, TranslateTrainConfig
 from manyheads.tasks.word_alignment import reads_source
 from manyheads.train.ranks import rank_and_world

@@ -8,16 +8,17 @@ from torch import Tensor
 
 from manyheads.app.predictors.image_inputs import ImageInput, named
 from manyheads.app.predictors.image_predictor import ImagePredictor
-from manyheads.app.predictors.predictor import LoadOptions, text_positions
+from manyheads.app.predictors.predictor import text_positions
 from manyheads.app.predictors.text_reader import check_seed
 from manyheads.app.predictors.unusual import unsure_of_text
 from manyheads.app.project.folder import ModelFolder
 from manyheads.app.project.vocabulary import SHARED
-from manyheads.app.requests import Caption, CaptionAnswer, CaptionRequest, CaptionToken, changed
+from manyheads.asks.caption_request import Caption, CaptionAnswer, CaptionRequest, CaptionToken
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.load_options import LoadOptions
 from manyheads.data.text.languages import base
 from manyheads.errors import FolderError, ManyheadsError, UsageError, nearest
 from manyheads.tasks.caption import caption
-from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.tasks.decoding import Translation
 
 
@@ -141,7 +142,7 @@ class Captioner(ImagePredictor):
             except ManyheadsError as error:
                 found.append(str(error))
         read = [each for each in found if isinstance(each, Tensor)]
-        options = _options(request, self.decode)
+        options = request.decode(self.decode)
         written = iter(
             self._write(
                 torch.stack(read),
@@ -178,17 +179,6 @@ class Captioner(ImagePredictor):
             n_best=tuple(_caption(each) for each in written),
             notes=tuple(notes) or None,
         )
-
-
-def _options(request: CaptionRequest, own: DecodeConfig) -> DecodeConfig:
-    changes: dict[str, Any] = {
-        "beams": request.beams,
-        "sample": request.samples or None,
-        "temperature": request.temperature,
-        "top_k": request.top_k,
-        "top_p": request.top_p,
-    }
-    return changed(own, **{key: value for key, value in changes.items() if value is not None})
 
 
 def _caption(written: Translation) -> Caption:

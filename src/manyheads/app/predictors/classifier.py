@@ -7,10 +7,11 @@ import torch
 
 from manyheads.app.predictors.image_inputs import ImageInput, named
 from manyheads.app.predictors.image_predictor import ImagePredictor
-from manyheads.app.predictors.predictor import LoadOptions, OutputClasses
+from manyheads.app.predictors.predictor import OutputClasses
 from manyheads.app.predictors.unusual import unsure_of_class
 from manyheads.app.project.folder import ModelFolder
-from manyheads.app.requests import ClassifyAnswer, ClassifyRequest, ClassProbability
+from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest, ClassProbability
+from manyheads.asks.load_options import LoadOptions
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.tasks.classify import classify, predict_logits
 

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from manyheads.app.predictors.image_inputs import ImageInput, named, opened
-from manyheads.app.predictors.predictor import LoadOptions, Predictor
+from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.folder import ModelFolder
+from manyheads.asks.load_options import LoadOptions
 from manyheads.data.images.image_file import naming
 from manyheads.data.images.image_set import Preprocessing
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.predictors.text_predictor import TextPredictor
 from manyheads.app.predictors.text_reader import (
     TextInput,
@@ -13,14 +12,9 @@ from manyheads.app.predictors.text_reader import (
 )
 from manyheads.app.predictors.unusual import unknown_note
 from manyheads.app.project.folder import ModelFolder
-from manyheads.app.requests import (
-    Continuation,
-    FillAnswer,
-    FillRequest,
-    GenerateAnswer,
-    GenerateRequest,
-    Proposal,
-)
+from manyheads.asks.fill_request import FillAnswer, FillRequest, Proposal
+from manyheads.asks.generate_request import Continuation, GenerateAnswer, GenerateRequest
+from manyheads.asks.load_options import LoadOptions
 from manyheads.data.tokenizers.tokenizer import END, START
 from manyheads.decode.sampling import Sampling
 from manyheads.models.causal_lm import CausalLanguageModel

@@ -9,9 +9,10 @@ import numpy as np
 from torch import Tensor
 
 from manyheads.app.predictors.image_inputs import ImageInput, named, opened
-from manyheads.app.predictors.predictor import LoadOptions, Predictor
+from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.folder import ModelFolder
-from manyheads.app.requests import Caption, CaptionAnswer, CaptionRequest, CaptionToken
+from manyheads.asks.caption_request import Caption, CaptionAnswer, CaptionRequest, CaptionToken
+from manyheads.asks.load_options import LoadOptions
 from manyheads.data.images.image_file import naming
 from manyheads.data.images.line_image import LineImage, grey, line_pixels, padded_width
 from manyheads.data.images.line_layout import cut_wide, find_lines

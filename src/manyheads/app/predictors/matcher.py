@@ -9,11 +9,12 @@ from torch import Tensor
 
 from manyheads.app.predictors.image_inputs import ImageInput, named
 from manyheads.app.predictors.image_predictor import ImagePredictor
-from manyheads.app.predictors.predictor import LoadOptions, text_positions
+from manyheads.app.predictors.predictor import text_positions
 from manyheads.app.predictors.text_reader import check_texts
 from manyheads.app.predictors.unusual import unsure_of_class
 from manyheads.app.project.folder import ModelFolder
-from manyheads.app.requests import ClassifyAnswer, ClassifyRequest, ClassProbability
+from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest, ClassProbability
+from manyheads.asks.load_options import LoadOptions
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.tasks.match import embed_pixels, embed_texts
 

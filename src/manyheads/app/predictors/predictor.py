@@ -1,38 +1,15 @@
 """The protocol of predictors: a stored model that is called with raw input and answers requests."""
 
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
-from pydantic import BeforeValidator
 from torch import nn
 
 from manyheads.app.engines.engine import Engine, find_engine
 from manyheads.app.project.folder import ModelFolder
-from manyheads.app.requests import Request
-from manyheads.data.images.image_set import MOST_PIXELS, Preprocessing
+from manyheads.asks.load_options import LoadOptions
+from manyheads.asks.request import Request
+from manyheads.data.images.image_set import Preprocessing
 from manyheads.errors import UsageError
-from manyheads.train.config import Count
-
-
-def _two_sides(given: Any) -> tuple[int, int]:
-    sides = given if isinstance(given, tuple | list) else (given, given)
-    if len(sides) != 2 or not all(type(n) is int and 1 <= n <= MOST_PIXELS for n in sides):
-        raise ValueError(
-            f"give one number of pixels or two, height and width, from 1 to {MOST_PIXELS:,}"
-        )
-    return sides[0], sides[1]
-
-
-Sides = Annotated[tuple[int, int], BeforeValidator(_two_sides)]
-
-
-class LoadOptions(Request):
-    """How a stored model is loaded."""
-
-    engine: str = "torch"
-    device: str | None = None  # such as "cpu" or "cuda:0"; the best there is if None
-    threads: Count | None = None  # of a CPU; chosen by the size of the model if None
-    # Height and width, or one number for both, in place of the trained size.
-    image_size: Sides | None = None
 
 
 class OutputClasses(NamedTuple):

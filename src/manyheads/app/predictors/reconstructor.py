@@ -1,7 +1,8 @@
 """Models that learned from images alone, for classifiers to start from."""
 
-from manyheads.app.predictors.predictor import LoadOptions, Predictor
+from manyheads.app.predictors.predictor import Predictor
 from manyheads.app.project.folder import ModelFolder
+from manyheads.asks.load_options import LoadOptions
 
 
 class Reconstruction(Predictor):

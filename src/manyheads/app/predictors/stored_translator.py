@@ -7,9 +7,9 @@ from manyheads.app.predictors.source_text import SourceText, read_source
 from manyheads.app.predictors.unusual import reasons, unsure_of_translation
 from manyheads.app.project.domain import stored_domain
 from manyheads.app.project.folder import ModelFolder
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.decode.loops import loops
-from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.tasks.decoding import Translation
 
 

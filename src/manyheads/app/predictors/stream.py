@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from manyheads.app.requests import TextRequest
+from manyheads.asks.request import TextRequest
 from manyheads.errors import ManyheadsError
 
 AT_A_TIME = 1024

@@ -8,25 +8,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.predictors.source_text import same_end
 from manyheads.app.predictors.stored_translator import StoredTranslator
 from manyheads.app.predictors.text_predictor import TextPredictor
 from manyheads.app.predictors.text_reader import TextInput, check_seed, check_texts
 from manyheads.app.project.alignment import stored
 from manyheads.app.project.folder import ModelFolder
-from manyheads.app.requests import (
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.load_options import LoadOptions
+from manyheads.asks.search_options import changed
+from manyheads.asks.translate_request import (
     SourceToken,
     TranslateAnswer,
     TranslatedText,
     TranslatedToken,
     TranslateRequest,
-    changed,
 )
 from manyheads.data.text.capitals import to_capitals
 from manyheads.errors import UsageError
-from manyheads.tasks.decode_config import DecodeConfig, special_ids
 from manyheads.tasks.decoding import Translation, translate
+from manyheads.tasks.special_ids import special_ids
 from manyheads.tasks.token_details import OutputToken, spans
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from manyheads.app.predictors.predictor import LoadOptions
 from manyheads.app.predictors.text_predictor import TextPredictor
 from manyheads.app.predictors.text_reader import TextInput, TokenOutput, TokenPredictor, check_texts
 from manyheads.app.project.folder import ModelFolder
-from manyheads.app.requests import TagAnswer, TagRequest
+from manyheads.asks.load_options import LoadOptions
+from manyheads.asks.tag_request import TagAnswer, TagRequest
 from manyheads.data.tokenizers.spacing import TAGS, with_spaces, without_spaces
 from manyheads.tasks.tag import SpacedCharacter, tag
 

@@ -18,6 +18,7 @@ from annotated_types import Ge, Gt, Le
 from PIL import Image, ImageOps
 from torch import Tensor
 
+from manyheads.bounds import MOST_PIXELS
 from manyheads.data.images.image_file import (
     NO_COLOURS,
     PLAIN,
@@ -39,7 +40,6 @@ Found = list[int | str]  # of each image a checksum, or why it cannot be read
 
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 Mode = Literal["RGB", "L", "RGBA", "CMYK", "bands"]
-MOST_PIXELS = 1 << 14  # of a side of an image that a model reads
 LARGEST = 1 << 26  # pixels of a resized image; of a strip, the part is resized that is seen
 BLOCK = 1024  # images submitted to the threads at a time, so that they can be interrupted
 

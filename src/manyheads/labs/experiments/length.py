@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, by_size, curves, leader, mean, table, values, verdict
@@ -11,7 +12,6 @@ from manyheads.labs.symbols import Symbols, copying, random_texts, training, tra
 from manyheads.lens.panels import Lines
 from manyheads.models.config import ModelConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
-from manyheads.tasks.decode_config import DecodeConfig
 from manyheads.tasks.decoding import translate
 from manyheads.tasks.translate import TranslateTrainConfig
 

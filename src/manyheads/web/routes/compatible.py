@@ -12,7 +12,7 @@ from fastapi import Request as HttpRequest
 from starlette.responses import Response
 
 from manyheads.app.documents.documents import Document
-from manyheads.app.requests import TranslateRequest
+from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.documents.formats import TEXT_FORMATS
 from manyheads.data.text.languages import base
 from manyheads.errors import UsageError

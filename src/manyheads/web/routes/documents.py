@@ -10,7 +10,8 @@ from fastapi import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 
 from manyheads.app.documents.documents import Document
-from manyheads.app.requests import Answer, Request, TranslateRequest
+from manyheads.asks.request import Answer, Request
+from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.documents.formats import format_of
 from manyheads.errors import UsageError
 from manyheads.strict_json import dumps

@@ -22,22 +22,12 @@ from manyheads.app.reading import (
     read_answer,
     translate_paragraphs,
 )
-from manyheads.app.requests import (
-    IMAGE_TOKENS,
-    Answer,
-    CaptionAnswer,
-    CaptionRequest,
-    ClassifyAnswer,
-    ClassifyRequest,
-    FoundImage,
-    ImageRequest,
-    ImageSearchAnswer,
-    ImageSearchRequest,
-    ReadAnswer,
-    ReadRequest,
-    Several,
-    TranslateRequest,
-)
+from manyheads.asks.caption_request import CaptionAnswer, CaptionRequest
+from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest
+from manyheads.asks.image_search_request import FoundImage, ImageSearchAnswer, ImageSearchRequest
+from manyheads.asks.read_request import ReadAnswer, ReadRequest
+from manyheads.asks.request import IMAGE_TOKENS, Answer, ImageRequest, Several
+from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.images.image_file import open_image
 from manyheads.errors import ManyheadsError, NotFoundError, UsageError
 from manyheads.web.asking import image_job, job_of, served, while_connected

@@ -10,7 +10,8 @@ from fastapi import Request as HttpRequest
 from starlette.responses import Response
 
 from manyheads.app.explain.look import head_steps_at, look_at
-from manyheads.app.requests import IMAGE_TOKENS, LookRequest, estimate_tokens
+from manyheads.asks.look_request import LookRequest
+from manyheads.asks.request import IMAGE_TOKENS, estimate_tokens
 from manyheads.errors import UsageError
 from manyheads.web.asking import served, while_connected
 from manyheads.web.bodies import Body, body, check_texts, encoded_images

@@ -6,18 +6,11 @@ from fastapi import APIRouter
 from fastapi import Request as HttpRequest
 from starlette.responses import Response
 
-from manyheads.app.requests import (
-    Answer,
-    FillAnswer,
-    FillRequest,
-    GenerateAnswer,
-    GenerateRequest,
-    TagAnswer,
-    TagRequest,
-    TextRequest,
-    TranslateAnswer,
-    TranslateRequest,
-)
+from manyheads.asks.fill_request import FillAnswer, FillRequest
+from manyheads.asks.generate_request import GenerateAnswer, GenerateRequest
+from manyheads.asks.request import Answer, TextRequest
+from manyheads.asks.tag_request import TagAnswer, TagRequest
+from manyheads.asks.translate_request import TranslateAnswer, TranslateRequest
 from manyheads.web.asking import ask, served
 from manyheads.web.bodies import Body, body, check_limits
 from manyheads.web.problems import JsonResponse

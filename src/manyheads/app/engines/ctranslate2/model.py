@@ -11,6 +11,7 @@ from torch import nn
 
 from manyheads.app.engines.ctranslate2.vocabulary import Names
 from manyheads.app.engines.engine import EngineModel
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.batching.batches import pad
 from manyheads.data.tokenizers.byte_pieces import byte_pieces
 from manyheads.data.tokenizers.tokenizer import TextTokenizer
@@ -20,8 +21,8 @@ from manyheads.errors import UsageError
 from manyheads.models.convert.ctranslate2 import library
 from manyheads.models.transformer import TransformerConfig
 from manyheads.streams import stream
-from manyheads.tasks.decode_config import DecodeConfig, SpecialIds
 from manyheads.tasks.search import ROWS, Job, batches, search
+from manyheads.tasks.special_ids import SpecialIds
 
 # Hypotheses found before a search ends, in multiples of the beams. Ours ends when no beam can get
 # better; of 120 lines of Multi30k 2 differed at 1 and none at 2, beam size 4.

@@ -11,11 +11,11 @@ from manyheads.app.engines.packages import need
 from manyheads.app.engines.web.runtime import copy_runtime
 from manyheads.app.project.folder import ModelFolder, write_json
 from manyheads.app.project.registry import find_task
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.byte_pieces import byte_pieces
 from manyheads.data.tokenizers.tokenizer import UNKNOWN, Tokenizer
 from manyheads.errors import UsageError
-from manyheads.tasks.decode_config import DecodeConfig
 
 PAGE = Path(__file__).with_name("page")
 MODEL = "model.json"

@@ -3,34 +3,32 @@
 import json
 import math
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
 from jsonschema import validate
 
 import manyheads
-from manyheads.app import requests
+from manyheads import asks
 from manyheads.app.predictors.stream import stream
-from manyheads.app.requests import (
-    IMAGE_TOKENS,
-    Answer,
-    CaptionRequest,
-    ClassifyRequest,
-    FillRequest,
-    GenerateRequest,
-    Request,
-    TagRequest,
-    TranslateAnswer,
-    TranslateRequest,
-)
+from manyheads.asks.caption_request import CaptionRequest
+from manyheads.asks.classify_request import ClassifyRequest
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.fill_request import FillRequest
+from manyheads.asks.generate_request import GenerateRequest
+from manyheads.asks.request import IMAGE_TOKENS, Answer, Request
+from manyheads.asks.tag_request import TagRequest
+from manyheads.asks.translate_request import TranslateAnswer, TranslateRequest
 from manyheads.errors import DataError, UsageError
-from manyheads.tasks.decode_config import DecodeConfig
 from tests import language
 
 KINDS = [
     each
-    for each in vars(requests).values()
+    for module in iter_modules(asks.__path__, "manyheads.asks.")
+    for each in vars(import_module(module.name)).values()
     if isinstance(each, type) and issubclass(each, Request | Answer)
 ]
 
@@ -106,21 +104,22 @@ def test_what_a_server_asks_of_requests() -> None:
     assert not GenerateRequest(texts=("a",), top_k=3).independent
     assert TranslateRequest(texts=("abc",), beams=5, n_best=2).cost == 5 * 3
     classify = ClassifyRequest(images=(Path("a.png"),), labels=("cat",), templates=("a {}",))
-    assert (classify.inputs, classify.cost) == ((Path("a.png"),), requests.IMAGE_TOKENS + 3 + 3)
+    assert (classify.inputs, classify.cost) == ((Path("a.png"),), IMAGE_TOKENS + 3 + 3)
     assert classify.all_texts == ("cat", "a {}")
     assert classify.with_inputs(()) == classify.with_inputs([Path("b.png")]).with_inputs([])
     caption = CaptionRequest(images=(Path("a.png"),), n_best=9)
-    assert (caption.cost, {*caption.limited}) == (9 * requests.IMAGE_TOKENS, {"beams", "n_best"})
+    assert (caption.cost, {*caption.limited}) == (9 * IMAGE_TOKENS, {"beams", "n_best"})
     assert not CaptionRequest(images=(), sample=True).independent
 
 
 def test_any_sampling_option_samples() -> None:
     """Without one it is a search."""
-    assert GenerateRequest(texts=("a",)).sampling is None
-    assert GenerateRequest(texts=("a",), sample=True).sampling is not None
+    own = DecodeConfig(beams=1)
+    assert GenerateRequest(texts=("a",)).decode(own) == own
+    assert GenerateRequest(texts=("a",), sample=True).decode(own).sample
     for option in ({"temperature": 2.0}, {"top_k": 3}, {"top_p": 0.5}):
-        found = GenerateRequest.model_validate({"texts": ["a"], **option}).sampling
-        assert found is not None
+        found = GenerateRequest.model_validate({"texts": ["a"], **option}).decode(own)
+        assert found.sample
         ((name, value),) = option.items()
         assert getattr(found, name) == value
 

@@ -2,12 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Protocol, cast
+from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Gt, Le
-from torch import nn
 
-from manyheads.train.config import Count
+from manyheads.bounds import Count
 
 STEEPEST = 10  # length penalty; beyond it, scores of long outputs soon are 0 or infinite
 LengthPenalty = Annotated[float, Ge(-STEEPEST), Le(STEEPEST)]
@@ -87,19 +86,3 @@ class DecodeConfig:
                 f"min_length is {self.min_length} and max_length, with the end token, "
                 f"{self.max_length}: min_length must be the smaller"
             )
-
-
-class SpecialIds(Protocol):
-    """The special token ids in the config of every translation model."""
-
-    @property
-    def pad(self) -> int: ...  # noqa: D102
-    @property
-    def start(self) -> int: ...  # noqa: D102
-    @property
-    def end(self) -> int: ...  # noqa: D102
-
-
-def special_ids(model: nn.Module) -> SpecialIds:
-    """Return the special token ids of a model."""
-    return cast(SpecialIds, model.config)

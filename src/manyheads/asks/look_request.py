@@ -1,0 +1,46 @@
+"""Looking inside a model."""
+
+from typing import Annotated, Literal
+
+from manyheads.asks.option import Option
+from manyheads.asks.request import OpenedImage, Request, Several
+
+
+class LookRequest(Request):
+    """Run a model on a text or an image with a recorder open."""
+
+    # A text, the path of an image, or one that Pillow opened; JSON has the first two.
+    given: Annotated[
+        str | OpenedImage,
+        Option("A sentence, or an image's path.", metavar="INPUT", argument=True),
+    ]
+    kind: Literal["text", "image"] | None = None  # None: as the model reads it, or a file is
+    # Of image models:
+    target: Annotated[
+        str | None,
+        Option("Images: the class to explain; by default the most probable.", metavar="CLASS"),
+    ] = None
+    baseline: Annotated[
+        Literal["black", "mean", "blur"],
+        Option("Images: what gradients are integrated from: black, mean, blur."),
+    ] = "black"
+    integrated: Annotated[
+        bool | None,
+        Option("Integrate gradients; by default if it is cheap.", negative=True),
+    ] = None
+    language: Annotated[str | None, Option("Captioners: language of the text, such as ko.")] = None
+    # Of translators and captioners:
+    reference: Annotated[
+        str | None,
+        Option(
+            "Translators and captioners: a text of your own, scored token by token.",
+            metavar="TEXT",
+        ),
+    ] = None
+    # Of text models:
+    word: Annotated[
+        str | None, Option("Texts: a word whose vector is compared between sentences.")
+    ] = None
+    also: Annotated[
+        Several[str], Option("Another sentence with this word; repeatable.", metavar="TEXT")
+    ] = ()

@@ -1,0 +1,169 @@
+"""Requests and answers: what a shell or a program asks of a model, and what it gets back.
+
+A request is validated once, for the command line, for Python and for HTTP. It does not name the
+model: a predictor answers it. Errors name parameters in backticks, as they are called here; the
+command line writes its options in their place (`cli/flags.py`).
+
+What looking gives back is a `Look`; `lens/view/view.schema.json` describes its JSON.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, PlainValidator, Strict, ValidationError
+from pydantic.json_schema import SkipJsonSchema
+
+from manyheads.errors import UsageError, nearest
+
+IMAGE_TOKENS = 256  # that an image counts as
+
+T = TypeVar("T")
+Several = Annotated[tuple[T, ...], Strict(False)]  # also from a list
+AnyPath = Annotated[Path, Strict(False)]  # also from text
+
+
+def _opened(given: Any) -> Any:
+    """Let an image pass that Pillow opened: whoever has one has imported Pillow."""
+    pillow: Any = sys.modules.get("PIL.Image")
+    if pillow is None or not isinstance(given, pillow.Image):
+        raise ValueError("give the path of an image, or one that Pillow opened")
+    return given
+
+
+# An image that Pillow opened, which JSON cannot hold.
+OpenedImage = SkipJsonSchema[Annotated[Any, PlainValidator(_opened)]]
+AnyImage = AnyPath | OpenedImage
+
+
+Limited = Mapping[str, Literal["beams", "prefix", "tokens", "top"]]
+
+
+class Request(BaseModel):
+    """A request; parameters are validated when it is made.
+
+    Raises:
+        UsageError: an unknown parameter, or a value of another type or out of its range.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    def __init__(self, **parameters: Any) -> None:
+        try:
+            super().__init__(**parameters)
+        except ValidationError as error:
+            raise usage_error(error, list(type(self).model_fields)) from None
+
+
+class Answer(BaseModel):
+    """An answer; `model_json_schema()` describes its JSON."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as plain data; parts that were not asked for are left out."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class BatchRequest(Request):
+    """Inputs of a model; each gets an answer of its own, in the same order.
+
+    A type of requests says in these members what a server needs to know of it.
+    """
+
+    input_field: ClassVar[str]
+    """The parameter that holds the inputs."""
+
+    limited: ClassVar[Limited] = {}
+    """Parameters that make an answer cost more, each with the server's limit that it is under; of
+    a text, its length is limited."""
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """The inputs."""
+        found: tuple[Any, ...] = getattr(self, self.input_field)
+        return found
+
+    def with_inputs(self, inputs: Iterable[Any]) -> Self:
+        """Ask the same of other inputs."""
+        return type(self)(**dict(self) | {self.input_field: tuple(inputs)})
+
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        """Every text to read; a server limits their number and length."""
+        return ()
+
+    @property
+    def cost(self) -> int:
+        """Tokens of work, by estimate."""
+        return len(self.inputs)
+
+    @property
+    def independent(self) -> bool:
+        """Whether an answer depends on its own input alone, not on those beside it."""
+        return True
+
+
+class TextRequest(BatchRequest):
+    """Texts; each gets an answer of its own, in the same order."""
+
+    input_field = "texts"
+
+    texts: Several[str]
+
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        """The inputs."""
+        return self.texts
+
+    @property
+    def cost(self) -> int:
+        """Tokens of the texts."""
+        return estimate_tokens(self.texts)
+
+
+class ImageRequest(BatchRequest):
+    """Images; each gets an answer of its own, in the same order."""
+
+    input_field = "images"
+
+    images: Several[AnyImage]
+
+    @property
+    def cost(self) -> int:
+        """Tokens that the images count as."""
+        return self.cost_of(len(self.images))
+
+    def cost_of(self, count: int) -> int:
+        """Tokens that so many images count as."""
+        return IMAGE_TOKENS * count
+
+
+def estimate_tokens(texts: Sequence[str]) -> int:
+    """Estimate the tokens of texts: of Latin letters about three to a token."""
+    return sum(len(text.encode("utf-8", "replace")) // 3 + 2 for text in texts)
+
+
+def usage_error(error: ValidationError, known: list[str]) -> UsageError:
+    """Say what is wrong with the first parameter that is."""
+    detail = error.errors()[0]
+    name = ".".join(map(str, detail["loc"]))
+    if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return UsageError(
+            f"there is no parameter {name!r}{nearest(name, known)}Parameters: {', '.join(known)}."
+        )
+    if detail["type"] == "literal_error":
+        allowed = re.findall("'([^']*)'", detail["ctx"]["expected"])
+        return UsageError(
+            f"`{name}` is {detail['input']!r}{nearest(str(detail['input']), allowed)}"
+            f"Allowed: {', '.join(allowed)}."
+        )
+    if detail["type"] == "missing":
+        return UsageError(f"`{name}` is missing.")
+    if detail["type"] == "tuple_type":
+        return UsageError(f"`{name}` is {detail['input']!r}: give several, in a list.")
+    reason = detail["msg"].removeprefix("Value error, ")
+    given = f"`{name}` = {detail['input']!r}: " if name else ""
+    return UsageError(f"{given}{reason[0].lower()}{reason[1:]}.")
