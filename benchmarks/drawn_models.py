@@ -26,9 +26,9 @@ from torch import Tensor, nn
 from benchmarks import marian
 from benchmarks.image_models import randomise
 from benchmarks.peers import import_peer, transformers_library
-from manyheads.app.convert.classifiers import from_images
-from manyheads.app.load import load
+from manyheads.convert.classifiers import from_images
 from manyheads.errors import ManyheadsError
+from manyheads.predict.load import load
 
 BAR = 1e-4  # largest difference, relative to the largest number of the answer
 MOST = 3  # options that a model has besides the usual ones

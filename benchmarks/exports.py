@@ -8,11 +8,11 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from manyheads.app.engines.onnx.trace import trace
-from manyheads.app.engines.openvino.exporter import faster, quantized
-from manyheads.app.engines.openvino.library import openvino
-from manyheads.app.engines.openvino.session import OpenVinoSession
 from manyheads.data.images.image_set import Preprocessing
+from manyheads.engines.onnx.trace import trace
+from manyheads.engines.openvino.exporter import faster, quantized
+from manyheads.engines.openvino.library import openvino
+from manyheads.engines.openvino.session import OpenVinoSession
 from manyheads.models.config import ImageConfig
 
 OPENVINO: tuple[Literal["fp32", "bf16", "int8"], ...] = ("fp32", "bf16", "int8")

@@ -23,12 +23,12 @@ import manyheads
 from benchmarks.image_models import randomise
 from benchmarks.marian import translated
 from benchmarks.peers import import_peer, transformers_library
-from manyheads.app.predictors.captioner import Captioner
-from manyheads.app.predictors.embedder import Embedder
-from manyheads.app.predictors.image_inputs import ImageInput
-from manyheads.app.predictors.matcher import Matcher
-from manyheads.app.predictors.translator import Translator
 from manyheads.errors import UsageError
+from manyheads.predict.image_inputs import ImageInput
+from manyheads.tasks.caption.predictor import Captioner
+from manyheads.tasks.embed.predictor import Embedder
+from manyheads.tasks.match.predictor import Matcher
+from manyheads.tasks.translate.predictor import Translator
 from tests.hub import serving
 from tests.hub_tokenizers import write_clip, write_gpt2, write_siglip, write_xlm
 from tests.opus import HARD, write_random

@@ -15,12 +15,12 @@ import numpy as np
 import torch
 
 import manyheads
-from manyheads.app.data.captioned import read_captioned
-from manyheads.app.data.tables import CaptionData
-from manyheads.app.predictors.matcher import Matcher
 from manyheads.data.images.captioned_images import CaptionedImages
-from manyheads.tasks.classify import Pixels
-from manyheads.tasks.match import RANKS, image_vectors, queries, text_ranks
+from manyheads.fit.training_images import Pixels
+from manyheads.recipe_data.caption_data import CaptionData
+from manyheads.recipe_data.caption_splits import read_captioned
+from manyheads.tasks.match.predictor import Matcher
+from manyheads.tasks.match.task import RANKS, image_vectors, queries, text_ranks
 
 ICONS = "icons/icons48.parquet"
 SEEDS = 10

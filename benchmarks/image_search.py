@@ -22,9 +22,9 @@ from tempfile import mkdtemp
 import numpy as np
 
 import manyheads
-from manyheads.app.image_search.embedder import weights_of
-from manyheads.app.image_search.index_folder import Header, IndexedImage, IndexFolder, create
 from manyheads.data.images.image_file import ImageContent
+from manyheads.search.embedder import weights_of
+from manyheads.search.index_folder import Header, IndexedImage, IndexFolder, create
 from manyheads.train.device import processor
 
 DIM = 256

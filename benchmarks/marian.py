@@ -17,14 +17,14 @@ from torch import Tensor
 
 from benchmarks.peers import import_peer, transformers_library
 from benchmarks.references import SEED, randomise
-from manyheads.app.convert.marian import from_marian, to_marian
-from manyheads.app.load import load
-from manyheads.app.predictors.translator import Translator
 from manyheads.asks.decode_config import DecodeConfig
+from manyheads.convert.marian_folder import from_marian, to_marian
 from manyheads.data.tokenizers.marian import read_marian
+from manyheads.generation.decoding import translate
 from manyheads.models.convert import marian
 from manyheads.models.transformer import Transformer
-from manyheads.tasks.decoding import translate
+from manyheads.predict.load import load
+from manyheads.tasks.translate.predictor import Translator
 from manyheads.train.checkpoint import restore
 from tests import made
 from tests.marian_search import LIMIT, SETTINGS, Setting, search

@@ -11,9 +11,9 @@ from typing import Any, cast
 import numpy as np
 
 import manyheads
-from manyheads.app.project.paths import find_data
 from manyheads.data.batching.buckets import length_buckets
 from manyheads.data.text.corpus import read_parallel
+from manyheads.project.paths import find_data
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from benchmarks.peers import import_peer, transformers_library
-from manyheads.app.convert.preprocessing import (
+from manyheads.convert.preprocessing import (
     Prepared,
     from_default,
     from_timm,

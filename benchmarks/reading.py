@@ -28,17 +28,17 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from manyheads import load
-from manyheads.app.data.printed_lines import split_fonts
-from manyheads.app.data.sources import corpus_split
-from manyheads.app.pipelines.read import ReadRecipe
-from manyheads.app.predictors.line_reader import Reader, combine, separators
-from manyheads.app.reading import READER, ReadingTranslator
 from manyheads.asks.read_request import ReadRequest
 from manyheads.data.synthetic.text_lines import RenderedLines, find_fonts
 from manyheads.errors import DataError
+from manyheads.measure.text_metrics import TEXT_METRICS
+from manyheads.reading import READER, ReadingTranslator
+from manyheads.recipe_data.pair_splits import corpus_split
 from manyheads.streams import generator
-from manyheads.tasks.metrics import TEXT_METRICS
-from manyheads.tasks.read import edit_distance, measure, plain
+from manyheads.tasks.read.predictor import Reader, combine, separators
+from manyheads.tasks.read.printed_lines import split_fonts
+from manyheads.tasks.read.recipe import ReadRecipe
+from manyheads.tasks.read.task import edit_distance, measure, plain
 
 LINES = 100
 LONGEST = 44  # characters of a line

@@ -18,7 +18,6 @@ from benchmarks.ctranslate import cpu_threads, ctranslate2, fingerprint
 from benchmarks.peers import hf_marian
 from benchmarks.protocol import Case, Contender
 from benchmarks.work import INFERENCE, Call, answering
-from manyheads.app.project.paths import find_data
 from manyheads.data.batching.batches import pad
 from manyheads.data.text.corpus import read_parallel
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
@@ -27,6 +26,7 @@ from manyheads.decode.greedy import greedy_search
 from manyheads.models.encoder_decoder import DecoderState
 from manyheads.models.presets import PRESETS
 from manyheads.models.transformer import Transformer, TransformerConfig
+from manyheads.project.paths import find_data
 
 TITLE = "Translating"
 BATCH = 32

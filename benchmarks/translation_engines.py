@@ -22,19 +22,19 @@ from torch import Tensor
 from benchmarks.ctranslate import fingerprint
 from benchmarks.peers import hf_marian
 from benchmarks.protocol import Case, Contender
-from manyheads.app.export import export
-from manyheads.app.load import load
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.engine_files import engine_files
-from manyheads.app.project.folder import ModelFolder, write_manifest, write_vocabularies
-from manyheads.app.project.folder import write_weights as store
-from manyheads.app.project.paths import find_data, find_model
-from manyheads.app.project.vocabulary import load_vocabularies
 from manyheads.data.batching.batches import pad
 from manyheads.data.text.corpus import read_parallel
+from manyheads.engine_export import export
 from manyheads.errors import UsageError
 from manyheads.files import write_text
 from manyheads.models.transformer import Transformer
+from manyheads.predict.load import load
+from manyheads.project.engine_files import engine_files
+from manyheads.project.folder import ModelFolder, write_manifest, write_vocabularies
+from manyheads.project.folder import write_weights as store
+from manyheads.project.paths import find_data, find_model
+from manyheads.project.vocabulary import load_vocabularies
+from manyheads.tasks.translate.predictor import Translator
 
 TITLE = "Translating with CTranslate2 behind the predictor"
 BAR = "at least 0.95 times the plain loop, 3 times Hugging Face"

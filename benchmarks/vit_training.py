@@ -17,7 +17,7 @@ from manyheads.data.batching.batches import ImageBatch
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.models.presets import PRESETS
 from manyheads.models.vit import Vit, VitConfig
-from manyheads.tasks.classify import ClassifyTask, ClassifyTrainConfig
+from manyheads.tasks.classify.task import ClassifyTask, ClassifyTrainConfig
 from manyheads.train.task import Loss
 
 TITLE = "Training a ViT"

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import torch
 
 import manyheads
-from manyheads.app.data.sources import corpus_split
-from manyheads.app.pipelines.translate import TranslateRecipe
-from manyheads.app.predictors.translator import Translator
-from manyheads.tasks.metrics import TEXT_METRICS
+from manyheads.measure.text_metrics import TEXT_METRICS
+from manyheads.recipe_data.pair_splits import corpus_split
+from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.recipe import TranslateRecipe
 
 
 class Comparison(NamedTuple):

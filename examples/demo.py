@@ -11,21 +11,22 @@ from pathlib import Path
 from rich.console import Console
 
 import manyheads
-from manyheads.app.data.sources import image_split
-from manyheads.app.explain.explain import explain_image, explain_text
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.predictors.predictor import Predictor
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.folder import ModelFolder
-from manyheads.app.project.paths import find_recipe
-from manyheads.app.project.recipe import read_recipe
-from manyheads.app.train.run import train
 from manyheads.cli.progress import ProgressBar
 from manyheads.errors import RecipeError
+from manyheads.fit.run import train
 from manyheads.lens.plot.image_plot import plot_image
 from manyheads.lens.plot.terminal import render_map
 from manyheads.lens.plot.text_plot import plot_text
 from manyheads.lens.view.text_view import clearest
+from manyheads.predict.predictor import Predictor
+from manyheads.project.folder import ModelFolder
+from manyheads.project.paths import find_recipe
+from manyheads.project.recipe import read_recipe
+from manyheads.recipe_data.image_splits import image_split
+from manyheads.tasks.classify.look import explain_image
+from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.translate.look import explain_text
+from manyheads.tasks.translate.predictor import Translator
 
 FOLDER = Path("demo")
 DATES = (

@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from sklearn.model_selection import StratifiedKFold
 
-from manyheads.app.pipelines.classify import ClassifyRecipe
-from manyheads.app.project.paths import find_recipe
-from manyheads.app.project.recipe import read_recipe
 from manyheads.cli.progress import ProgressBar
 from manyheads.data.images.digits import read_digits
 from manyheads.models.presets import build
+from manyheads.project.paths import find_recipe
+from manyheads.project.recipe import read_recipe
 from manyheads.streams import stream
-from manyheads.tasks.classify import ClassifyTask
+from manyheads.tasks.classify.recipe import ClassifyRecipe
+from manyheads.tasks.classify.task import ClassifyTask
 from manyheads.train.loop import fit
 
 FOLDS = 5

@@ -10,10 +10,10 @@ from collections import Counter
 from pathlib import Path
 
 import manyheads
-from manyheads.app.documents.documents import Document, translate_file
-from manyheads.app.predictors.translator import Translator
 from manyheads.data.documents.glossary import Glossary
 from manyheads.data.documents.placeholders import KINDS, find
+from manyheads.documents.documents import Document, translate_file
+from manyheads.tasks.translate.predictor import Translator
 
 PAGE = """\
 # Friday, November 20, 2026

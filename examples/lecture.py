@@ -9,9 +9,9 @@ without a model are left out. Other models: python examples/lecture.py en-fr=run
 import sys
 
 import manyheads
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.paths import find_data
 from manyheads.errors import ManyheadsError, NotFoundError
+from manyheads.project.paths import find_data
+from manyheads.tasks.translate.predictor import Translator
 
 MODELS = {"en-de": "multi30k-en-de", "en-ko": "enko-en-ko", "ko-en": "enko-ko-en"}
 

@@ -12,7 +12,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from manyheads.app.project.paths import data_root
+from manyheads.project.paths import data_root
 
 SHARE = 0.8
 

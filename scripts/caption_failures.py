@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 import manyheads
-from manyheads.app.data.captioned import read_captioned
-from manyheads.app.predictors.captioner import Captioner
-from manyheads.tasks.caption import caption, references
-from manyheads.tasks.classify import Pixels
+from manyheads.fit.training_images import Pixels
+from manyheads.recipe_data.caption_splits import read_captioned
+from manyheads.tasks.caption.predictor import Captioner
+from manyheads.tasks.caption.task import caption, references
 
 COUNT = 10
 

@@ -7,12 +7,12 @@ import sys
 from dataclasses import replace
 
 import manyheads
-from manyheads.app.data.sources import corpus_split
-from manyheads.app.evaluate.domain import set_domain, unusual_share
-from manyheads.app.pipelines.translate import TranslateRecipe
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.domain import store_domain
 from manyheads.data.text.corpus import Corpus
+from manyheads.project.domain import store_domain
+from manyheads.recipe_data.pair_splits import corpus_split
+from manyheads.tasks.translate.domain_limits import set_domain, unusual_share
+from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.recipe import TranslateRecipe
 
 NAMES = ("date-en-ko", "en-de", "enko-en-ko", "enko-ko-en", "multi30k-en-de")
 OTHERS = 100  # texts of another model's validation data

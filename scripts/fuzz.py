@@ -214,7 +214,7 @@ def _attempt(read: Callable[[], object]) -> None:
 
 def _read_corpus(path: Path) -> None:
     """Check a corpus, as `check-data` does."""
-    from manyheads.app.data.check_text import Place, check
+    from manyheads.check_data.text_check import Place, check
 
     _attempt(lambda: check(Place("a", str(path), "en", "de"), {}).as_json())
 
@@ -254,9 +254,9 @@ def table_samples() -> list[Sample]:
 
 
 def read_tables(folder: Path) -> object:
-    from manyheads.app.data.sources import find_images
-    from manyheads.app.data.tables import LabelledImageData
     from manyheads.data.text.formats import read_pairs
+    from manyheads.recipe_data.image_data import LabelledImageData
+    from manyheads.recipe_data.image_splits import find_images
 
     (path,) = (each for each in folder.iterdir() if each.suffix != ".png")
     _read_corpus(path)
@@ -407,14 +407,14 @@ OVERRIDES = b"train.steps=200\nmodel.dim=64\ntrain.restart=\ndata.train=a*b\nmod
 
 
 def recipe_samples() -> list[Sample]:
-    from manyheads.app.project.paths import shipped
+    from manyheads.project.paths import shipped
 
     recipes = sorted(shipped("recipes").values())
     return [{"a.toml": path.read_bytes(), "overrides": OVERRIDES} for path in recipes]
 
 
 def read_a_recipe(folder: Path) -> object:
-    from manyheads.app.project.recipe import read_recipe
+    from manyheads.project.recipe import read_recipe
 
     overrides = (folder / "overrides").read_text("utf-8", "surrogateescape").split("\n")
     _attempt(lambda: read_recipe(folder / "a.toml", [overrides[0]]))
@@ -423,7 +423,7 @@ def read_a_recipe(folder: Path) -> object:
 
 
 def folder_samples() -> list[Sample]:
-    from manyheads.app.project.paths import shipped
+    from manyheads.project.paths import shipped
 
     folders = (shipped("pretrained")[name] for name in ("digits", "date-en-ko"))
     found = [{path.name: path.read_bytes() for path in each.parent.iterdir()} for each in folders]
@@ -432,7 +432,7 @@ def folder_samples() -> list[Sample]:
 
 
 def read_folder(folder: Path) -> object:
-    from manyheads.app.load import load
+    from manyheads.predict.load import load
 
     _write_hashes(folder / "manyheads.json")
     predictor: Any = load(folder, threads=1)
@@ -445,7 +445,7 @@ def read_folder(folder: Path) -> object:
 @cache
 def searcher() -> Any:
     """Return a model whose vectors are those of the index below."""
-    from manyheads.app.load import load
+    from manyheads.predict.load import load
 
     class Searcher:
         folder = load("digits", threads=1).folder
@@ -459,8 +459,8 @@ def searcher() -> Any:
 
 
 def index_samples() -> list[Sample]:
-    from manyheads.app.image_search.embedder import weights_of
-    from manyheads.app.image_search.index_folder import Header, IndexedImage, IndexFolder, create
+    from manyheads.search.embedder import weights_of
+    from manyheads.search.index_folder import Header, IndexedImage, IndexFolder, create
 
     samples = []
     for count in (1, 4, 60):
@@ -477,7 +477,7 @@ def index_samples() -> list[Sample]:
 
 
 def read_index(folder: Path) -> object:
-    from manyheads.app.image_search.image_index import ImageIndex
+    from manyheads.search.image_index import ImageIndex
 
     with ImageIndex(folder, model=searcher()) as index:
         index.search("any", top=3)
@@ -550,8 +550,8 @@ def name_samples() -> list[Sample]:
 
 def read_names(folder: Path) -> object:
     """Every line as a name that a person gave, and as one that only a stored recipe has."""
-    from manyheads.app.data.check_text import Place
-    from manyheads.app.project.paths import allow, find_data
+    from manyheads.check_data.text_check import Place
+    from manyheads.project.paths import allow, find_data
 
     os.environ["MANYHEADS_CACHE"] = str(folder / "cache")
     place = Place("a", "a", "en", "de")
@@ -568,7 +568,7 @@ def read_names(folder: Path) -> object:
 
 
 def _check_beside(place: Any, out: Path) -> None:
-    from manyheads.app.data.check_text import cleaned_files
+    from manyheads.check_data.text_check import cleaned_files
 
     files, log = cleaned_files(place, out)
     if wrong := [path for path in (*files, log) if not path.name.startswith(out.name[:1] or "?")]:
@@ -602,7 +602,7 @@ def engine_samples() -> list[Sample]:
 
 
 def read_engine(folder: Path) -> object:
-    from manyheads.app.load import load
+    from manyheads.predict.load import load
 
     (engine,) = (path.name for path in folder.iterdir())
     model = {"ctranslate2": "date-en-ko", "onnx": "digits"}[engine]
@@ -641,8 +641,8 @@ STEPS = ("train.steps=4", "train.save_every=4", "train.validate_every=4", "train
 
 @cache
 def _run() -> Path:
-    from manyheads.app.train.observer import SilentObserver
-    from manyheads.app.train.run import train
+    from manyheads.fit.observer import SilentObserver
+    from manyheads.fit.run import train
 
     out = Path(tempfile.mkdtemp()) / "run"
     train("digits", *STEPS, out=out, observer=SilentObserver())
@@ -655,8 +655,8 @@ def run_samples() -> list[Sample]:
 
 
 def read_run(folder: Path) -> object:
-    from manyheads.app.train.observer import SilentObserver
-    from manyheads.app.train.run import train
+    from manyheads.fit.observer import SilentObserver
+    from manyheads.fit.run import train
 
     out = shutil.copytree(_run(), folder / "run")
     for path in folder.glob("*.*"):

@@ -39,6 +39,7 @@ def read_map(path: Path) -> tuple[dict[str, str], dict[tuple[str, str], str]]:
 
 def rewrite(text: str, modules: dict[str, str], names: dict[tuple[str, str], str]) -> str:
     """Rewrite one file."""
+    homes = {*modules.values(), *names.values()}
 
     def moved(found: re.Match[str]) -> str:
         module, tail = found["module"], found["tail"]
@@ -63,8 +64,15 @@ def rewrite(text: str, modules: dict[str, str], names: dict[tuple[str, str], str
         )
 
     text = IMPORT.sub(moved, text)
+    for (module, name), home in names.items():
+        if module in text and name in text:
+            text = re.sub(rf"(?<![\w.]){re.escape(module)}\.{name}(?!\w)", f"{home}.{name}", text)
     for old, new in sorted(modules.items(), key=lambda pair: -len(pair[0])):
-        text = re.sub(rf"(?<![\w.]){re.escape(old)}(?![\w])", new, text)
+        if old.rpartition(".")[2] not in text:
+            continue
+        # A module may have become a package of its old name.
+        after = r"(?!\w|\.\w)" if any(each.startswith(f"{old}.") for each in homes) else r"(?!\w)"
+        text = re.sub(rf"(?<![\w.]){re.escape(old)}{after}", new, text)
         for form in ("src/{}", "{}"):
             before = form.format(old.replace(".", "/")) + ".py"
             text = text.replace(before, form.format(new.replace(".", "/")) + ".py")

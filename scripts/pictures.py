@@ -6,13 +6,14 @@ python scripts/pictures.py
 from pathlib import Path
 
 import manyheads
-from manyheads.app.data.sources import image_split
-from manyheads.app.explain.explain import explain_image, explain_text
-from manyheads.app.pipelines.classify import ClassifyRecipe
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.predictors.translator import Translator
 from manyheads.lens.plot.image_plot import plot_image
 from manyheads.lens.plot.text_plot import plot_text
+from manyheads.recipe_data.image_splits import image_split
+from manyheads.tasks.classify.look import explain_image
+from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.classify.recipe import ClassifyRecipe
+from manyheads.tasks.translate.look import explain_text
+from manyheads.tasks.translate.predictor import Translator
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 TEXT = "Friday, 20 November 2026"

@@ -13,10 +13,10 @@ from random import Random
 from typing import Any
 
 import manyheads
-from manyheads.app.data.sources import corpus_split, training_corpus
-from manyheads.app.predictors.translator import Translator
 from manyheads.data.augment.text_noise import drop_end_mark, random_name, random_number
-from manyheads.tasks.metrics import TEXT_METRICS
+from manyheads.measure.text_metrics import TEXT_METRICS
+from manyheads.recipe_data.pair_splits import corpus_split, training_corpus
+from manyheads.tasks.translate.predictor import Translator
 
 NAMED = 200  # sentences with unseen names and numbers
 WRITTEN: dict[str, Callable[[str], str]] = {

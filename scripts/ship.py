@@ -8,8 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from manyheads.app.project.card import write_card
-from manyheads.app.project.folder import ModelFolder
+from manyheads.project.card import write_card
+from manyheads.project.folder import ModelFolder
 
 PRETRAINED = Path(__file__).parents[1] / "src" / "manyheads" / "pretrained"
 

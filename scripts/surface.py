@@ -233,8 +233,8 @@ def _default(param: Any) -> Any:
 
 def recipes() -> Tree:
     """Return the schema of each task's recipes, and of a [decode] table."""
-    from manyheads.app.project.registry import TASKS, find_task
     from manyheads.asks.decode_config import DecodeConfig
+    from manyheads.project.registry import TASKS, find_task
 
     found = {f"task {name}": schema_of(find_task(name).recipe) for name in sorted(TASKS)}
     return found | {"decode": schema_of(DecodeConfig)}

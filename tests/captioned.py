@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from manyheads.app.data.captioned import read_captioned
-from manyheads.app.data.tables import CaptionData
 from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.recipe_data.caption_data import CaptionData
+from manyheads.recipe_data.caption_splits import read_captioned
 from tests.made import png
 
 Texts = Mapping[str, Sequence[str]]  # of an image, by language

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from PIL import Image
 
-from manyheads.app.image_search import writer
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.predictors.image_inputs import ImageInput
 from manyheads.data.images.digits import read_digits
-from manyheads.tasks.classify import predict_logits
+from manyheads.fit.training_images import predict_logits
+from manyheads.predict.image_inputs import ImageInput
+from manyheads.search import index_writer as writer
+from manyheads.tasks.classify.predictor import Classifier
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 SLOW = float(os.environ.get("SLOW", "0"))

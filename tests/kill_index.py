@@ -20,10 +20,11 @@ import numpy as np
 import pytest
 
 import manyheads
-from manyheads.app.image_search import index_folder, writer
-from manyheads.app.image_search.index_folder import IndexFolder
 from manyheads.errors import NotFoundError
 from manyheads.files import append_bytes
+from manyheads.search import index_folder
+from manyheads.search import index_writer as writer
+from manyheads.search.index_folder import IndexFolder
 from tests.digit_search import give
 
 CHUNK = 8  # images between two commits

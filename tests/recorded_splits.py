@@ -25,20 +25,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from torch import Tensor
 
-from manyheads.app.data.captioned import captioned_split, read_captioned
-from manyheads.app.data.sentences import sentences
-from manyheads.app.data.sources import corpus_split, find_images, image_split, training_corpus
-from manyheads.app.data.tables import (
-    CaptionData,
-    ImageData,
-    LabelledImageData,
-    PairData,
-    ReadData,
-    SentenceData,
-)
-from manyheads.app.pipeline import pipeline_of
-from manyheads.app.project.paths import allow, data_root, shipped
-from manyheads.app.project.recipe import Recipe, read_recipe
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import ImageSet
 from manyheads.data.text.corpus import Corpus
@@ -46,6 +32,17 @@ from manyheads.data.text.formats import read_pairs
 from manyheads.data.text.sentences import Sentences
 from manyheads.data.text.streamed_corpus import StreamedCorpus
 from manyheads.errors import NotFoundError
+from manyheads.predict.pipeline import pipeline_of
+from manyheads.project.paths import allow, data_root, shipped
+from manyheads.project.recipe import Recipe, read_recipe
+from manyheads.recipe_data.caption_data import CaptionData, ReadData
+from manyheads.recipe_data.caption_splits import captioned_split, read_captioned
+from manyheads.recipe_data.image_data import ImageData, LabelledImageData
+from manyheads.recipe_data.image_splits import find_images, image_split
+from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.pair_splits import corpus_split, training_corpus
+from manyheads.recipe_data.sentence_data import SentenceData
+from manyheads.recipe_data.sentence_splits import sentences
 from tests import captioned, language, squares
 from tests.made import CLASSIFY, TRANSLATE, Silent, png, write_halves, write_numbers, write_recipe
 

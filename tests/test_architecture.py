@@ -84,12 +84,12 @@ def test_attention_is_computed_in_two_files() -> None:
     """T5: softmax over keys is in nn/attention/softmax.py, the fused kernel in attention.py.
 
     The loss takes a softmax over a vocabulary in bf16, where log_softmax(...).exp() is too coarse.
-    `app/project/cost.py` counts what the kernel does, and so has to know it by name.
+    `project/cost.py` counts what the kernel does, and so has to know it by name.
     """
     files = {place.partition(":")[0] for place in found(SOFTMAX)}
     assert files == {"nn/attention/softmax.py", "train/losses.py"}
     files = {place.partition(":")[0] for place in found(KERNELS)}
-    assert files == {"nn/attention/attention.py", "app/project/cost.py"}
+    assert files == {"nn/attention/attention.py", "project/cost.py"}
 
 
 def test_attention_is_computed_by_two_functions() -> None:
@@ -119,7 +119,7 @@ def _classes() -> set[str]:
     parents = {
         node.name: {name for base in node.bases for name, _ in names(base)}
         for file in FILES
-        if file.startswith(("app/", "models/"))
+        if file.startswith(("models/", "project/", "recipe_data/", "tasks/", "tokenwise/"))
         for node in ast.walk(tree(file))
         if isinstance(node, ast.ClassDef)
     }
@@ -233,7 +233,7 @@ def test_no_ladder_is_seen_where_none_is(fine: str) -> None:
 
 
 # The dict of tasks; and `train` may be given a recipe, of whichever task.
-REGISTRY = "app/project/registry.py"
+REGISTRY = "project/registry.py"
 
 
 def test_nobody_asks_which_task_or_model_it_is() -> None:
@@ -246,8 +246,8 @@ def test_nobody_asks_which_task_or_model_it_is() -> None:
         if file not in (REGISTRY, "cli/main.py")  # tables of tasks and of commands
         for line, what in ladders(
             tree(file),
-            classes - {"Recipe"} if file == "app/train/run.py" else classes,
-            own=Path(file).stem if file.startswith("app/pipelines/") else "",
+            classes - {"Recipe"} if file == "fit/run.py" else classes,
+            own=Path(file).parts[1] if file.startswith("tasks/") else "",
         )
     ]
     assert asked == []
@@ -258,17 +258,36 @@ def test_only_the_registry_names_the_pipelines() -> None:
     users = {
         file
         for file in FILES
-        if not file.startswith("app/pipelines/")
+        if not file.startswith("tasks/")
         for module, _ in imports(tree(file))
-        if module.startswith("manyheads.app.pipelines")
+        if re.fullmatch(r"manyheads\.tasks\.\w+\.(pipeline|recipe)", module)
     }
-    users -= {"app/convert/image_text.py"}  # a folder of another library, as the next two
-    assert users == {"app/compare.py", "app/convert/classifiers.py", "app/convert/marian.py"}
+    users -= {"convert/image_text.py"}  # a folder of another library, as the next two
+    assert users == {"comparison.py", "convert/classifiers.py", "convert/marian_folder.py"}
 
 
 # --- Imports ------------------------------------------------------------------------------------
 
-ACYCLIC = ("app", "cli", "nn", "data", "models", "train", "decode", "lens", "tasks", "labs", "web")
+ACYCLIC = (
+    "asks",
+    "convert",
+    "doctor",
+    "engines",
+    "fit",
+    "look",
+    "predict",
+    "project",
+    "cli",
+    "nn",
+    "data",
+    "models",
+    "train",
+    "decode",
+    "lens",
+    "tasks",
+    "labs",
+    "web",
+)
 
 
 def strong_components(graph: dict[str, set[str]]) -> list[set[str]]:
@@ -345,9 +364,9 @@ def test_no_sub_packages_import_each_other_in_a_circle(
 # A package that is called trains a recipe; a task's pipeline is imported when it is first named,
 # and what converts a model of the hub when one is named that is not here yet.
 UPWARDS = {
-    "train/__init__.py": {"manyheads.app.train.run"},
-    "app/project/registry.py": {f"manyheads.app.pipelines.{task}" for task in TASK_NAMES},
-    "app/project/paths.py": {"manyheads.app.convert.hub"},
+    "train/__init__.py": {"manyheads.fit.run"},
+    "project/registry.py": {f"manyheads.tasks.{task}.pipeline" for task in TASK_NAMES},
+    "project/paths.py": {"manyheads.convert.hub"},
 }
 MODULE = re.compile(r"manyheads(\.[a-z_]+){2,}")
 
@@ -363,7 +382,7 @@ def test_three_files_import_upwards_by_name() -> None:
                 named.setdefault(file, set()).add(text)
     assert named == UPWARDS
     importing = {place.partition(":")[0] for place in found({"import_module", "__import__"})}
-    by_data = {"__init__.py", "lazy.py", "app/project/plugins.py", "labs/catalogue.py"}
+    by_data = {"__init__.py", "lazy.py", "project/plugins.py", "labs/catalogue.py"}
     # engines, exporters and commands, each beside the table that names it
     by_data |= {"registration.py", "cli/main.py"}
     assert importing == set(UPWARDS) | by_data
@@ -388,7 +407,7 @@ def test_never_imported(package: str) -> None:
 
 # Older models of others are pickled; what is not a tensor is refused.
 FOREIGN = (
-    "app/convert/foreign_files.py",
+    "convert/foreign_files.py",
     "torch.load(path, map_location='cpu', weights_only=True)",
 )
 

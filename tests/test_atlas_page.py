@@ -19,9 +19,6 @@ import torch
 from matplotlib.mathtext import MathTextParser
 from torch import nn
 
-from manyheads.app.project.info import count_parameters
-from manyheads.app.project.paths import find_recipe, shipped
-from manyheads.app.project.recipe import read_recipe
 from manyheads.cli.main import whole
 from manyheads.labs.catalogue import CATALOGUE
 from manyheads.labs.experiments import basis, heads, loss, parallel, params, patches, positions
@@ -36,7 +33,10 @@ from manyheads.nn.layers.feedforward import FeedForward
 from manyheads.nn.layers.positions import GridPositions, sinusoids
 from manyheads.nn.layers.residual import PostNorm
 from manyheads.nn.vision.patch import patchify
-from manyheads.tasks.class_metrics import calibration_error, reliability
+from manyheads.project.info import count_parameters
+from manyheads.project.paths import find_recipe, shipped
+from manyheads.project.recipe import read_recipe
+from manyheads.tasks.classify.class_metrics import calibration_error, reliability
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 
 ROOT = Path(__file__).parents[1]

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from manyheads.app.project.paths import shipped
-from manyheads.app.project.recipe import read_recipe
 from manyheads.cli.main import whole
+from manyheads.project.paths import shipped
+from manyheads.project.recipe import read_recipe
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(

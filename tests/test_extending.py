@@ -23,17 +23,14 @@ from PIL import Image
 from torch import nn
 
 import manyheads
-from manyheads.app.engines.engine import ENGINES, find_engine
-from manyheads.app.engines.exporter import EXPORTERS, find_exporter
-from manyheads.app.engines.onnx.graph_files import describe, graphs
-from manyheads.app.engines.web.exporter import describe_for_page
-from manyheads.app.project import plugins, registry
-from manyheads.app.project.paths import find_data
-from manyheads.app.project.plugins import home, load_plugin
 from manyheads.data.images.image_file import FORMATS as IMAGE_FORMATS
 from manyheads.data.images.image_file import open_image
 from manyheads.data.text.formats import FORMATS as TEXT_FORMATS
 from manyheads.data.text.formats import Pair, read_pairs
+from manyheads.engines.engine import ENGINES, find_engine
+from manyheads.engines.exporter import EXPORTERS, find_exporter
+from manyheads.engines.onnx.graph_files import describe, graphs
+from manyheads.engines.web.exporter import describe_for_page
 from manyheads.errors import DataError, FolderError, NotFoundError, UsageError
 from manyheads.extend import (
     BatchRequest,
@@ -58,6 +55,9 @@ from manyheads.extend import (
     register_text_format,
 )
 from manyheads.models import PRESETS, ModelConfig, VitConfig, presets
+from manyheads.project import plugins, registry
+from manyheads.project.paths import find_data
+from manyheads.project.plugins import home, load_plugin
 from manyheads.web.asking import job_of
 from manyheads.web.bodies import check_limits
 from manyheads.web.metrics import Metrics
@@ -503,11 +503,11 @@ def test_installed_plugins_are_imported_for_what_a_user_names(
         "try: manyheads.load(sys.argv[1])\n"
         "except FolderError as error: print(error)\n"
         "assert 'own_model' not in sys.modules\n"
-        "from manyheads.app.doctor.diagnose import diagnose\n"
+        "from manyheads.doctor.diagnose import diagnose\n"
         "try: diagnose(sys.argv[2])\n"
         "except manyheads.ManyheadsError as error: print(error)\n"
         "assert 'own_model' not in sys.modules\n"
-        "from manyheads.app.project.info import describe\n"
+        "from manyheads.project.info import describe\n"
         "print(describe('mixer-tiny')['preset'])\n"
         "print(type(manyheads.load(sys.argv[1]).model).__name__)\n"
     )
@@ -801,8 +801,9 @@ def test_changes_inside_touch_as_many_files_as_the_guide_says(tmp_path: Path) ->
     model.add("models/mixer.py")
     code, before, _ = (EXTEND / "own_task.py").read_text().partition("manyheads.register_task(")
     assert before
-    (copy / "app" / "pipelines" / "rate.py").write_text(f"{code}\nPIPELINE = RatePipeline()\n")
-    task.add("app/pipelines/rate.py")
+    (copy / "tasks" / "rate").mkdir()
+    (copy / "tasks" / "rate" / "pipeline.py").write_text(f"{code}\nPIPELINE = RatePipeline()\n")
+    task.add("tasks/rate/pipeline.py")
     rows = re.findall(r"^\| (an? [a-z ]+) \| (\d) \| ", GUIDE, flags=re.M)
     counted = [("a text format", text_format), ("an image format", image_format)]
     counted += [("a model", model), ("a task", task)]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.pipelines.translate import TranslateRecipe
-from manyheads.app.project.paths import find_recipe
-from manyheads.app.project.recipe import read_recipe
-from manyheads.app.train.initialize import SAME
 from manyheads.cli.main import whole
 from manyheads.models.presets import PRESETS
 from manyheads.models.transformer import TransformerConfig
+from manyheads.project.paths import find_recipe
+from manyheads.project.recipe import read_recipe
+from manyheads.tasks.translate.initialize import SAME
+from manyheads.tasks.translate.recipe import TranslateRecipe
 from tests.made import TRANSLATE, write_recipe
 
 PAGE = (Path(__file__).parents[1] / "docs" / "translation.md").read_text(encoding="utf-8")

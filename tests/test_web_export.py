@@ -10,12 +10,12 @@ import pytest
 from PIL import Image
 
 import manyheads
-from manyheads.app.engines.web import exporter, runtime
-from manyheads.app.export import export
-from manyheads.app.project.folder import ModelFolder
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.tokenizer import Tokenizer
+from manyheads.engine_export import export
+from manyheads.engines.web import exporter, runtime
 from manyheads.errors import NotFoundError, UsageError
+from manyheads.project.folder import ModelFolder
 from tests import browser
 from tests.browser import Page
 from tests.exports import exported

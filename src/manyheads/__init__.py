@@ -15,18 +15,18 @@ from manyheads.lazy import lazy
 from manyheads.version import __version__
 
 if TYPE_CHECKING:
-    from manyheads.app.evaluate.evaluate import evaluate
-    from manyheads.app.explain.look import look
-    from manyheads.app.export import export
-    from manyheads.app.image_search.image_index import ImageIndex, index, search
-    from manyheads.app.load import load
-    from manyheads.app.pipeline import Pipeline
-    from manyheads.app.project.registry import register_task
-    from manyheads.app.reading import read
-    from manyheads.app.train.run import train
+    from manyheads.engine_export import export
     from manyheads.errors import ManyheadsError
+    from manyheads.fit.run import train
+    from manyheads.look.looking import look
+    from manyheads.measure.evaluate import evaluate
     from manyheads.models.presets import build, preset, register_preset
     from manyheads.nn.recording.trace import record
+    from manyheads.predict.load import load
+    from manyheads.predict.pipeline import Pipeline
+    from manyheads.project.registry import register_task
+    from manyheads.reading import read
+    from manyheads.search.image_index import ImageIndex, index, search
 
 __all__ = ["ImageIndex", "ManyheadsError", "Pipeline", "__version__", "build", "evaluate", "export"]
 __all__ += ["index", "load", "look", "preset", "read", "record", "register_preset", "register_task"]

@@ -10,25 +10,6 @@ from typing import TYPE_CHECKING
 from manyheads.lazy import lazy
 
 if TYPE_CHECKING:
-    from manyheads.app.doctor.run_inspection import RunInspection
-    from manyheads.app.doctor.samples import Samples
-    from manyheads.app.engines.engine import Engine, EngineModel, TorchEngine, register_engine
-    from manyheads.app.engines.exporter import (
-        Exported,
-        Exporter,
-        ExportOptions,
-        register_exporter,
-    )
-    from manyheads.app.engines.parity import Parity
-    from manyheads.app.evaluate.score import heading, scored
-    from manyheads.app.explain.given import refuse_for_images, refuse_for_texts
-    from manyheads.app.pipeline import Explanation, Pipeline, Prepared, Say, Section
-    from manyheads.app.predictors.predictor import OutputClasses, Predictor
-    from manyheads.app.project.engine_files import engine_files
-    from manyheads.app.project.folder import ModelFolder, read_json, write_json
-    from manyheads.app.project.paths import find_data
-    from manyheads.app.project.recipe import DataTable, Recipe, Table
-    from manyheads.app.project.registry import register_task
     from manyheads.asks.caption_request import Caption, CaptionAnswer, CaptionRequest, CaptionToken
     from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest, ClassProbability
     from manyheads.asks.evaluate_request import EvaluateRequest
@@ -50,12 +31,26 @@ if TYPE_CHECKING:
     from manyheads.data.images.image_file import ImageFormat, register_image_format
     from manyheads.data.text.formats import Columns, Pair, register_text_format
     from manyheads.data.text.lines import Problem, Report, lines
+    from manyheads.doctor.run_inspection import RunInspection
+    from manyheads.doctor.samples import Samples
+    from manyheads.engines.engine import Engine, EngineModel, TorchEngine, register_engine
+    from manyheads.engines.exporter import Exported, Exporter, ExportOptions, register_exporter
+    from manyheads.engines.parity import Parity
     from manyheads.lens.trace.shapes import ShapeLine, walk
     from manyheads.lens.view.image_view import Attribution, ImageView, image_view
     from manyheads.lens.view.text_view import TextOverlay, TextView, text_overlay, text_view
+    from manyheads.look.refusals import refuse_for_images, refuse_for_texts
+    from manyheads.measure.score import heading, scored
+    from manyheads.measure.text_metrics import Score
     from manyheads.models.config import ModelConfig
     from manyheads.models.presets import register_preset
-    from manyheads.tasks.metrics import Score
+    from manyheads.predict.pipeline import Explanation, Pipeline, Prepared, Say, Section
+    from manyheads.predict.predictor import OutputClasses, Predictor
+    from manyheads.project.engine_files import engine_files
+    from manyheads.project.folder import ModelFolder, read_json, write_json
+    from manyheads.project.paths import find_data
+    from manyheads.project.recipe import DataTable, Recipe, Table
+    from manyheads.project.registry import register_task
 
 __all__ = ["Answer", "Attribution", "BatchRequest", "Caption", "CaptionAnswer"]
 __all__ += ["CaptionRequest", "CaptionToken", "ClassProbability", "ClassifyAnswer"]

@@ -9,13 +9,22 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from manyheads.app.data import advise as module
-from manyheads.app.data.advise import Advice, Facts, Machine, Row, advise, look, measured, recommend
-from manyheads.app.data.tables import LabelledImageData
-from manyheads.app.project.paths import shipped
-from manyheads.app.project.recipe import read_recipe
 from manyheads.data.images.digits import read_digits
 from manyheads.errors import DataError
+from manyheads.fit import recommendation as module
+from manyheads.fit.recommendation import (
+    Advice,
+    Facts,
+    Machine,
+    Row,
+    advise,
+    look,
+    measured,
+    recommend,
+)
+from manyheads.project.paths import shipped
+from manyheads.project.recipe import read_recipe
+from manyheads.recipe_data.image_data import LabelledImageData
 from tests.made import CLASSES, write_halves
 
 PHOTOS = LabelledImageData(train="photos")

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 import torch
 
-from manyheads.app.evaluate.alignment_choice import choose_reader, known_links
-from manyheads.app.evaluate.evaluate import evaluate
-from manyheads.app.load import load
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.alignment import stored
-from manyheads.app.project.folder import ModelFolder
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.text.word_links import Link
 from manyheads.errors import FolderError, UsageError
 from manyheads.lens.measures.alignment_head import AlignmentHead, layers, read
+from manyheads.measure.evaluate import evaluate
 from manyheads.nn.recording.trace import record
+from manyheads.predict.load import load
+from manyheads.project.alignment import stored
+from manyheads.project.folder import ModelFolder
+from manyheads.tasks.translate.alignment_choice import choose_reader, known_links
+from manyheads.tasks.translate.predictor import Translator
 from tests.made import TRANSLATE, read_jsonl, run, write_lines, write_recipe
 
 

@@ -19,24 +19,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import manyheads
-from manyheads.app.bulk import translate
-from manyheads.app.bulk.blocks import (
-    Blocks,
-    BlockTranslator,
-    Outcome,
-    Outcomes,
-    Setup,
-    finish_blocks,
-)
-from manyheads.app.bulk.ledger import Ledger, sole_ledger
-from manyheads.app.bulk.processes import ProcessRunner
-from manyheads.app.bulk.translate import BulkTranslator
-from manyheads.app.documents.documents import translate_file
-from manyheads.app.documents.fallbacks import FallbackTranslator, Sentence
-from manyheads.app.predictors.translator import Translator
 from manyheads.asks.decode_config import DecodeConfig
+from manyheads.bulk import bulk_translator as translate
+from manyheads.bulk.blocks import Blocks, BlockTranslator, Outcome, Outcomes, Setup, finish_blocks
+from manyheads.bulk.bulk_translator import BulkTranslator
+from manyheads.bulk.ledger import Ledger, sole_ledger
+from manyheads.bulk.process_runner import ProcessRunner
 from manyheads.data.documents.glossary import Entry, Glossary
+from manyheads.documents.documents import translate_file
+from manyheads.documents.fallbacks import FallbackTranslator, Sentence
 from manyheads.errors import ManyheadsError, NotFoundError, WorkerError
+from manyheads.tasks.translate.predictor import Translator
 from tests.app.test_remote import memory  # noqa: F401 - a fixture
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.web.test_process import alive, children
@@ -194,7 +187,7 @@ def ctrl_c() -> Iterator[None]:
 SLOW = """
 import time
 from multiprocessing import parent_process
-from manyheads.app.documents.fallbacks import FallbackTranslator
+from manyheads.documents.fallbacks import FallbackTranslator
 
 translate = FallbackTranslator.translate_with_fallbacks
 blocks = []

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.ray_cluster import absolute_model, connect
 from manyheads.errors import MissingExtraError, UsageError
+from manyheads.project.ray_cluster import absolute_model, connect
 from tests.web.test_process import alive, children
 
 MODEL = "date-en-ko"
@@ -106,8 +106,8 @@ def test_no_cluster_there(address: str, tmp_path: Path) -> None:
 def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
     """The reason of an actor reaches the user."""
     code = """
-from manyheads.app.bulk.blocks import Setup, finish_blocks
-from manyheads.app.bulk.ray_actors import RayRunner
+from manyheads.bulk.blocks import Setup, finish_blocks
+from manyheads.bulk.ray_actors import RayRunner
 from manyheads.errors import NotFoundError
 from manyheads.asks.decode_config import DecodeConfig
 runner = RayRunner("local", 1)

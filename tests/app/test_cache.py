@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.engines.web.runtime import package_folder
-from manyheads.app.project.cache import CACHE, cache_folder
-from manyheads.app.project.remote import _folder
+from manyheads.engines.web.runtime import package_folder
+from manyheads.project.cache import CACHE, cache_folder
+from manyheads.project.remote import _folder
 
 
 @pytest.mark.parametrize(

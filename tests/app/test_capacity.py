@@ -10,13 +10,13 @@ import torch
 from torch import nn
 
 from manyheads import load
-from manyheads.app.project import capacity
-from manyheads.app.project.capacity import ShapesOnly, at_most, check_memory
-from manyheads.app.project.folder import ModelFolder
-from manyheads.app.train.run import train
 from manyheads.errors import FolderError, OutOfMemoryError, UsageError
+from manyheads.fit.run import train
 from manyheads.memory import available_memory
 from manyheads.models.presets import PRESETS
+from manyheads.project import capacity
+from manyheads.project.capacity import ShapesOnly, at_most, check_memory
+from manyheads.project.folder import ModelFolder
 from manyheads.train.device import memory_errors, set_threads
 from tests.made import CLASSIFY, Silent, write_halves, write_recipe
 

@@ -12,13 +12,13 @@ from jsonschema import validate
 from PIL import Image
 
 import manyheads
-from manyheads.app.predictors.captioner import Captioner
-from manyheads.app.project.recipe import read_recipe
-from manyheads.app.train.run import train
 from manyheads.asks.caption_request import CaptionAnswer, CaptionRequest
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import DataError, FolderError, NotFoundError, RecipeError, UsageError
+from manyheads.fit.run import train
+from manyheads.project.recipe import read_recipe
+from manyheads.tasks.caption.predictor import Captioner
 from manyheads.train.checkpoint import sha256
 from tests import squares
 from tests.made import Silent, run

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from manyheads.app.data.captioned import (
+from manyheads.errors import DataError, RecipeError, UsageError
+from manyheads.measure.score import is_test
+from manyheads.project.paths import data_files, here, split_selection
+from manyheads.project.recipe import read_recipe, write_recipe
+from manyheads.recipe_data.caption_data import CaptionData, CaptionRecipe
+from manyheads.recipe_data.caption_splits import (
     captioned_split,
     captioned_splits,
     read_captioned,
     readable_captioned,
 )
-from manyheads.app.data.sources import inputs_of
-from manyheads.app.data.tables import CaptionData, CaptionRecipe
-from manyheads.app.evaluate.score import is_test
-from manyheads.app.project.paths import data_files, here, split_selection
-from manyheads.app.project.recipe import read_recipe, write_recipe
-from manyheads.errors import DataError, RecipeError, UsageError
+from manyheads.recipe_data.splits import inputs_of
 from tests.captioned import colour
 
 RECIPE = """

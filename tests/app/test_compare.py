@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from manyheads import load
-from manyheads.app.compare import compare
-from manyheads.app.evaluate.evaluate import evaluate
-from manyheads.app.predictors.translator import Translator
 from manyheads.asks.evaluate_request import TextMetric
+from manyheads.comparison import compare
 from manyheads.data import splits
 from manyheads.data.splits import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
+from manyheads.measure.evaluate import evaluate
+from manyheads.tasks.translate.predictor import Translator
 from manyheads.train.checkpoint import sha256
 from tests.made import numbers, read_jsonl, write_lines, write_numbers
 

@@ -14,13 +14,13 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from manyheads.app.convert.classifiers import Library, from_images
-from manyheads.app.evaluate.evaluate import evaluate
-from manyheads.app.load import load
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.project.folder import ModelFolder
-from manyheads.app.project.info import describe
+from manyheads.convert.classifiers import Library, from_images
 from manyheads.errors import FolderError, ManyheadsError, UsageError
+from manyheads.measure.evaluate import evaluate
+from manyheads.predict.load import load
+from manyheads.project.folder import ModelFolder
+from manyheads.project.info import describe
+from manyheads.tasks.classify.predictor import Classifier
 from tests.models.test_golden_images import Golden
 from tests.models.test_golden_images import load as golden
 

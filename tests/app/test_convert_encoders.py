@@ -10,15 +10,15 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from manyheads.app.convert.classifiers import Library, from_images
-from manyheads.app.load import load
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.predictors.embedder import Embedder
-from manyheads.app.project.folder import ModelFolder
-from manyheads.app.project.info import describe
-from manyheads.app.project.recipe import read_recipe
-from manyheads.app.train.run import train
+from manyheads.convert.classifiers import Library, from_images
 from manyheads.errors import RecipeError, UsageError
+from manyheads.fit.run import train
+from manyheads.predict.load import load
+from manyheads.project.folder import ModelFolder
+from manyheads.project.info import describe
+from manyheads.project.recipe import read_recipe
+from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.embed.predictor import Embedder
 from tests.made import Silent, write_halves
 from tests.models.test_golden_encoders import Golden
 from tests.models.test_golden_encoders import load as golden

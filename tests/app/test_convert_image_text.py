@@ -16,20 +16,20 @@ from PIL import Image
 from safetensors.torch import save_file
 from torch import Tensor
 
-from manyheads.app.convert.classifiers import from_images
-from manyheads.app.load import load
-from manyheads.app.predictors.captioner import Captioner
-from manyheads.app.predictors.image_inputs import ImageInput
-from manyheads.app.predictors.matcher import Matcher
-from manyheads.app.project.folder import ModelFolder
-from manyheads.app.project.info import describe
-from manyheads.app.reading import read
 from manyheads.asks.classify_request import ClassifyRequest
+from manyheads.convert.classifiers import from_images
 from manyheads.decode.beam import beam_search
 from manyheads.decode.greedy import greedy_search
 from manyheads.errors import FolderError, UsageError
 from manyheads.models.convert.families import IMAGE_TEXT
 from manyheads.models.presets import build
+from manyheads.predict.image_inputs import ImageInput
+from manyheads.predict.load import load
+from manyheads.project.folder import ModelFolder
+from manyheads.project.info import describe
+from manyheads.reading import read
+from manyheads.tasks.caption.predictor import Captioner
+from manyheads.tasks.match.predictor import Matcher
 from manyheads.train.checkpoint import restore
 from tests.hub_tokenizers import write_clip, write_gpt2, write_siglip, write_xlm
 from tests.made import trained

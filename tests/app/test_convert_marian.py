@@ -15,20 +15,20 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from manyheads.app.convert.marian import from_marian, to_marian
-from manyheads.app.convert.sources import WEIGHTS
-from manyheads.app.data.sources import training_corpus
-from manyheads.app.engines.parity import ParityError
-from manyheads.app.evaluate.evaluate import evaluate
-from manyheads.app.load import load
-from manyheads.app.pipelines.translate import TranslateRecipe
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.folder import ModelFolder
-from manyheads.app.project.info import describe
-from manyheads.app.project.recipe import read_recipe
+from manyheads.convert.marian_folder import from_marian, to_marian
+from manyheads.convert.sources import WEIGHTS
+from manyheads.engines.parity import ParityError
 from manyheads.errors import FolderError, NotFoundError, UsageError
+from manyheads.measure.evaluate import evaluate
 from manyheads.models.presets import PRESETS, register_preset
 from manyheads.models.transformer import Transformer, TransformerConfig
+from manyheads.predict.load import load
+from manyheads.project.folder import ModelFolder
+from manyheads.project.info import describe
+from manyheads.project.recipe import read_recipe
+from manyheads.recipe_data.pair_splits import training_corpus
+from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.recipe import TranslateRecipe
 from tests import opus
 from tests.made import TRANSLATE, numbers, run, trained, write_numbers, write_recipe
 from tests.models.test_marian import TRAINED

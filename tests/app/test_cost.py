@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from manyheads.app.project.cost import OperationCount
 from manyheads.models.presets import build
+from manyheads.project.cost import OperationCount
 from tests.small import ALL, inputs
 
 

@@ -16,18 +16,18 @@ import pytest
 import torch
 
 import manyheads
-from manyheads.app.documents.documents import translate_document
-from manyheads.app.evaluate.evaluate import evaluate
-from manyheads.app.explain.look import look
-from manyheads.app.export import export
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.folder import ModelFolder
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.asks.translate_request import TranslateRequest
+from manyheads.documents.documents import translate_document
+from manyheads.engine_export import export
 from manyheads.errors import FolderError, MissingExtraError, UsageError
+from manyheads.generation.token_scores import token_log_probabilities
+from manyheads.look.looking import look
+from manyheads.measure.evaluate import evaluate
 from manyheads.models.convert.ctranslate2 import to_ctranslate2
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.tasks.token_scores import token_log_probabilities
+from manyheads.project.folder import ModelFolder
+from manyheads.tasks.translate.predictor import Translator
 from manyheads.train.checkpoint import tensors
 from tests.made import write_hashes
 from tests.small import TRANSFORMERS

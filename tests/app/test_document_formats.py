@@ -16,16 +16,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import manyheads
-from manyheads.app.documents.documents import (
-    read_content,
-    translate_document,
-    translate_file,
-)
-from manyheads.app.predictors.translator import Translator
 from manyheads.data.documents.formats import TEXT_FORMATS
 from manyheads.data.documents.office import table_headers
+from manyheads.documents.documents import read_content, translate_document, translate_file
 from manyheads.errors import DataError, NotFoundError, UsageError
-from manyheads.tasks.decoding import Translation
+from manyheads.generation.decoding import Translation
+from manyheads.tasks.translate.predictor import Translator
 
 
 class Stub(Translator):

@@ -12,20 +12,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import manyheads
-from manyheads.app.documents.documents import (
-    translate_document,
-    translate_lines,
-    translate_texts,
-)
-from manyheads.app.documents.fallbacks import Sentence
-from manyheads.app.predictors.translator import Translator
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.cancellation import WorkCancelledError, cancellable
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.documents.placeholders import find, preserves
 from manyheads.data.documents.segments import split_document
-from manyheads.tasks.decoding import Translation
-from manyheads.tasks.token_details import OutputToken
+from manyheads.documents.documents import translate_document, translate_lines, translate_texts
+from manyheads.documents.fallbacks import Sentence
+from manyheads.generation.decoding import Translation
+from manyheads.generation.token_details import OutputToken
+from manyheads.tasks.translate.predictor import Translator
 from tests.pages import assert_same_structure, page
 from tests.small import randomise
 

@@ -10,16 +10,16 @@ import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 import manyheads
-from manyheads.app.compare import compare
-from manyheads.app.doctor.diagnose import diagnose
-from manyheads.app.documents.documents import translate_document
-from manyheads.app.engines.engine import TorchEngine, find_engine
-from manyheads.app.evaluate.evaluate import evaluate
-from manyheads.app.explain.look import look, shapes_of
 from manyheads.asks.classify_request import ClassifyRequest
 from manyheads.asks.generate_request import GenerateRequest
 from manyheads.asks.translate_request import TranslateRequest
+from manyheads.comparison import compare
+from manyheads.doctor.diagnose import diagnose
+from manyheads.documents.documents import translate_document
+from manyheads.engines.engine import TorchEngine, find_engine
 from manyheads.errors import UsageError
+from manyheads.look.looking import look, shapes_of
+from manyheads.measure.evaluate import evaluate
 from tests import language
 from tests.made import CLASSIFY, run, write_halves, write_recipe
 

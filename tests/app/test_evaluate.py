@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from manyheads import load
-from manyheads.app.data.sources import read_corpus
-from manyheads.app.data.tables import PairData
-from manyheads.app.evaluate.evaluate import evaluate
-from manyheads.app.evaluate.translations import by_group, write_outputs
-from manyheads.app.pipelines.translate import TranslateRecipe
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.info import describe
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data import splits
 from manyheads.data.splits import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
-from manyheads.tasks.metrics import TEXT_METRICS, bleu
+from manyheads.measure.evaluate import evaluate
+from manyheads.measure.text_metrics import TEXT_METRICS, bleu
+from manyheads.project.info import describe
+from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.pair_splits import read_corpus
+from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.translate.evaluation import by_group, write_outputs
+from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.train.checkpoint import sha256
 from tests.made import CLASSES, half, numbers, read_jsonl, write_lines
 

@@ -11,12 +11,10 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import manyheads
-from manyheads.app.engines.engine import ENGINES
-from manyheads.app.engines.exporter import EXPORTERS
-from manyheads.app.engines.parity import Parity, ParityError
-from manyheads.app.export import export
-from manyheads.app.project.folder import ModelFolder
-from manyheads.app.project.lock import LOCK, locked
+from manyheads.engine_export import export
+from manyheads.engines.engine import ENGINES
+from manyheads.engines.exporter import EXPORTERS
+from manyheads.engines.parity import Parity, ParityError
 from manyheads.errors import OutputError, UsageError
 from manyheads.extend import (
     EngineModel,
@@ -28,6 +26,8 @@ from manyheads.extend import (
     register_exporter,
 )
 from manyheads.files import UNFINISHED
+from manyheads.project.folder import ModelFolder
+from manyheads.project.lock import LOCK, locked
 
 TEXTS = ["Friday, 20 November 2026", "1 May 2027", "2026-03-04"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.data.fetch import fetch, find_public
 from manyheads.data.text.public_corpora import CorpusFile, PublicCorpus, public_corpora
 from manyheads.errors import DataError, NotFoundError, UsageError
+from manyheads.project.downloads import fetch, find_public
 
 CONTENT = {
     "toy/train.en": "".join(f"line {n * 7919 % 9973} of many\n" for n in range(9000)).encode(),

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from manyheads.app.explain.explain import explain_text
-from manyheads.app.explain.figures import figures_of_image, figures_of_text, watched
-from manyheads.app.explain.look import look
-from manyheads.app.explain.reference import reference_figure, score_reference
-from manyheads.app.explain.word_comparison import _find, compare_word
-from manyheads.app.load import load
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.predictors.translator import Translator
 from manyheads.errors import UsageError
 from manyheads.lens.panels import Figure, Heat, Lines, Table
 from manyheads.lens.view.text_view import GateView
+from manyheads.look.figures import figures_of_image, figures_of_text, watched
+from manyheads.look.looking import look
+from manyheads.look.word_comparison import _find, compare_word
 from manyheads.models.presets import build
+from manyheads.predict.load import load
+from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.translate.look import explain_text
+from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.reference import reference_figure, score_reference
 from tests.small import ALL, Images, inputs, randomise
 
 ATTENDING = {"heads", "distance"}

@@ -14,14 +14,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from manyheads import __version__, load
-from manyheads.app.evaluate.evaluate import evaluate
-from manyheads.app.project.card import card, last_step
-from manyheads.app.project.folder import FORMAT_VERSION, ModelFolder, append_evaluation, own_files
-from manyheads.app.project.info import describe
-from manyheads.app.project.recipe import read_recipe
-from manyheads.app.project.registry import TASKS
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError
+from manyheads.measure.evaluate import evaluate
+from manyheads.project.card import card, last_step
+from manyheads.project.folder import FORMAT_VERSION, ModelFolder, append_evaluation, own_files
+from manyheads.project.info import describe
+from manyheads.project.recipe import read_recipe
+from manyheads.project.registry import TASKS
 from manyheads.train.checkpoint import sha256
 from tests.made import CLASSIFY, run, write_halves, write_hashes, write_recipe
 

@@ -19,12 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import manyheads
-from manyheads.app.convert.marian import from_marian
-from manyheads.app.load import load
-from manyheads.app.project.folder import ModelFolder
-from manyheads.app.project.hub_name import fetched_models, read_hub_name
-from manyheads.app.project.info import describe
-from manyheads.app.project.paths import find_model
+from manyheads.convert.marian_folder import from_marian
 from manyheads.errors import (
     DataError,
     FolderError,
@@ -33,6 +28,11 @@ from manyheads.errors import (
     NotFoundError,
     UsageError,
 )
+from manyheads.predict.load import load
+from manyheads.project.folder import ModelFolder
+from manyheads.project.hub_name import fetched_models, read_hub_name
+from manyheads.project.info import describe
+from manyheads.project.paths import find_model
 from manyheads.web.served import ServedOptions
 from manyheads.web.settings import Limits
 from tests import opus
@@ -352,7 +352,7 @@ def test_the_progress_of_large_files(
 ) -> None:
     """On stderr, by name; small ones come without a word."""
     size = (marian / "model.safetensors").stat().st_size
-    monkeypatch.setattr("manyheads.app.convert.hub_files.LARGE", size)
+    monkeypatch.setattr("manyheads.convert.hub_files.LARGE", size)
     find_model(NAME)
     out, err = capsys.readouterr()
     assert out == ""

@@ -21,10 +21,6 @@ from PIL import Image
 
 import manyheads
 from manyheads import ImageIndex
-from manyheads.app.image_search import index_folder, writer
-from manyheads.app.image_search.index_folder import IndexFolder
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.project.lock import locked
 from manyheads.asks.image_search_request import ImageSearchRequest, IndexAnswer
 from manyheads.errors import (
     DataError,
@@ -34,6 +30,11 @@ from manyheads.errors import (
     UnreadableError,
     UsageError,
 )
+from manyheads.project.lock import locked
+from manyheads.search import index_folder
+from manyheads.search import index_writer as writer
+from manyheads.search.index_folder import IndexFolder
+from manyheads.tasks.classify.predictor import Classifier
 from tests import digit_search
 from tests.digit_search import embed_images, write_digits
 from tests.hub import serving
@@ -222,7 +223,7 @@ def test_files_are_read_again_on_demand(
     """Where a file system does not tell that a file has changed."""
     (path, *_) = write_digits(tmp_path / "digits", 3)
     index("digits")
-    monkeypatch.setattr("manyheads.app.image_search.writer.state_of", lambda *_: "same")
+    monkeypatch.setattr("manyheads.search.index_writer.state_of", lambda *_: "same")
     index("digits")
     Image.new("L", (8, 8)).save(path)
     assert counts(index("digits")) == {"unchanged": 3}
@@ -413,7 +414,7 @@ def test_the_pixels_of_a_batch_are_limited(
 ) -> None:
     """Large photos are not all in memory at once."""
     write_digits(tmp_path / "digits", 10)
-    monkeypatch.setattr("manyheads.app.image_search.writer.PIXELS", 3 * 64)
+    monkeypatch.setattr("manyheads.search.index_writer.PIXELS", 3 * 64)
     index("digits")
     assert embedded == [4, 4, 2]
 
@@ -566,7 +567,7 @@ def stop_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         def signals() -> Iterator[Any]:
             yield lambda: next(asked) >= times
 
-        monkeypatch.setattr("manyheads.app.image_search.image_index.stop_signals", signals)
+        monkeypatch.setattr("manyheads.search.image_index.stop_signals", signals)
 
     return prepare
 

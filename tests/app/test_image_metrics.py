@@ -12,15 +12,15 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from manyheads import load
-from manyheads.app.evaluate.evaluate import evaluate
-from manyheads.app.evaluate.image_metrics import measure
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.predictors.reconstructor import Reconstruction
-from manyheads.app.project.recipe import read_recipe
-from manyheads.app.train.run import train
 from manyheads.data.images.digits import read_digits
 from manyheads.errors import DataError, InterruptedRunError, RecipeError
-from manyheads.tasks.distil import Teacher
+from manyheads.fit.run import train
+from manyheads.measure.evaluate import evaluate
+from manyheads.project.recipe import read_recipe
+from manyheads.tasks.classify.distil import Teacher
+from manyheads.tasks.classify.evaluation import measure
+from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.reconstruct.predictor import Reconstruction
 from tests.made import CLASSES, CLASSIFY, Silent, half, read_jsonl, run, write_halves, write_recipe
 
 RECONSTRUCT = CLASSIFY.replace('"classify"', '"reconstruct"')

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manyheads.app.image_search.index_folder import (
+from manyheads.errors import FolderError, ManyheadsError, NotFoundError, OutputError, UsageError
+from manyheads.search.index_folder import (
     FORMAT_VERSION,
     Header,
     IndexedImage,
@@ -18,7 +19,6 @@ from manyheads.app.image_search.index_folder import (
     create,
     state_of,
 )
-from manyheads.errors import FolderError, ManyheadsError, NotFoundError, OutputError, UsageError
 from tests.cli.test_nothing_lost import full_disk
 
 HEADER = Header(model="digits", weights="a" * 64, dim=3)

@@ -9,15 +9,15 @@ import torch
 from safetensors.torch import load_file
 
 import manyheads
-from manyheads.app.pipelines.translate import TranslateRecipe
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.folder import ModelFolder
-from manyheads.app.project.recipe import read_recipe
-from manyheads.app.train.initialize import Start, common_pieces, load_pretrained, pretrained
 from manyheads.data.tokenizers.tokenizer import Tokenizer
 from manyheads.errors import NotFoundError, RecipeError
 from manyheads.models.presets import build
 from manyheads.models.transformer import Transformer
+from manyheads.project.folder import ModelFolder
+from manyheads.project.recipe import read_recipe
+from manyheads.tasks.translate.initialize import Start, common_pieces, load_pretrained, pretrained
+from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.train.checkpoint import sha256, tensors
 from tests import language
 from tests.made import run

@@ -10,15 +10,15 @@ import tomli_w
 import torch
 from safetensors.torch import load_file
 
-from manyheads.app.convert.classifiers import from_images
-from manyheads.app.pipelines.classify import ClassifyRecipe
-from manyheads.app.project.recipe import read_recipe
-from manyheads.app.train.initialize_classifier import start_classifier
-from manyheads.app.train.run import train
+from manyheads.convert.classifiers import from_images
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.errors import NotFoundError
+from manyheads.fit.run import train
 from manyheads.models.presets import build
 from manyheads.models.resize import resize
+from manyheads.project.recipe import read_recipe
+from manyheads.tasks.classify.initialize import start_classifier
+from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.train.checkpoint import sha256, tensors
 from tests.app.test_convert_classifiers import write_hf
 from tests.made import CLASSES, CLASSIFY, Silent, run, write_halves, write_recipe

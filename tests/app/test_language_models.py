@@ -7,16 +7,17 @@ import pytest
 import torch
 
 import manyheads
-from manyheads.app.evaluate.evaluate import evaluate
-from manyheads.app.explain.explain_tokens import explain_tokens, shapes_of_tokens
-from manyheads.app.predictors.language_models import Generator, MaskFiller
-from manyheads.app.predictors.word_spacer import WordSpacer
-from manyheads.app.project.info import describe
-from manyheads.app.project.recipe import read_recipe
 from manyheads.data import splits
 from manyheads.data.text.sentences import read_sentences
 from manyheads.errors import FolderError, RecipeError, UsageError
 from manyheads.lens.panels import Table
+from manyheads.measure.evaluate import evaluate
+from manyheads.project.info import describe
+from manyheads.project.recipe import read_recipe
+from manyheads.tasks.fill.predictor import MaskFiller
+from manyheads.tasks.generate.predictor import Generator
+from manyheads.tasks.tag.predictor import WordSpacer
+from manyheads.tokenwise.look_at_tokens import explain_tokens, shapes_of_tokens
 from tests import language
 from tests.made import read_jsonl, run
 

@@ -7,11 +7,11 @@ import pytest
 from PIL import Image
 
 import manyheads
-from manyheads.app.explain.look import FORMS, Look, look
-from manyheads.app.project.paths import checked_name
 from manyheads.cli import look as cli_look
 from manyheads.errors import UsageError
 from manyheads.lens.view.image_view import ImageView
+from manyheads.look.looking import FORMS, Look, look
+from manyheads.project.paths import checked_name
 from tests import language
 from tests.made import half
 from tests.schema import errors

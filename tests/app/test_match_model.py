@@ -12,11 +12,11 @@ from jsonschema import validate
 from PIL import Image
 
 import manyheads
-from manyheads.app.predictors.matcher import Matcher
-from manyheads.app.project.recipe import read_recipe
-from manyheads.app.train.run import train
 from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest
 from manyheads.errors import FolderError, RecipeError, UsageError
+from manyheads.fit.run import train
+from manyheads.project.recipe import read_recipe
+from manyheads.tasks.match.predictor import Matcher
 from tests import squares
 from tests.made import CLASSIFY, run, write_recipe
 from tests.train.toy import Unplugged

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from manyheads import load
-from manyheads.app.pipelines.classify import ClassifyRecipe
-from manyheads.app.project.folder import ModelFolder
-from manyheads.app.project.migrate import migrate
-from manyheads.app.project.paths import shipped
-from manyheads.app.project.recipe import DataTable, read_recipe
-from manyheads.app.project.registry import TASKS
 from manyheads.models.presets import PRESETS
 from manyheads.models.vit import VitConfig
+from manyheads.project.folder import ModelFolder
+from manyheads.project.migrate import migrate
+from manyheads.project.paths import shipped
+from manyheads.project.recipe import DataTable, read_recipe
+from manyheads.project.registry import TASKS
+from manyheads.tasks.classify.recipe import ClassifyRecipe
 
 OLD = Path(__file__).parents[1] / "golden" / "format-1"
 

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 import manyheads
-from manyheads.app.data.sources import corpus_split
-from manyheads.app.evaluate import domain as measured
-from manyheads.app.evaluate.domain import set_domain, surest_limit, unusual_share
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.predictors.unusual import measure, unsure_of_text
-from manyheads.app.project.domain import store_domain, stored_domain
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.text.corpus import Corpus
 from manyheads.errors import FolderError
-from manyheads.tasks.decoding import Translation
+from manyheads.generation.decoding import Translation
+from manyheads.predict.unusual import measure, unsure_of_text
+from manyheads.project.domain import store_domain, stored_domain
+from manyheads.recipe_data.pair_splits import corpus_split
+from manyheads.tasks.translate import domain_limits as measured
+from manyheads.tasks.translate.domain_limits import set_domain, surest_limit, unusual_share
+from manyheads.tasks.translate.predictor import Translator
 from tests.everyday import table
 
 DATE = "Friday, 20 November 2026"

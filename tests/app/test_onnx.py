@@ -13,12 +13,12 @@ import onnxruntime
 import pytest
 
 import manyheads
-from manyheads.app.export import export
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.folder import ModelFolder
+from manyheads.engine_export import export
 from manyheads.errors import FolderError, MissingExtraError, UsageError
-from manyheads.tasks.special_ids import special_ids
+from manyheads.generation.special_ids import special_ids
+from manyheads.project.folder import ModelFolder
+from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.translate.predictor import Translator
 from tests.exports import exported
 from tests.made import half, write_hashes
 

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 import manyheads
-from manyheads.app.engines.onnx.models import ContinueModel
-from manyheads.app.evaluate.evaluate import evaluate
-from manyheads.app.pipeline import pipeline_of
-from manyheads.app.predictors.language_models import Generator
 from manyheads.asks.export_request import ParityRequest
 from manyheads.decode.sampling import Sampling
+from manyheads.engines.onnx.models import ContinueModel
 from manyheads.errors import UsageError
-from manyheads.tasks.language import Completion
+from manyheads.measure.evaluate import evaluate
+from manyheads.predict.pipeline import pipeline_of
+from manyheads.tasks.generate.predictor import Generator
+from manyheads.tasks.generate.task import Completion
 from tests import language
 from tests.exports import exported
 

@@ -9,14 +9,14 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 import manyheads
-from manyheads.app.evaluate.evaluate import evaluate
-from manyheads.app.export import export
-from manyheads.app.predictors.embedder import Embedder
-from manyheads.app.predictors.language_models import MaskFiller
-from manyheads.app.predictors.line_reader import Reader
-from manyheads.app.predictors.word_spacer import WordSpacer
-from manyheads.app.project.recipe import read_recipe
+from manyheads.engine_export import export
 from manyheads.errors import UsageError
+from manyheads.measure.evaluate import evaluate
+from manyheads.project.recipe import read_recipe
+from manyheads.tasks.embed.predictor import Embedder
+from manyheads.tasks.fill.predictor import MaskFiller
+from manyheads.tasks.read.predictor import Reader
+from manyheads.tasks.tag.predictor import WordSpacer
 from tests import language
 from tests.app.test_convert_encoders import convert
 from tests.exports import exported

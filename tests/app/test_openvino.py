@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import manyheads
-from manyheads.app.engines.exporter import ExportOptions
-from manyheads.app.engines.openvino.exporter import EXPORTER
-from manyheads.app.engines.openvino.library import TELEMETRY
-from manyheads.app.evaluate.parity_inputs import examples_to_compare
-from manyheads.app.export import export
-from manyheads.app.pipeline import pipeline_of
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.project.folder import ModelFolder
 from manyheads.asks.export_request import ParityRequest
+from manyheads.engine_export import export
+from manyheads.engines.exporter import ExportOptions
+from manyheads.engines.openvino.exporter import EXPORTER
+from manyheads.engines.openvino.library import TELEMETRY
 from manyheads.errors import FolderError, MissingExtraError, UsageError
+from manyheads.measure.parity_inputs import examples_to_compare
+from manyheads.predict.pipeline import pipeline_of
+from manyheads.project.folder import ModelFolder
+from manyheads.tasks.classify.predictor import Classifier
 from tests.exports import exported
 from tests.made import half
 

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.pipelines.generate import GenerateRecipe
-from manyheads.app.pipelines.translate import TranslateRecipe
-from manyheads.app.project.lock import locked
-from manyheads.app.project.paths import (
+from manyheads.errors import NotFoundError, UsageError
+from manyheads.project.lock import locked
+from manyheads.project.paths import (
     data_files,
     endings,
     find_data,
@@ -17,8 +16,9 @@ from manyheads.app.project.paths import (
     make_room,
     shipped,
 )
-from manyheads.app.project.recipe import read_recipe
-from manyheads.errors import NotFoundError, UsageError
+from manyheads.project.recipe import read_recipe
+from manyheads.tasks.generate.recipe import GenerateRecipe
+from manyheads.tasks.translate.recipe import TranslateRecipe
 from tests.made import write_lines
 
 SUFFIXES = (".en", ".de")

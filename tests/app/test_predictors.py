@@ -12,14 +12,14 @@ from PIL import Image
 from torch import nn
 
 import manyheads
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.predictors.stream import stream
-from manyheads.app.predictors.translator import Translator
 from manyheads.asks.search_options import changed
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.models.transformer import Transformer
 from manyheads.models.vit import Vit
+from manyheads.predict.stream import stream
+from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.translate.predictor import Translator
 from tests.made import CLASSES, half, numbers
 
 

@@ -10,15 +10,15 @@ import pytest
 from safetensors.torch import load_file
 
 from manyheads import load
-from manyheads.app.pipeline import Prepared, pipeline_of
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.folder import CACHE, ModelFolder, write_manifest
-from manyheads.app.project.recipe import Recipe, read_recipe
-from manyheads.app.train.run import train
 from manyheads.data.text import streamed_corpus as streamed
 from manyheads.data.tokenizers import token_store
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError, InterruptedRunError, RecipeError, UsageError
+from manyheads.fit.run import train
+from manyheads.predict.pipeline import Prepared, pipeline_of
+from manyheads.project.folder import CACHE, ModelFolder, write_manifest
+from manyheads.project.recipe import Recipe, read_recipe
+from manyheads.tasks.translate.predictor import Translator
 from manyheads.train.checkpoint import sha256
 from tests import language
 from tests.made import TRANSLATE, Silent, run, write_lines, write_numbers, write_recipe

@@ -15,7 +15,7 @@ from PIL import Image
 from safetensors import safe_open
 from torch import Tensor
 
-from manyheads.app.convert.preprocessing import (
+from manyheads.convert.preprocessing import (
     PROCESSORS,
     USUAL,
     Prepared,

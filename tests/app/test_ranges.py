@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from manyheads.app.project.ranges import check_numbers, check_range, short
 from manyheads.errors import RecipeError
+from manyheads.project.ranges import check_numbers, check_range, short
 
 
 @pytest.mark.parametrize(

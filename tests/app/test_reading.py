@@ -12,11 +12,11 @@ import pytest
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from manyheads import evaluate, load, read
-from manyheads.app.predictors.line_reader import Reader, ReadLine, ReadText, combine, separators
-from manyheads.app.project.recipe import read_recipe
 from manyheads.asks.caption_request import CaptionRequest
 from manyheads.errors import DataError, NotFoundError, RecipeError, UsageError
-from manyheads.tasks.read import ReadCharacter, edit_distance
+from manyheads.project.recipe import read_recipe
+from manyheads.tasks.read.predictor import Reader, ReadLine, ReadText, combine, separators
+from manyheads.tasks.read.task import ReadCharacter, edit_distance
 from tests import squares
 from tests.made import (
     READ,

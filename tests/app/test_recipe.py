@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import tomli_w
 
-from manyheads.app.pipelines.classify import ClassifyRecipe
-from manyheads.app.pipelines.reconstruct import ReconstructRecipe
-from manyheads.app.pipelines.translate import TranslateRecipe
-from manyheads.app.project.paths import shipped
-from manyheads.app.project.recipe import read_recipe, write_recipe
 from manyheads.errors import RecipeError
 from manyheads.models.transformer import TransformerConfig
+from manyheads.project.paths import shipped
+from manyheads.project.recipe import read_recipe, write_recipe
+from manyheads.tasks.classify.recipe import ClassifyRecipe
+from manyheads.tasks.reconstruct.recipe import ReconstructRecipe
+from manyheads.tasks.translate.recipe import TranslateRecipe
 from tests.made import CLASSIFY, TRANSLATE
 
 SHIPPED = shipped("recipes")

@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from manyheads.app.compare import compare
-from manyheads.app.data.sources import find_corpus
-from manyheads.app.data.tables import PairData
-from manyheads.app.doctor.diagnose import diagnose
-from manyheads.app.evaluate.evaluate import evaluate
-from manyheads.app.export import export
-from manyheads.app.project import paths, remote
-from manyheads.app.project.cache import CACHE
-from manyheads.app.project.paths import allow
-from manyheads.app.project.paths import find_data as find_allowed
-from manyheads.app.project.remote import PROTOCOLS
+from manyheads.comparison import compare
+from manyheads.doctor.diagnose import diagnose
+from manyheads.engine_export import export
 from manyheads.errors import MissingExtraError, NotFoundError, UsageError
+from manyheads.measure.evaluate import evaluate
+from manyheads.project import paths, remote
+from manyheads.project.cache import CACHE
+from manyheads.project.paths import allow
+from manyheads.project.paths import find_data as find_allowed
+from manyheads.project.remote import PROTOCOLS
+from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.pair_splits import find_corpus
 from tests.made import TRANSLATE, run, write_numbers
 
 fsspec = pytest.importorskip("fsspec")

@@ -19,12 +19,6 @@ import torch
 from PIL import Image
 
 from manyheads import load
-from manyheads.app.pipelines.classify import ClassifyRecipe
-from manyheads.app.project.folder import check_out
-from manyheads.app.project.lock import LOCK, locked
-from manyheads.app.project.recipe import read_recipe
-from manyheads.app.train.inputs import images_digest, training_images
-from manyheads.app.train.run import train
 from manyheads.data import splits
 from manyheads.data.splits import Split
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
@@ -37,6 +31,12 @@ from manyheads.errors import (
     TrainingError,
     UsageError,
 )
+from manyheads.fit.inputs import images_digest, training_images
+from manyheads.fit.run import train
+from manyheads.project.folder import check_out
+from manyheads.project.lock import LOCK, locked
+from manyheads.project.recipe import read_recipe
+from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.train.checkpoint import sha256
 from tests.made import (
     CLASSIFY,
@@ -457,7 +457,7 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
     """However it ends: the file that is left means nothing."""
     program = (
         "import os, sys, pathlib\n"
-        "from manyheads.app.project.lock import locked\n"
+        "from manyheads.project.lock import locked\n"
         "with locked(pathlib.Path(sys.argv[1])):\n"
         "    print('locked', flush=True)\n"
         "    sys.stdin.read()\n"

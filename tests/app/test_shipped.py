@@ -9,16 +9,16 @@ import torch
 from safetensors.torch import load_file
 
 from manyheads import load
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.predictors.word_spacer import WordSpacer
-from manyheads.app.project.card import card
-from manyheads.app.project.folder import ModelFolder
-from manyheads.app.project.paths import find_model, find_recipe, shipped
-from manyheads.app.project.recipe import read_recipe, write_recipe
 from manyheads.data.images.digits import read_digits
 from manyheads.data.images.image_set import hold_out
 from manyheads.data.text.public_corpora import public_sources
+from manyheads.project.card import card
+from manyheads.project.folder import ModelFolder
+from manyheads.project.paths import find_model, find_recipe, shipped
+from manyheads.project.recipe import read_recipe, write_recipe
+from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.tag.predictor import WordSpacer
+from manyheads.tasks.translate.predictor import Translator
 from tests.made import read_jsonl
 
 ROOT = Path(__file__).parents[2]

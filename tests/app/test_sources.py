@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.data.sources import (
+from manyheads.data.text.corpus import Corpus
+from manyheads.errors import NotFoundError, RecipeError
+from manyheads.project.paths import allow
+from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.pair_splits import (
     find_corpus,
-    inputs_of,
     read_corpus,
     training_corpus,
     with_joined_pairs,
 )
-from manyheads.app.data.tables import PairData
-from manyheads.app.project.paths import allow
-from manyheads.data.text.corpus import Corpus
-from manyheads.errors import NotFoundError, RecipeError
+from manyheads.recipe_data.splits import inputs_of
 
 
 def data(root: Path, **keys: str | int | list[str]) -> PairData:

@@ -13,7 +13,6 @@ from jsonschema import validate
 
 import manyheads
 from manyheads import asks
-from manyheads.app.predictors.stream import stream
 from manyheads.asks.caption_request import CaptionRequest
 from manyheads.asks.classify_request import ClassifyRequest
 from manyheads.asks.decode_config import DecodeConfig
@@ -23,6 +22,7 @@ from manyheads.asks.request import IMAGE_TOKENS, Answer, Request
 from manyheads.asks.tag_request import TagRequest
 from manyheads.asks.translate_request import TranslateAnswer, TranslateRequest
 from manyheads.errors import DataError, UsageError
+from manyheads.predict.stream import stream
 from tests import language
 
 KINDS = [

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from manyheads import load
-from manyheads.app.predictors.translator import Translator
 from manyheads.data.images.digits import read_digits
+from manyheads.tasks.translate.predictor import Translator
 from tests.cli.conftest import Call
 from tests.made import (
     CLASSIFY,

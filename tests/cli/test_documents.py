@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from manyheads import load
-from manyheads.app.predictors.translator import Translator
+from manyheads.tasks.translate.predictor import Translator
 from tests.cli.conftest import Call
 
 TEXT = "- Nine: {x}.\r\n\r\n\tthree four\thttps://a.example/b?c=3\n\n  two"
@@ -147,8 +147,8 @@ def test_notes_count_all_of_stdin(
     call: Call, translator: Path, terms: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not from the beginning again where texts are translated in several steps."""
-    monkeypatch.setattr("manyheads.app.predictors.stream.AT_A_TIME", 2)
-    monkeypatch.setattr("manyheads.app.documents.fallbacks.preserves", lambda *_, **__: False)
+    monkeypatch.setattr("manyheads.predict.stream.AT_A_TIME", 2)
+    monkeypatch.setattr("manyheads.documents.fallbacks.preserves", lambda *_, **__: False)
     words = ("translate", "--model", translator, "--glossary", terms)
     found = call(*words, stdin=b"two\n" * 5)
     lines = [line for line in found.err.splitlines() if "line " in line]

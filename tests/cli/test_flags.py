@@ -22,10 +22,10 @@ BELOW = [
 # The card of a model shows a command line.
 CARDS = (
     "asks/",  # where options get their names
-    "app/pipeline.py",
-    "app/pipelines/",
-    "app/convert/marian.py",
-    "app/project/card.py",
+    "predict/pipeline.py",
+    "tasks/",
+    "convert/marian_folder.py",
+    "project/card.py",
 )
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.explain.look import look
-from manyheads.app.project import plugins
 from manyheads.errors import UsageError
+from manyheads.look.looking import look
+from manyheads.project import plugins
 from manyheads.train.checkpoint import sha256
 from tests.cli.conftest import Call
 from tests.cli.test_bad_input import refused

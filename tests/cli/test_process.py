@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.predictors.stream import AT_A_TIME
+from manyheads.predict.stream import AT_A_TIME
 from tests.made import CLASSIFY, write_halves, write_recipe
 
 COMMAND = [sys.executable, "-m", "manyheads"]

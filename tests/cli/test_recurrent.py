@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from manyheads.app.load import load
-from manyheads.app.predictors.translator import Translator
+from manyheads.predict.load import load
+from manyheads.tasks.translate.predictor import Translator
 from tests.cli.conftest import Call
 from tests.made import TRANSLATE, image_size, numbers, run, write_numbers, write_recipe
 

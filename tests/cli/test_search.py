@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.project.lock import locked
+from manyheads.project.lock import locked
 from tests import digit_search
 from tests.cli.conftest import Call
 from tests.cli.test_bad_input import refused

@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from manyheads import __main__
-from manyheads.app.project import paths
 from manyheads.cli import terminal
 from manyheads.cli.main import TRACEBACK, main
 from manyheads.cli.terminal import console, escape_controls, visible
 from manyheads.memory import is_out_of_memory
+from manyheads.project import paths
 from tests.cli.conftest import Call
 from tests.made import CLASSIFY, half, write_halves, write_recipe
 

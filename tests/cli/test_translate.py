@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.load import load
-from manyheads.app.predictors.translator import Translator
 from manyheads.data.tokenizers.tokenizer import Tokenizer
+from manyheads.predict.load import load
+from manyheads.tasks.translate.predictor import Translator
 from tests.cli.conftest import Call
 
 SHORT = ["nine", "three four"]

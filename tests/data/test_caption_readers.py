@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manyheads.app.data.captioned import find_captioned, read_captioned
-from manyheads.app.data.tables import CaptionData
 from manyheads.data.images.caption_collector import CaptionColumns, CaptionProblem
 from manyheads.data.images.caption_tables import read_caption_tables
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.cell_store import CellStore
 from manyheads.errors import DataError, RecipeError, UsageError
+from manyheads.recipe_data.caption_data import CaptionData
+from manyheads.recipe_data.caption_splits import find_captioned, read_captioned
 from tests.captioned import FORMS, PAIRS, colour, contents, expected, read, tar
 from tests.made import png
 

@@ -5,10 +5,10 @@ from importlib.resources import files
 
 import pytest
 
-from manyheads.app.data.sources import read_corpus
-from manyheads.app.data.tables import PairData
 from manyheads.data.splits import Split, find_registered_splits, reject_test_split
 from manyheads.errors import UsageError
+from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.pair_splits import read_corpus
 
 REGISTER = json.loads(files("manyheads.data").joinpath("splits.json").read_text(encoding="utf-8"))
 TEST = next(entry for entry in REGISTER if entry["test"])

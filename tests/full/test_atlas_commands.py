@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manyheads.app.project.paths import find_recipe
+from manyheads.project.paths import find_recipe
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.test_atlas_page import DOCS, EVERY
 

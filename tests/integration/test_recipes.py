@@ -12,27 +12,28 @@ import torch
 from safetensors.torch import load_file
 
 from manyheads import load
-from manyheads.app.data.encoder_recipe import EncoderRecipe
-from manyheads.app.data.tables import ImageRecipe
-from manyheads.app.pipelines.caption import CaptionRecipe
-from manyheads.app.pipelines.classify import ClassifyRecipe
-from manyheads.app.pipelines.fill import FillRecipe
-from manyheads.app.pipelines.generate import GenerateRecipe
-from manyheads.app.pipelines.match import MatchRecipe
-from manyheads.app.pipelines.read import ReadRecipe
-from manyheads.app.pipelines.reconstruct import ReconstructRecipe
-from manyheads.app.pipelines.tag import TagRecipe
-from manyheads.app.pipelines.translate import TranslateRecipe
-from manyheads.app.predictors.captioner import Captioner
-from manyheads.app.predictors.classifier import Classifier
-from manyheads.app.predictors.language_models import Generator, MaskFiller
-from manyheads.app.predictors.line_reader import Reader
-from manyheads.app.predictors.matcher import Matcher
-from manyheads.app.predictors.reconstructor import Reconstruction
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.predictors.word_spacer import WordSpacer
-from manyheads.app.project.paths import shipped, split_selection
-from manyheads.app.project.recipe import Recipe, read_recipe
+from manyheads.project.paths import shipped, split_selection
+from manyheads.project.recipe import Recipe, read_recipe
+from manyheads.recipe_data.encoder_recipe import EncoderRecipe
+from manyheads.recipe_data.image_data import ImageRecipe
+from manyheads.tasks.caption.predictor import Captioner
+from manyheads.tasks.caption.recipe import CaptionRecipe
+from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.classify.recipe import ClassifyRecipe
+from manyheads.tasks.fill.predictor import MaskFiller
+from manyheads.tasks.fill.recipe import FillRecipe
+from manyheads.tasks.generate.predictor import Generator
+from manyheads.tasks.generate.recipe import GenerateRecipe
+from manyheads.tasks.match.predictor import Matcher
+from manyheads.tasks.match.recipe import MatchRecipe
+from manyheads.tasks.read.predictor import Reader
+from manyheads.tasks.read.recipe import ReadRecipe
+from manyheads.tasks.reconstruct.predictor import Reconstruction
+from manyheads.tasks.reconstruct.recipe import ReconstructRecipe
+from manyheads.tasks.tag.predictor import WordSpacer
+from manyheads.tasks.tag.recipe import TagRecipe
+from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.recipe import TranslateRecipe
 from tests.made import CLASSES, half, numbers, png, run, write_fonts, write_lines
 
 RECIPES = shipped("recipes")

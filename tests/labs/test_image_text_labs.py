@@ -14,7 +14,7 @@ from manyheads.labs.emoji import LANGUAGES, emoji, first, in_languages
 from manyheads.labs.experiments import reading, tongues, towers
 from manyheads.labs.experiments.reading import Writer, WriterConfig, WriteTask
 from manyheads.models.line_reader import LineReaderConfig
-from manyheads.tasks.read import LineBatch, ReadTrainConfig
+from manyheads.tasks.read.task import LineBatch, ReadTrainConfig
 
 
 def test_the_emoji_of_a_language(root: Path) -> None:

@@ -23,7 +23,7 @@ from manyheads.lens.measures.token_losses import losses
 from manyheads.models.components import TokenPositions
 from manyheads.nn.attention.softmax import attention_weights
 from manyheads.nn.layers.positions import sinusoids
-from manyheads.tasks.tokenwise import IGNORED
+from manyheads.tokenwise.token_task import IGNORED
 
 # --- The symbols that text experiments are made of ----------------------------------------------
 

@@ -14,8 +14,8 @@ import onnxruntime
 import torch
 from torch import Tensor
 
-from manyheads.app.engines.onnx.engine import OnnxSession
-from manyheads.app.engines.onnx.trace import trace
+from manyheads.engines.onnx.engine import OnnxSession
+from manyheads.engines.onnx.trace import trace
 from manyheads.models.config import ModelConfig
 from manyheads.models.graphs import GraphInput
 from tests.models.exported import VARIANTS

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-from manyheads.app.project import recipe as recipe_module
-from manyheads.app.project.recipe import read_recipe
 from manyheads.errors import UsageError
 from manyheads.models import presets
 from manyheads.models.config import ModelConfig
@@ -22,6 +20,8 @@ from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.swin import SwinConfig
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vit import Vit, VitConfig
+from manyheads.project import recipe as recipe_module
+from manyheads.project.recipe import read_recipe
 
 # For transformers: one tied vocabulary of 37,000. For ViTs: 224 x 224 pixels, 1000 classes.
 #

@@ -7,8 +7,8 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest
 
-from manyheads.tasks.bootstrap import Interval, bootstrap, compare
-from manyheads.tasks.metrics import Metric, bleu, chrf, exact_match, ter
+from manyheads.measure.bootstrap import Interval, bootstrap, compare
+from manyheads.measure.text_metrics import Metric, bleu, chrf, exact_match, ter
 
 RIGHT = [f"Satz Nummer {number} ist ganz richtig übersetzt ." for number in range(60)]
 

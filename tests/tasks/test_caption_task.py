@@ -19,9 +19,11 @@ from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
 from manyheads.errors import DataError, UsageError
+from manyheads.fit.training_images import Pixels
+from manyheads.generation.decoding import Translation
 from manyheads.models.captioner import Captioner, CaptionerConfig
 from manyheads.models.vit import VitConfig
-from manyheads.tasks.caption import (
+from manyheads.tasks.caption.task import (
     CaptionEvaluateConfig,
     CaptionTask,
     CaptionTrainConfig,
@@ -30,8 +32,6 @@ from manyheads.tasks.caption import (
     language_token,
     references,
 )
-from manyheads.tasks.classify import Pixels
-from manyheads.tasks.decoding import Translation
 from manyheads.train.loop import fit
 from tests.made import Silent
 from tests.squares import captioned, square, texts

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import average_precision_score, confusion_matrix, f1_score
 from sklearn.metrics import precision_recall_fscore_support as prfs
 
-from manyheads.tasks.class_metrics import (
+from manyheads.tasks.classify.class_metrics import (
     average_precision,
     bootstrap,
     calibration_error,

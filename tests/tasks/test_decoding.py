@@ -12,13 +12,13 @@ from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import END, START, Tokenizer, TokenizerConfig, Tokenizers
 from manyheads.decode.step import Hypothesis
 from manyheads.errors import UsageError
+from manyheads.generation.decoding import Translation, translate
+from manyheads.generation.search import Job, batches
+from manyheads.generation.token_details import describe
 from manyheads.lens.measures.alignment_head import fallback, layers, read
 from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.nn.recording.trace import record
-from manyheads.tasks.decoding import Translation, translate
-from manyheads.tasks.search import Job, batches
-from manyheads.tasks.token_details import describe
 from tests.made import numbers
 
 TEXTS = ["one two three", "", "nine", "   ", "six five", "ten one two", "seven"]

@@ -14,18 +14,9 @@ from manyheads.decode.sampling import Sampling
 from manyheads.errors import DataError, UsageError
 from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
 from manyheads.models.masked_lm import MaskedConfig, MaskedLanguageModel
-from manyheads.tasks.language import (
-    MASK,
-    MaskedToken,
-    NextToken,
-    complete,
-    encode_masked,
-    fill,
-    masked_pieces,
-    remaining_positions,
-    token_scores,
-)
-from manyheads.tasks.tokenwise import IGNORED, TokenTask, TokenTrainConfig, measure
+from manyheads.tasks.fill.task import MASK, MaskedToken, encode_masked, fill, masked_pieces
+from manyheads.tasks.generate.task import NextToken, complete, remaining_positions, token_scores
+from manyheads.tokenwise.token_task import IGNORED, TokenTask, TokenTrainConfig, measure
 from manyheads.train.loop import fit
 from tests.made import Silent, numbers
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.tasks.length_bins import WORDS, length_bins
+from manyheads.tasks.translate.length_bins import WORDS, length_bins
 
 
 def test_bins_of_words() -> None:

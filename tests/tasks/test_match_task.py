@@ -19,10 +19,10 @@ from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.tokenizer import END, PAD, Tokenizer, TokenizerConfig
 from manyheads.errors import DataError
+from manyheads.fit.training_images import Pixels
 from manyheads.models.matcher import Matcher, MatcherConfig
 from manyheads.models.vit import VitConfig
-from manyheads.tasks.classify import Pixels
-from manyheads.tasks.match import (
+from manyheads.tasks.match.task import (
     MatchTask,
     MatchTrainConfig,
     Queries,

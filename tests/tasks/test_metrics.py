@@ -10,9 +10,8 @@ import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.app.project.paths import data_root
 from manyheads.errors import MissingExtraError
-from manyheads.tasks.metrics import (
+from manyheads.measure.text_metrics import (
     TEXT_METRICS,
     Metric,
     bleu,
@@ -22,6 +21,7 @@ from manyheads.tasks.metrics import (
     lower_cased_tokens,
     ter,
 )
+from manyheads.project.paths import data_root
 
 OUTPUTS = ["Ein Mann mit einem Hut steht hier.", "Zwei Hunde laufen im Park.", "Ja"]
 REFERENCES = ["Ein Mann mit einem Hut steht da.", "Zwei Hunde rennen im Park.", "Ja"]

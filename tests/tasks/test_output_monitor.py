@@ -6,9 +6,9 @@ import warnings
 import pytest
 
 from manyheads import load
-from manyheads.app.predictors.translator import Translator
 from manyheads.data.synthetic.dates import generate
-from manyheads.tasks.output_monitor import PAIRS, OutputMonitor, signs
+from manyheads.generation.output_monitor import PAIRS, OutputMonitor, signs
+from manyheads.tasks.translate.predictor import Translator
 
 NOUNS = ["house", "river", "teacher", "window", "garden", "mountain", "letter", "winter", "bridge"]
 WORDS = {

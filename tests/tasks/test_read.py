@@ -14,7 +14,7 @@ from manyheads.data.images.line_image import stack
 from manyheads.data.tokenizers.characters import UNKNOWN, Characters
 from manyheads.decode.ctc import CtcResult
 from manyheads.models.line_reader import LineReader, LineReaderConfig
-from manyheads.tasks.read import (
+from manyheads.tasks.read.task import (
     ReadTask,
     ReadTrainConfig,
     by_width,

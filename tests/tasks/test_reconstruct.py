@@ -8,7 +8,7 @@ from manyheads.data.augment.augment import Augmentation
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.nn.vision.patch import patchify
-from manyheads.tasks.reconstruct import (
+from manyheads.tasks.reconstruct.task import (
     Masks,
     Reconstructor,
     ReconstructTask,

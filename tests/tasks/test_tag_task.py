@@ -11,8 +11,8 @@ from manyheads.data.text.sentences import Sentences
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.models.presets import build
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig
-from manyheads.tasks.tag import Spacing, measure, tag
-from manyheads.tasks.tokenwise import TokenTask, TokenTrainConfig
+from manyheads.tasks.tag.task import Spacing, measure, tag
+from manyheads.tokenwise.token_task import TokenTask, TokenTrainConfig
 from manyheads.train.loop import fit
 from tests.made import Silent
 

@@ -23,9 +23,9 @@ from manyheads.data.tokenizers.tokenizer import (
     Tokenizers,
 )
 from manyheads.errors import DataError
+from manyheads.generation.decoding import translate
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.tasks.decoding import translate
-from manyheads.tasks.translate import EvaluateConfig, TranslateTask, TranslateTrainConfig
+from manyheads.tasks.translate.task import EvaluateConfig, TranslateTask, TranslateTrainConfig
 from manyheads.train.loop import fit
 from tests.made import Silent, numbers
 

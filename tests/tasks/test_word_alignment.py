@@ -8,8 +8,6 @@ import torch
 from torch import Tensor, nn
 
 import manyheads
-from manyheads.app.evaluate.alignment_choice import known_links
-from manyheads.app.predictors.translator import Translator
 from manyheads.data.synthetic.dates import generate
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.text.word_links import Link
@@ -21,7 +19,9 @@ from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.nn.attention.recurrent_attention import record_scores
 from manyheads.nn.recording.attention_record import AttentionContext
 from manyheads.nn.recording.trace import LayerId
-from manyheads.tasks.word_alignment import alignment_errors, reads_source
+from manyheads.tasks.translate.alignment_choice import known_links
+from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.word_alignment import alignment_errors, reads_source
 
 PAD, START, END = 0, 1, 2
 LETTERS = "abcdefgh"  # the tokens from 3 on

@@ -5,9 +5,9 @@ from typing import Any
 from torch import nn
 
 from manyheads.data.augment.augment import Augmentation
-from manyheads.tasks.caption import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
-from manyheads.tasks.classify import ClassifyTask, ClassifyTrainConfig
-from manyheads.tasks.translate import TranslateTrainConfig
+from manyheads.tasks.caption.task import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
+from manyheads.tasks.classify.task import ClassifyTask, ClassifyTrainConfig
+from manyheads.tasks.translate.task import TranslateTrainConfig
 from tests.made import numbers
 from tests.squares import captioned
 from tests.tasks import test_caption_task as captions

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from manyheads.app.project.paths import shipped
+from manyheads.project.paths import shipped
 from manyheads.web.learn import DATA, lessons
 from manyheads.web.page import STATIC
 

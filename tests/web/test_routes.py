@@ -15,9 +15,9 @@ from jsonschema import Draft202012Validator
 from PIL import Image, ImageDraw, ImageFont
 
 from manyheads import load
-from manyheads.app.documents.documents import Document
-from manyheads.app.explain.look import look
-from manyheads.app.predictors.translator import Translator
+from manyheads.documents.documents import Document
+from manyheads.look.looking import look
+from manyheads.tasks.translate.predictor import Translator
 from manyheads.web import documents
 from manyheads.web.batching import Job
 from manyheads.web.routes import compatible

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from manyheads import load
-from manyheads.app.documents.documents import translate_document
-from manyheads.app.load import LoadVersion
-from manyheads.app.project.folder import ModelFolder
-from manyheads.app.project.paths import find_model
+from manyheads.documents.documents import translate_document
 from manyheads.errors import ChangedFolderError
+from manyheads.predict.load import LoadVersion
+from manyheads.project.folder import ModelFolder
+from manyheads.project.paths import find_model
 from manyheads.web.worker_process import ProcessWorker
 from tests.web.running import Running, running
 from tests.web.test_worker import until

@@ -20,10 +20,10 @@ import httpx
 import pytest
 
 from manyheads import load
-from manyheads.app.explain.look import head_steps_at, look_at
 from manyheads.asks.look_request import LookRequest
 from manyheads.cancellation import WorkCancelledError, cancellable, raise_if_cancelled
 from manyheads.errors import UsageError
+from manyheads.look.looking import head_steps_at, look_at
 from manyheads.web import worker_process
 from manyheads.web.batching import ModelQueue
 from manyheads.web.documents import translate, with_translator

@@ -23,8 +23,8 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Recommend a recipe for images on this machine, from what we measured ourselves."""
-    from manyheads.app.data.advise import advise
     from manyheads.cli.show import print_json
+    from manyheads.fit.recommendation import advise
 
     advice = advise(data, image=image, label=label, multi_label=multi_label)
     if json:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from manyheads.cli.show import warn
 
 if TYPE_CHECKING:
-    from manyheads.app.bulk.blocks import BlockRunner
-    from manyheads.app.bulk.translate import BulkTranslator
-    from manyheads.app.documents.fallbacks import FallbackTranslator
     from manyheads.asks.load_options import LoadOptions
+    from manyheads.bulk.blocks import BlockRunner
+    from manyheads.bulk.bulk_translator import BulkTranslator
     from manyheads.cli.progress import ProgressBar
+    from manyheads.documents.fallbacks import FallbackTranslator
 
 EVERY = 30.0  # seconds between two lines about the progress, where no bar can be drawn
 
@@ -35,12 +35,12 @@ def processes(
         UsageError: another process translates to `out`.
         InterruptedRunError: stopped by Ctrl-C; what is finished is kept.
     """
-    from manyheads.app.bulk.blocks import Setup
-    from manyheads.app.bulk.ledger import ledger_of, sole_ledger
-    from manyheads.app.bulk.translate import BulkTranslator
-    from manyheads.app.project.plugins import loaded_plugins
+    from manyheads.bulk.blocks import Setup
+    from manyheads.bulk.bulk_translator import BulkTranslator
+    from manyheads.bulk.ledger import ledger_of, sole_ledger
     from manyheads.cli.progress import ProgressBar
     from manyheads.errors import InterruptedRunError
+    from manyheads.project.plugins import loaded_plugins
 
     ledger = None if out is None else ledger_of(out)
     bar = ProgressBar() if sys.stderr.isatty() else None
@@ -79,10 +79,10 @@ def processes(
 
 def _runner(workers: int | None, ray: str | None) -> "BlockRunner":
     if ray is not None:
-        from manyheads.app.bulk.ray_actors import RayRunner
+        from manyheads.bulk.ray_actors import RayRunner
 
         return RayRunner(ray, workers)
-    from manyheads.app.bulk.processes import ProcessRunner
+    from manyheads.bulk.process_runner import ProcessRunner
 
     assert workers is not None
     return ProcessRunner(workers)

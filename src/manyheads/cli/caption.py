@@ -19,9 +19,9 @@ def run(
     One answer a line, in order. An image that cannot be read is named on stderr, its line is empty,
     and the exit code is 1, or 2 if there is no such file.
     """
-    from manyheads.app.load import load_for
-    from manyheads.app.predictors.text_predictor import one_line
     from manyheads.errors import UsageError
+    from manyheads.predict.load import load_for
+    from manyheads.predict.text_predictor import one_line
 
     if request.probabilities and not json:
         raise UsageError("`probabilities` are told in JSON: add `json`.")

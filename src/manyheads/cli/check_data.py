@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 if TYPE_CHECKING:
-    from manyheads.app.data.check_text import CheckedText, Cleaned
-    from manyheads.app.data.checked import Checked
+    from manyheads.check_data.checked import Checked
+    from manyheads.check_data.text_check import CheckedText, Cleaned
     from manyheads.cli.show import Row
     from manyheads.data.checks.image_checks import ImageFinding
     from manyheads.data.checks.text_checks import Finding
@@ -80,14 +80,14 @@ def run(
 
     Exit code 1 with errors.
     """
-    from manyheads.app.data.check_captions import (
+    from manyheads.check_data.caption_check import (
         are_captions,
         check_caption_recipe,
         check_captions,
         named_columns,
     )
-    from manyheads.app.data.check_images import are_images, check_image_recipe, check_images
-    from manyheads.app.data.check_text import (
+    from manyheads.check_data.image_check import are_images, check_image_recipe, check_images
+    from manyheads.check_data.text_check import (
         check,
         clean,
         cleaned_files,

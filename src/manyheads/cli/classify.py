@@ -33,8 +33,8 @@ def run(
     An image that cannot be read is named on stderr, the others are classified, and the exit code
     is 1, or 2 if there is no such file. Of animated images the first frame counts.
     """
-    from manyheads.app.load import load_for
     from manyheads.errors import UsageError
+    from manyheads.predict.load import load_for
 
     if json and csv:
         raise UsageError("`json` and `csv` are two forms of one answer: give one of them.")

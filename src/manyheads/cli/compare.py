@@ -34,8 +34,8 @@ def run(
     json: Json = False,
 ) -> None:
     """Compare two translators on the same sentences, with significance tests."""
-    from manyheads.app.compare import compare
     from manyheads.cli.show import print_json
+    from manyheads.comparison import compare
 
     found = compare(
         a,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from manyheads.app.convert.classifiers import Library
-    from manyheads.app.convert.marian import Conversion
+    from manyheads.convert.classifiers import Library
+    from manyheads.convert.marian_folder import Conversion
 
 app = typer.Typer(
     help="Make model folders of other libraries' models, and the other way round.",
@@ -84,7 +84,7 @@ def marian(
     ] = "",
 ) -> None:
     """Make a model folder of a Hugging Face Marian model."""
-    from manyheads.app.convert.marian import from_marian
+    from manyheads.convert.marian_folder import from_marian
 
     made = from_marian(
         source,
@@ -105,7 +105,7 @@ def to_marian(
     out: Out,
 ) -> None:
     """Write a translator as a folder that Hugging Face's MarianMTModel loads."""
-    from manyheads.app.convert.marian import to_marian as write
+    from manyheads.convert.marian_folder import to_marian as write
 
     _report(write(model, out))
 
@@ -113,11 +113,11 @@ def to_marian(
 def _convert_images(
     library: "Library", source: str, out: Path, arch: str | None, image_size: str | None
 ) -> None:
-    from manyheads.app.convert.classifiers import from_images
-    from manyheads.app.pipeline import pipeline_of
-    from manyheads.app.project.folder import ModelFolder
     from manyheads.cli.options import read_image_size
     from manyheads.cli.show import warn
+    from manyheads.convert.classifiers import from_images
+    from manyheads.predict.pipeline import pipeline_of
+    from manyheads.project.folder import ModelFolder
 
     size = None if image_size is None else read_image_size(image_size)
     made = from_images(library, source, out, architecture=arch, image_size=size)

@@ -9,8 +9,8 @@ import typer
 from manyheads.cli.options import Device, Remote, Threads
 
 if TYPE_CHECKING:
-    from manyheads.app.doctor.diagnose import Diagnosis
-    from manyheads.app.doctor.finding import Finding
+    from manyheads.doctor.diagnose import Diagnosis
+    from manyheads.doctor.finding import Finding
 
 
 def run(
@@ -33,10 +33,10 @@ def run(
 
     Exit code 1 with errors.
     """
-    from manyheads.app.doctor.diagnose import diagnose
-    from manyheads.app.project.folder import own_files
-    from manyheads.app.project.paths import checked_name, find_model, make_room
     from manyheads.cli.show import print_json, warn
+    from manyheads.doctor.diagnose import diagnose
+    from manyheads.project.folder import own_files
+    from manyheads.project.paths import checked_name, find_model, make_room
 
     if plot is not None:
         checked_name(plot, {".png": "an image"})
@@ -47,7 +47,7 @@ def run(
     else:
         _print(found)
     if plot is not None:
-        from manyheads.app.doctor.plot import plot_run
+        from manyheads.doctor.plot import plot_run
 
         plot_run(found, plot)
         warn(f"wrote {plot}")

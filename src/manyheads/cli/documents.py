@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from manyheads.app.documents.documents import Document, SentenceTranslator
-    from manyheads.app.documents.fallbacks import FallbackTranslator
-    from manyheads.app.predictors.translator import Translator
     from manyheads.asks.decode_config import DecodeConfig
+    from manyheads.documents.documents import Document, SentenceTranslator
+    from manyheads.documents.fallbacks import FallbackTranslator
+    from manyheads.tasks.translate.predictor import Translator
 
     _Through = Callable[[FallbackTranslator], SentenceTranslator]
 
@@ -39,18 +39,18 @@ def document(
     A table is given back as text, one line a row, unless `out` is one. `processes` are started, and
     give what translates, when all is checked.
     """
-    from manyheads.app.bulk.ledger import check_ledger, ledger_of
-    from manyheads.app.documents.documents import read_content, translate_file
-    from manyheads.app.documents.tables import is_table, matches, table_of, translate_table
-    from manyheads.app.project.folder import own_files
-    from manyheads.app.project.paths import make_room
-    from manyheads.app.project.remote import is_remote, local_path
+    from manyheads.bulk.ledger import check_ledger, ledger_of
     from manyheads.cli.show import warn
     from manyheads.cli.terminal import write_bytes
     from manyheads.data.documents.formats import TEXT_FORMATS, format_of
     from manyheads.data.documents.glossary import Glossary
+    from manyheads.documents.documents import read_content, translate_file
+    from manyheads.documents.tables import is_table, matches, table_of, translate_table
     from manyheads.errors import UsageError
     from manyheads.files import write_atomically
+    from manyheads.project.folder import own_files
+    from manyheads.project.paths import make_room
+    from manyheads.project.remote import is_remote, local_path
 
     file = local_path(file)
     of_table = format is None and is_table(file)
@@ -110,9 +110,9 @@ def lines(
     at_a_time: int,
 ) -> None:
     """Translate texts with a glossary: one answer a line, in order."""
-    from manyheads.app.documents.documents import translate_lines
     from manyheads.cli.show import warn
     from manyheads.data.documents.glossary import Glossary
+    from manyheads.documents.documents import translate_lines
 
     terms = Glossary.read(glossary)
     first = 1

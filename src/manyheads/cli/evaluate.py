@@ -24,16 +24,16 @@ def run(
     json: Json = False,
 ) -> None:
     """Measure a model; log the result in its folder, unless it came with the package."""
-    from manyheads.app.data.sources import inputs_of
-    from manyheads.app.evaluate.evaluate import measure
-    from manyheads.app.evaluate.image_metrics import PLOTS, draw
-    from manyheads.app.load import load as load_model
-    from manyheads.app.predictors.predictor import answers
-    from manyheads.app.project.folder import own_files
-    from manyheads.app.project.paths import make_room
     from manyheads.asks.classify_request import ClassifyRequest
     from manyheads.cli.show import print_evaluation, warn
     from manyheads.errors import UsageError
+    from manyheads.measure.evaluate import measure
+    from manyheads.predict.load import load as load_model
+    from manyheads.predict.predictor import answers
+    from manyheads.project.folder import own_files
+    from manyheads.project.paths import make_room
+    from manyheads.recipe_data.splits import inputs_of
+    from manyheads.tasks.classify.evaluation import PLOTS, draw
 
     predictor = load_model(model, **dict(load))
     draws = answers(predictor, ClassifyRequest) and predictor.output_classes(predictor.folder)

@@ -9,7 +9,7 @@ from manyheads.asks.export_request import ExportRequest
 from manyheads.cli.options import Json, with_requests
 
 if TYPE_CHECKING:
-    from manyheads.app.export import Export
+    from manyheads.engine_export import Export
 
 
 @with_requests
@@ -21,8 +21,8 @@ def run(
     json: Json = False,
 ) -> None:
     """Export a model to an engine; keep it only if it answers as on torch."""
-    from manyheads.app.export import export_model
     from manyheads.cli.show import print_json, warn
+    from manyheads.engine_export import export_model
 
     made = export_model(model, request, say=warn)
     if json:

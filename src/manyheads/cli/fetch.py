@@ -30,11 +30,11 @@ def run(
     Corpora come from their home or a folder, with checksums. Models are converted; from then on
     they are used offline, under the same name.
     """
-    from manyheads.app.data.fetch import fetch, find_public
-    from manyheads.app.project.hub_name import HUB, fetched_models
-    from manyheads.app.project.paths import data_root
     from manyheads.cli.show import warn
     from manyheads.data.text.public_corpora import public_corpora
+    from manyheads.project.downloads import fetch, find_public
+    from manyheads.project.hub_name import HUB, fetched_models
+    from manyheads.project.paths import data_root
 
     if name is not None and name.startswith(HUB):
         if folder is not None or root is not None:
@@ -62,9 +62,9 @@ def run(
 
 
 def _fetch_model(name: str) -> None:
-    from manyheads.app.pipeline import pipeline_of
-    from manyheads.app.project.folder import ModelFolder
-    from manyheads.app.project.paths import find_model
+    from manyheads.predict.pipeline import pipeline_of
+    from manyheads.project.folder import ModelFolder
+    from manyheads.project.paths import find_model
 
     folder = ModelFolder(find_model(name))
     licence = folder.recipe.origin.license if folder.recipe.origin else None

@@ -12,7 +12,7 @@ from manyheads.cli.verbs import asks_texts
 )
 def run(answer: FillAnswer) -> None:
     """Fill each <mask> of texts: the most probable tokens, with probabilities."""
-    from manyheads.app.predictors.text_predictor import one_line
+    from manyheads.predict.text_predictor import one_line
 
     for number, blank in enumerate(answer.blanks, 1):
         if len(answer.blanks) > 1:

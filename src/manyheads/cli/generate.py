@@ -13,7 +13,7 @@ from manyheads.cli.verbs import asks_texts
 )
 def run(answer: GenerateAnswer) -> None:
     """Continue texts with a language model: greedily, by beam search, or by sampling."""
-    from manyheads.app.predictors.text_predictor import one_line
+    from manyheads.predict.text_predictor import one_line
 
     for each in answer.texts:
         print(one_line(each.text), flush=True)

@@ -12,8 +12,8 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Describe a model: its parts, its parameters, how it was trained, what was measured."""
-    from manyheads.app.project.info import describe
     from manyheads.cli.show import print_json
+    from manyheads.project.info import describe
 
     facts = describe(model)
     if json:

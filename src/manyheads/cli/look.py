@@ -11,8 +11,8 @@ from manyheads.asks.look_request import LookRequest
 from manyheads.cli.options import with_requests
 
 if TYPE_CHECKING:
-    from manyheads.app.explain.look import Look
-    from manyheads.app.predictors.predictor import Predictor
+    from manyheads.look.looking import Look
+    from manyheads.predict.predictor import Predictor
 
 
 @with_requests
@@ -42,17 +42,17 @@ def run(
     ] = None,
 ) -> None:
     """Show what a model attends to in a text or an image: a page to explore."""
-    from manyheads.app.explain.look import FIGURES, FORMS, look_at
-    from manyheads.app.load import load as load_model
-    from manyheads.app.predictors.predictor import answers
-    from manyheads.app.project.folder import own_files
-    from manyheads.app.project.paths import checked_name, make_room
     from manyheads.asks.translate_request import TranslateRequest
     from manyheads.cli.show import print_json, print_tables, warn
     from manyheads.cli.steps import print_steps
     from manyheads.errors import UsageError
     from manyheads.lens.panels import Table
     from manyheads.lens.view.text_view import TextView
+    from manyheads.look.looking import FIGURES, FORMS, look_at
+    from manyheads.predict.load import load as load_model
+    from manyheads.predict.predictor import answers
+    from manyheads.project.folder import own_files
+    from manyheads.project.paths import checked_name, make_room
 
     if shapes:
         others = {"out": out, "steps": steps, "figures": figures}
@@ -108,9 +108,9 @@ def _refuse_beside_shapes(options: dict[str, object]) -> None:
 def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from manyheads.app.explain.look import shapes_of
     from manyheads.cli.show import print_json
     from manyheads.lens.trace.shapes import render_shapes
+    from manyheads.look.looking import shapes_of
 
     lines = shapes_of(predictor, given)
     if as_json:

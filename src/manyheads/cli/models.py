@@ -7,11 +7,11 @@ import typer
 
 def run(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List the shipped models with the licences of their data, and recipes and presets."""
-    from manyheads.app.project.paths import shipped
-    from manyheads.app.project.recipe import read_recipe
     from manyheads.cli.show import print_json
     from manyheads.data.text.public_corpora import public_sources
     from manyheads.models.presets import PRESETS
+    from manyheads.project.paths import shipped
+    from manyheads.project.recipe import read_recipe
 
     models = shipped("pretrained")
     found = {

@@ -23,7 +23,7 @@ def load_plugins(plugins: list[str] | None) -> None:
     """Import what --plugin names, in order."""
     if not plugins:
         return
-    from manyheads.app.project.plugins import load_plugin
+    from manyheads.project.plugins import load_plugin
 
     for name in plugins:
         load_plugin(name)

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from manyheads.app.train.observer import PrintObserver
 from manyheads.cli.terminal import ReaderGoneError, console, visible
 from manyheads.errors import OutputError
+from manyheads.fit.observer import PrintObserver
 
 EVERY = 0.1  # seconds between two drawings; a step may take much less
 

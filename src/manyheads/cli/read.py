@@ -21,9 +21,9 @@ def run(
     names. An image that cannot be read is named on stderr, and the exit code is 1, or 2 if there is
     no such file.
     """
-    from manyheads.app.load import load_for
-    from manyheads.app.reading import ReadingTranslator
     from manyheads.asks.caption_request import CaptionRequest
+    from manyheads.predict.load import load_for
+    from manyheads.reading import ReadingTranslator
 
     reader = load_for(CaptionRequest, model, verb="read images", **dict(load))
 

@@ -38,9 +38,9 @@ def run(
     image but cannot be read is named on stderr, the others are answered, and the exit code is 1,
     or 2 if there is no such file.
     """
-    from manyheads.app.image_search.image_index import ImageIndex
     from manyheads.cli.show import print_json, warn
     from manyheads.cli.texts import texts
+    from manyheads.search.image_index import ImageIndex
 
     code, several = 0, queries is None or len(queries) > 1
     opened = ImageIndex(index, model=model, **dict(load))

@@ -33,14 +33,14 @@ def run(
     """
     from contextlib import nullcontext
 
-    from manyheads.app.project.paths import find_recipe
-    from manyheads.app.project.recipe import read_recipe
-    from manyheads.app.train.observer import SilentObserver
-    from manyheads.app.train.run import train
     from manyheads.cli.progress import ProgressBar
     from manyheads.cli.show import print_evaluation
     from manyheads.cli.terminal import ReaderGoneError
     from manyheads.errors import InterruptedRunError
+    from manyheads.fit.observer import SilentObserver
+    from manyheads.fit.run import train
+    from manyheads.project.paths import find_recipe
+    from manyheads.project.recipe import read_recipe
     from manyheads.train.ranks import launch
 
     path = find_recipe(recipe)

@@ -13,7 +13,7 @@ from manyheads.asks.translate_request import TranslateRequest
 from manyheads.cli.options import Json, Model, with_requests
 
 if TYPE_CHECKING:
-    from manyheads.app.predictors.predictor import Predictor
+    from manyheads.predict.predictor import Predictor
 
 DOCUMENTS = "Documents"  # a panel of the help
 
@@ -87,12 +87,12 @@ def run(
     ] = None,
 ) -> None:
     """Translate texts: one answer a line, in order; or a document."""
-    from manyheads.app.load import load_for
-    from manyheads.app.predictors.stream import AT_A_TIME
-    from manyheads.app.predictors.translator import Translator
     from manyheads.cli import bulk, documents
     from manyheads.cli.texts import texts as read
     from manyheads.errors import UsageError
+    from manyheads.predict.load import load_for
+    from manyheads.predict.stream import AT_A_TIME
+    from manyheads.tasks.translate.predictor import Translator
 
     if (request.probabilities or request.align) and not json:
         raise UsageError("--probabilities and --align are told in JSON: add --json.")
@@ -156,9 +156,9 @@ def _translate(
     *,
     json: bool,
 ) -> None:
-    from manyheads.app.predictors.stream import stream
-    from manyheads.app.predictors.text_predictor import one_line
     from manyheads.cli.show import print_json, warn, warn_of
+    from manyheads.predict.stream import stream
+    from manyheads.predict.text_predictor import one_line
 
     answers = stream(translator.answer, request, texts, at_a_time)
     for number, answer in enumerate(answers, 1):

@@ -39,9 +39,9 @@ def asks_texts(
             texts: Annotated[list[str] | None, typer.Argument(metavar=metavar, help=texts)] = None,
             json: Json = False,
         ) -> None:
-            from manyheads.app.load import load_for
-            from manyheads.app.predictors.stream import stream
             from manyheads.cli.show import print_json, warn_of
+            from manyheads.predict.load import load_for
+            from manyheads.predict.stream import stream
 
             predictor = load_for(request, model, verb=does, **dict(load))
             answers = stream(predictor.answer, ask, read_texts(texts), 1)

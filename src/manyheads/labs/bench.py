@@ -15,9 +15,9 @@ from typing import Any, Literal, TypeVar
 
 import torch
 
-from manyheads.app.project.paths import allow
 from manyheads.files import append_line, write_text
 from manyheads.labs.findings import Findings, Trial
+from manyheads.project.paths import allow
 from manyheads.strict_json import dumps
 
 Scale = Literal["full", "quick", "smoke"]  # minutes; under a minute; seconds, for the tests

@@ -5,7 +5,7 @@ from functools import lru_cache
 from manyheads.data.synthetic.dates import generate
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.tokenizers.tokenizer import PairTokenizerConfig, Tokenizer, Tokenizers
-from manyheads.tasks.translate import EvaluateConfig, TranslateTask, TranslateTrainConfig
+from manyheads.tasks.translate.task import EvaluateConfig, TranslateTask, TranslateTrainConfig
 
 
 @lru_cache(maxsize=2)

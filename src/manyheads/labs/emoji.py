@@ -6,13 +6,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from manyheads.app.data.captioned import read_captioned
-from manyheads.app.data.tables import CaptionData
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.checks.separation import hold_out_captioned
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.models.cct import CctConfig
+from manyheads.recipe_data.caption_data import CaptionData
+from manyheads.recipe_data.caption_splits import read_captioned
 
 EMOJI = "emoji/noto72.parquet[split=train]"
 LANGUAGES = ("en", "ko", "de", "fr", "ja")

@@ -6,14 +6,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from manyheads.app.data.sources import find_images
-from manyheads.app.data.tables import LabelledImageData
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.images.image_set import ImageSet, Preprocessing, hold_out
+from manyheads.fit.training_images import ROWS, Pixels
 from manyheads.models.resnet import ResNetConfig
 from manyheads.models.vit import VitConfig
+from manyheads.recipe_data.image_data import LabelledImageData
+from manyheads.recipe_data.image_splits import find_images
 from manyheads.streams import generator
-from manyheads.tasks.classify import ROWS, ClassifyTask, ClassifyTrainConfig, Pixels
+from manyheads.tasks.classify.task import ClassifyTask, ClassifyTrainConfig
 from manyheads.train.device import best_device
 
 CIFAR = "cifar10/train-*-of-4.parquet"

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from pydantic import TypeAdapter, ValidationError
 
-from manyheads.app.project.folder import versions
 from manyheads.errors import FolderError, InterruptedRunError, UsageError
 from manyheads.files import write_text
 from manyheads.labs.bench import TRIALS, Bench, Say, Scale
@@ -16,6 +15,7 @@ from manyheads.labs.catalogue import entry, find
 from manyheads.labs.findings import SCHEMA, Result
 from manyheads.labs.page import page
 from manyheads.lens.plot.panel_plot import draw, require
+from manyheads.project.folder import versions
 from manyheads.strict_json import dumps
 from manyheads.train.device import best_device, limited_threads, processor
 

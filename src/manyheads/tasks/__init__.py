@@ -1,1 +1,1 @@
-"""Tasks: each binds data, model, loss and metric of one thing to learn."""
+"""One folder a task; none imports another, and the registry finds them."""

@@ -1,6 +1,6 @@
 """The training loop and its parts. It uses a Task protocol, but no model, data set or metric.
 
-Called as a function, `manyheads.train(recipe)` trains a recipe: see `app/train/run.py`.
+Called as a function, `manyheads.train(recipe)` trains a recipe: see `fit/run.py`.
 """
 
 import sys
@@ -39,7 +39,7 @@ class _Callable(ModuleType):
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Train a recipe; by name, because this package must not depend on what is above it."""
-        return import_module("manyheads.app.train.run").train(*args, **options)
+        return import_module("manyheads.fit.run").train(*args, **options)
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -11,18 +11,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from manyheads.app.documents import documents
-from manyheads.app.documents.documents import Document, translate_document, translate_file
-from manyheads.app.documents.fallbacks import TextTranslator
-from manyheads.app.load import LoadVersion
-from manyheads.app.predictors.stored_translator import StoredTranslator
-from manyheads.app.predictors.translator import Translator
-from manyheads.app.project.folder import ModelFolder
 from manyheads.asks.request import estimate_tokens
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.documents.office import Unpacked
+from manyheads.documents import documents
+from manyheads.documents.documents import Document, translate_document, translate_file
+from manyheads.documents.fallbacks import TextTranslator
 from manyheads.errors import ChangedFolderError, UsageError
-from manyheads.tasks.decoding import Translation
+from manyheads.generation.decoding import Translation
+from manyheads.predict.load import LoadVersion
+from manyheads.project.folder import ModelFolder
+from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.stored_translator import StoredTranslator
 from manyheads.web.batching import Job
 from manyheads.web.problems import ProblemError, model_changed, process_ended
 from manyheads.web.served import Served, ServedModel

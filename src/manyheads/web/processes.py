@@ -25,10 +25,10 @@ from types import FrameType
 
 from prometheus_client.multiprocess import mark_process_dead
 
-from manyheads.app.project.lock import locked, remove_abandoned
 from manyheads.child_process import begin_child
 from manyheads.errors import WorkerError
 from manyheads.files import UNFINISHED
+from manyheads.project.lock import locked, remove_abandoned
 from manyheads.web.metrics import FOLDER
 from manyheads.web.served import ServedOptions
 from manyheads.web.server import STOPPED, address_of, run

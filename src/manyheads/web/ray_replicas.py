@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from manyheads.app.ray_cluster import LOCAL, absolute_model, connect
+from manyheads.project.ray_cluster import LOCAL, absolute_model, connect
 from manyheads.web.app import create_app, served_by
 from manyheads.web.served import ServedOptions
 from manyheads.web.server import STOPPED, bind

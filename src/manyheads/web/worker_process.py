@@ -283,8 +283,8 @@ def run(connection: Connection) -> None:
     """Work until the connection ends: then the server is gone."""
     begin_child(signal.SIGINT, signal.SIGTERM)  # the server ends first, after its last answer
     with without_collection():
-        import manyheads.app.load
-        import manyheads.app.predictors.translator  # noqa: F401 - and with it torch
+        import manyheads.predict.load
+        import manyheads.tasks.translate.predictor  # noqa: F401 - and with it torch
 
     threads = ModelThreads()
     lock = threading.Lock()

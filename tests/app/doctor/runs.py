@@ -7,7 +7,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from manyheads.app.doctor.diagnose import Diagnosis, diagnose
+from manyheads.doctor.diagnose import Diagnosis, diagnose
 from manyheads.errors import NonFiniteLossError
 from tests.made import (
     CLASSIFY,

@@ -1,8 +1,8 @@
 """What follows from a finding is its evidence."""
 
-from manyheads.app.doctor.causes import CONTRADICTED, FOLLOWS, by_cause
-from manyheads.app.doctor.finding import Finding
 from manyheads.data.checks.issue_types import Severity
+from manyheads.doctor.causes import CONTRADICTED, FOLLOWS, by_cause
+from manyheads.doctor.finding import Finding
 
 
 def finding(kind: str, severity: Severity = "warning") -> Finding:

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manyheads.app.doctor import curves
-from manyheads.app.doctor.finding import Findings
-from manyheads.app.project.paths import shipped
-from manyheads.app.project.recipe import Recipe, read_recipe
+from manyheads.doctor import curves
+from manyheads.doctor.finding import Findings
+from manyheads.project.paths import shipped
+from manyheads.project.recipe import Recipe, read_recipe
 from manyheads.train.history import History, Line, read_history
 from tests.made import CLASSIFY, TRANSLATE, write_recipe
 

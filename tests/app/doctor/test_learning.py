@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.app.doctor.learning import by_heart, nothing_learned
-from manyheads.app.doctor.run_inspection import RunInspection
-from manyheads.app.doctor.samples import Learned
-from manyheads.app.doctor.weights import Weights
-from manyheads.app.pipeline import pipeline_of
+from manyheads.doctor.learning import by_heart, nothing_learned
+from manyheads.doctor.run_inspection import RunInspection
+from manyheads.doctor.samples import Learned
+from manyheads.doctor.weights import Weights
+from manyheads.predict.pipeline import pipeline_of
 from tests.app.doctor.runs import CLASSIFIER, write_data
 from tests.made import write_recipe
 

@@ -12,10 +12,10 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-from manyheads.app.doctor.diagnose import Diagnosis, diagnose
-from manyheads.app.project.folder import write_manifest
-from manyheads.app.project.recipe import read_recipe
+from manyheads.doctor.diagnose import Diagnosis, diagnose
 from manyheads.errors import FolderError, NotFoundError
+from manyheads.project.folder import write_manifest
+from manyheads.project.recipe import read_recipe
 from tests.app.doctor.runs import (
     CLASSIFIER,
     TAGGER,

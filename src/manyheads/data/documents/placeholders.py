@@ -1,7 +1,7 @@
 """Items that a translation must not change: placeholders, tags, URLs, numbers and the like.
 
 `find` returns the items of a text, `preserves` checks that a translation still has them. No model
-is involved: `app/documents/` makes translations that preserve their items.
+is involved: `documents/` makes translations that preserve their items.
 """
 
 import re

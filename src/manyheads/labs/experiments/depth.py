@@ -24,8 +24,8 @@ from manyheads.models.components import Norm
 from manyheads.models.tagger import AttentiveContext, Tagger
 from manyheads.nn.blocks.block import EncoderBlock
 from manyheads.nn.layers.residual import PostNorm
-from manyheads.tasks.tokenwise import TokenTrainConfig
-from manyheads.tasks.tokenwise import measure as score
+from manyheads.tokenwise.token_task import TokenTrainConfig
+from manyheads.tokenwise.token_task import measure as score
 
 
 @dataclass(frozen=True, kw_only=True)

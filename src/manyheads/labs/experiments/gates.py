@@ -13,8 +13,8 @@ from manyheads.labs.symbols import BATCH, FIRST, delayed_recall, labelling, one_
 from manyheads.lens.panels import Bars, Heat, Table, number
 from manyheads.nn.recording.trace import record
 from manyheads.nn.rnn import RecurrentRecord
-from manyheads.tasks.tokenwise import TokenTrainConfig
-from manyheads.tasks.tokenwise import measure as score
+from manyheads.tokenwise.token_task import TokenTrainConfig
+from manyheads.tokenwise.token_task import measure as score
 
 GATES = ("input", "forget", "output")
 PLACES = ("noise before", "kept", "noise after", "question")

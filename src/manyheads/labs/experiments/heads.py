@@ -23,9 +23,9 @@ from manyheads.lens.panels import Lines, Table, number
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.per_head import PerHeadAttention
 from manyheads.streams import stream
-from manyheads.tasks.tokenwise import TokenTrainConfig
-from manyheads.tasks.tokenwise import measure as score
-from manyheads.tasks.translate import TranslateTrainConfig
+from manyheads.tasks.translate.task import TranslateTrainConfig
+from manyheads.tokenwise.token_task import TokenTrainConfig
+from manyheads.tokenwise.token_task import measure as score
 
 FULL, PAPER, PACKED = "a: every head of full width", "b: one projection a head", "c: packed"
 

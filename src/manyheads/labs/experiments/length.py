@@ -5,6 +5,7 @@ from functools import partial
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizers
+from manyheads.generation.decoding import translate
 from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings, by_size, curves, leader, mean, table, values, verdict
 from manyheads.labs.learn import fresh, learn
@@ -12,8 +13,7 @@ from manyheads.labs.symbols import Symbols, copying, random_texts, training, tra
 from manyheads.lens.panels import Lines
 from manyheads.models.config import ModelConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
-from manyheads.tasks.decoding import translate
-from manyheads.tasks.translate import TranslateTrainConfig
+from manyheads.tasks.translate.task import TranslateTrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)

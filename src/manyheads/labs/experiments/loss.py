@@ -4,13 +4,13 @@ import math
 from dataclasses import dataclass
 from functools import partial
 
-from manyheads.app.explain.reference import score_reference
-from manyheads.app.load import load
-from manyheads.app.predictors.translator import Translator
 from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
 from manyheads.labs.findings import Findings
 from manyheads.lens.measures.token_losses import losses
 from manyheads.lens.panels import Bars, Interval, Table, number
+from manyheads.predict.load import load
+from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.reference import score_reference
 
 # The lecture's table: the probability of each correct token.
 TOKENS = ("Je", "suis", "un", "étudiant", "</s>")

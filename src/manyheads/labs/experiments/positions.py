@@ -19,8 +19,8 @@ from manyheads.models.components import TokenPositions
 from manyheads.models.config import ModelConfig
 from manyheads.nn.layers.masks import causal_mask
 from manyheads.nn.layers.positions import sinusoids
-from manyheads.tasks.tokenwise import TokenTrainConfig
-from manyheads.tasks.tokenwise import measure as score
+from manyheads.tokenwise.token_task import TokenTrainConfig
+from manyheads.tokenwise.token_task import measure as score
 
 NOT = (
     "Although I did not get 95 in last TOEFL , I could get in the Ph.D program .",

@@ -9,8 +9,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from manyheads.app.data.printed_lines import PrintedLines, line_splits
-from manyheads.app.data.tables import ReadData
 from manyheads.data.batching.batches import pad
 from manyheads.data.images.line_image import LineImage, stack
 from manyheads.data.synthetic.text_lines import Rendering
@@ -28,7 +26,9 @@ from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.output_head import logits
 from manyheads.nn.shapes import Images
-from manyheads.tasks.read import (
+from manyheads.recipe_data.caption_data import ReadData
+from manyheads.tasks.read.printed_lines import PrintedLines, line_splits
+from manyheads.tasks.read.task import (
     LineBatch,
     ReadTask,
     ReadTrainConfig,

@@ -22,8 +22,8 @@ from manyheads.labs.symbols import (
 )
 from manyheads.lens.panels import Lines, number
 from manyheads.models.tagger import Tagger, TaggerConfig
-from manyheads.tasks.tokenwise import TokenTrainConfig
-from manyheads.tasks.tokenwise import measure as score
+from manyheads.tokenwise.token_task import TokenTrainConfig
+from manyheads.tokenwise.token_task import measure as score
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from manyheads.labs.findings import Findings, over, values, verdict
 from manyheads.labs.learn import fresh, learn
 from manyheads.lens.panels import Bars, Cell, Table
 from manyheads.models.captioner import CaptionerConfig
-from manyheads.tasks.caption import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
+from manyheads.tasks.caption.task import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from manyheads.labs.findings import Findings, curves, mean, over, table, values,
 from manyheads.labs.learn import fresh, learn
 from manyheads.lens.panels import Lines
 from manyheads.models.matcher import MatcherConfig
-from manyheads.tasks.match import MatchTask, MatchTrainConfig
+from manyheads.tasks.match.task import MatchTask, MatchTrainConfig
 from manyheads.train.contrastive import Contrast
 
 

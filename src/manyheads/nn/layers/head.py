@@ -1,7 +1,7 @@
 """The top of a model: heads, which know the classes, and pools that learn.
 
 Training (`train/layer_groups.py`) and starting from another model
-(`app/train/initialize_classifier.py`) find them by their kind: no name says so.
+(`tasks/classify/initialize.py`) find them by their kind: no name says so.
 """
 
 from torch import nn

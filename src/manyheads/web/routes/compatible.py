@@ -11,10 +11,10 @@ from fastapi import APIRouter
 from fastapi import Request as HttpRequest
 from starlette.responses import Response
 
-from manyheads.app.documents.documents import Document
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.documents.formats import TEXT_FORMATS
 from manyheads.data.text.languages import base
+from manyheads.documents.documents import Document
 from manyheads.errors import UsageError
 from manyheads.web.asking import ask, served, while_connected
 from manyheads.web.bodies import check_texts

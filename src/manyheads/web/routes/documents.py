@@ -9,10 +9,10 @@ from fastapi import APIRouter
 from fastapi import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 
-from manyheads.app.documents.documents import Document
 from manyheads.asks.request import Answer, Request
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.documents.formats import format_of
+from manyheads.documents.documents import Document
 from manyheads.errors import UsageError
 from manyheads.strict_json import dumps
 from manyheads.web.asking import served, too_slow, while_connected

@@ -14,14 +14,6 @@ from fastapi import Request as HttpRequest
 from PIL import Image
 from starlette.responses import Response
 
-from manyheads.app.documents.fallbacks import TextTranslator
-from manyheads.app.image_search.image_index import ImageIndex
-from manyheads.app.reading import (
-    check_language,
-    check_translator,
-    read_answer,
-    translate_paragraphs,
-)
 from manyheads.asks.caption_request import CaptionAnswer, CaptionRequest
 from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest
 from manyheads.asks.image_search_request import FoundImage, ImageSearchAnswer, ImageSearchRequest
@@ -29,7 +21,10 @@ from manyheads.asks.read_request import ReadAnswer, ReadRequest
 from manyheads.asks.request import IMAGE_TOKENS, Answer, ImageRequest, Several
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.images.image_file import open_image
+from manyheads.documents.fallbacks import TextTranslator
 from manyheads.errors import ManyheadsError, NotFoundError, UsageError
+from manyheads.reading import check_language, check_translator, read_answer, translate_paragraphs
+from manyheads.search.image_index import ImageIndex
 from manyheads.web.asking import image_job, job_of, served, while_connected
 from manyheads.web.bodies import Body, body, check_limits, encoded_images
 from manyheads.web.documents import with_translator
@@ -151,7 +146,7 @@ async def read(http: HttpRequest) -> Response:
 async def _read(
     models: Served, reader: ServedModel, asked: ReadRequest, images: Sequence[EncodedImage]
 ) -> list[ReadAnswer]:
-    """Read images, then translate what was read, as `app/reading.py` does."""
+    """Read images, then translate what was read, as `reading.py` does."""
     translator, to = None, asked.to
     if asked.to is not None or asked.translator is not None:
         reads = await _language_of(reader)

@@ -1,1 +1,0 @@
-"""From a recipe to a run folder, a predictor, and a look inside."""

@@ -1,1 +1,0 @@
-"""Convert models of other libraries."""

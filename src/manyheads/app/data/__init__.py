@@ -1,1 +1,0 @@
-"""From the names in a recipe to data, and checks of data."""

@@ -1,1 +1,0 @@
-"""Diagnosis of a run from its metrics, its weights and a few batches of its data."""

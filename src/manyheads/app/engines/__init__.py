@@ -1,1 +1,0 @@
-"""Engines: what runs a stored model."""

@@ -1,1 +1,0 @@
-"""CTranslate2: the fastest way to run a translator on a CPU."""

@@ -1,1 +1,0 @@
-"""ONNX: graphs for any runtime, and ONNX Runtime as an engine."""

@@ -1,1 +1,0 @@
-"""The target "web": a folder that runs a model in a browser."""

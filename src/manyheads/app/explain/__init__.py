@@ -1,1 +1,0 @@
-"""Look inside a model."""

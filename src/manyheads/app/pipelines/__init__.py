@@ -1,1 +1,0 @@
-"""One file per task: recipe, data, predictor, evaluation, card, samples, what looking shows."""

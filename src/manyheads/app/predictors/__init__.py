@@ -1,1 +1,0 @@
-"""Predictors: a stored model, called with raw text or images."""

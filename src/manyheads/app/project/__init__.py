@@ -1,1 +1,0 @@
-"""Recipes, run folders, paths and the model card."""

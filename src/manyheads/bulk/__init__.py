@@ -1,0 +1,1 @@
+"""Many lines, translated by several processes or hosts."""

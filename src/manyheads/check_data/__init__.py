@@ -1,0 +1,1 @@
+"""Looking for damage in data, and repairing copies of them."""

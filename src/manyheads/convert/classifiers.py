@@ -1,0 +1,320 @@
+"""Classifiers and image encoders of other libraries become model folders.
+
+`models/convert` maps settings and tensors; here files are found, checked and put together.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import TypeAdapter
+
+from manyheads.convert.foreign_files import check_fit, misfits
+from manyheads.convert.image_text import from_image_text, is_image_text
+from manyheads.convert.preprocessing import (
+    Prepared,
+    from_default,
+    from_timm,
+    from_transformers,
+    preprocessing,
+)
+from manyheads.convert.sources import Source, assumed, nearest_preset, opened
+from manyheads.data.images.image_set import Mode
+from manyheads.errors import UsageError
+from manyheads.files import new_folder, write_text
+from manyheads.models.convert import families, timm
+from manyheads.models.convert.converter import Converter, table
+from manyheads.models.convert.foreign import State, Tensors
+from manyheads.models.convert.names import Family, Image, base_name, understand
+from manyheads.models.resize import resize
+from manyheads.models.sized_tables import Size
+from manyheads.project.card import write_card
+from manyheads.project.folder import (
+    ModelFolder,
+    refuse_used,
+    write_labels,
+    write_manifest,
+    write_preprocessing,
+    write_tensors,
+)
+from manyheads.project.info import count_parameters
+from manyheads.project.recipe import CONVERTED, write_recipe
+from manyheads.recipe_data.image_data import ImageData, LabelledImageData
+from manyheads.tasks.classify.recipe import ClassifyRecipe
+from manyheads.tasks.embed.recipe import EmbedRecipe
+
+Library = Literal["timm", "hf", "torchvision", "google"]
+HALF = Image(mean=families.HALF, std=families.HALF, crop=1.0, resize_mode="stretch")
+# Of Hugging Face: kinds whose config.json tells an image size; the first allow no other.
+FIXED = ("clip", "clip_vision_model", "deit", "siglip", "siglip_vision_model", "vit")
+SIZED = (*FIXED, "swin")
+MODES: dict[int, Mode] = {1: "L", 3: "RGB"}
+LARGEST = 1 << 14  # side of an image
+
+
+class ConvertedImages(NamedTuple):
+    """What was written, and what its user should know."""
+
+    folder: Path
+    parameters: int
+    classes: int  # 0 where there is no classifier
+    size: Size
+    remarks: list[str]
+    task: str = "classify"
+
+
+class _Plan(NamedTuple):
+    """How to convert a source: by which function, with what, and what images it expects."""
+
+    convert: Converter[Any]
+    settings: dict[str, Any]
+    prepared: Prepared
+    architecture: str | None
+    remarks: list[str]
+
+
+def from_images(
+    library: Library,
+    source: str | Source,
+    out: Path,
+    *,
+    architecture: str | None = None,
+    image_size: Size | None = None,
+) -> ConvertedImages:
+    """Make a model folder of another library's classifier of images, or of its image encoder.
+
+    Of Hugging Face also of CLIP and SigLIP whole, and of image captioners.
+
+    Args:
+        library: whose it is.
+        source: a file of weights; a folder of config.json and weights; a name on the hub, such as
+            "hf:google/vit-base-patch16-224"; or what is open of one.
+        out: the folder to write; new or empty.
+        architecture: the library's own name for the model, which timm's and torchvision's files
+            do not tell.
+        image_size: height and width of images, in place of those it was made for.
+
+    Raises:
+        NotFoundError: no such file, folder or model.
+        MissingExtraError: a name on the hub, without the package that fetches it.
+        DataError: the hub cannot be reached.
+        FolderError: a file is damaged, or files do not belong together.
+        UsageError: not a model that ours can be; `out` is in use.
+    """
+    refuse_used(out)
+    with opened(source) as given:
+        return _convert(library, given, out, architecture, image_size)
+
+
+def _convert(
+    library: Library, given: Source, out: Path, architecture: str | None, image_size: Size | None
+) -> ConvertedImages:
+    if library == "hf" and is_image_text(given):
+        made = from_image_text(given, out, image_size=image_size)
+        return ConvertedImages(out, made.parameters, 0, made.size, made.remarks, made.task)
+    plan = PLANS[library](given, architecture)
+    plan.convert.check(plan.settings)  # before the weights of the hub are fetched
+    # A size that the user names may also be the one that the weights were made for.
+    with misfits(given.where):
+        config, state = plan.convert(plan.settings | {"wanted_size": image_size}, given.tensors)
+        named = config.height, config.width
+        if image_size is None and plan.prepared.size not in (None, named):
+            _check_size(plan, named, given.where)
+        size = image_size or plan.prepared.size or named
+        if max(size) > LARGEST:
+            raise UsageError(
+                f"Images of {size[0]} x {size[1]} pixels are asked for; supported are up to "
+                f"{LARGEST:,} a side."
+            )
+        if size != named:
+            config, state = resize(config, state, size, library)
+        config = TypeAdapter(type(config)).validate_python(asdict(config))
+        state = {name: tensor.contiguous().clone() for name, tensor in state.items()}
+    check_fit(config, state, given.where)
+    encodes = _is_encoder(config, state, given.tensors)
+    recipe = _recipe(config, plan, given, library, encodes=encodes)
+    labels, remarks = ([], []) if encodes else _labels(given.about, config.classes)
+    with new_folder(out) as folder:
+        write_tensors(folder, state)
+        write_text(folder / "recipe.toml", write_recipe(recipe, config))
+        if encodes:
+            write_preprocessing(folder, recipe.image)
+        else:
+            write_labels(folder, recipe.image, labels)
+        write_manifest(folder, recipe)
+        ModelFolder(folder).recipe.config()  # while nothing is left behind
+    write_card(ModelFolder(out))
+    return ConvertedImages(
+        out,
+        count_parameters(config),
+        0 if encodes else config.classes,
+        (config.height, config.width),
+        [*plan.remarks, *remarks],
+        recipe.task,
+    )
+
+
+# --- What a source says -------------------------------------------------------------------------
+
+
+def _plan_timm(given: Source, architecture: str | None) -> _Plan:
+    told_name = given.about.get("architecture")
+    name = _agreed(told_name if isinstance(told_name, str) else None, architecture, given.where)
+    if name is None:
+        raise UsageError(_without_name("timm", given.where, families.TIMM))
+    family, settings = understand(name, families.TIMM)
+    convert = family.convert
+    told, arguments = _pretrained(given), table(given.about, "model_args")
+    if isinstance(given.about.get("global_pool"), str):
+        arguments.setdefault("global_pool", given.about["global_pool"])
+    if told:
+        prepared = from_timm(told, given.where)
+        settings["img_size"] = prepared.size
+        return _Plan(convert, settings | arguments, prepared._replace(size=None), name, [])
+    image, size = family.image, settings.get("img_size", 224)
+    if convert is timm.vit and size > 256:  # as all of this kind that were tuned at larger sizes
+        image = replace(image, crop=1.0)
+    return _Plan(convert, settings | arguments, from_default(image), name, [assumed(name)])
+
+
+def _plan_torchvision(given: Source, architecture: str | None) -> _Plan:
+    if architecture is None:
+        raise UsageError(_without_name("torchvision", given.where, families.TORCHVISION))
+    family, settings = understand(architecture, families.TORCHVISION)
+    prepared = from_default(family.images.get(base_name(architecture), family.image))
+    return _Plan(family.convert, settings, prepared, architecture, [assumed(architecture)])
+
+
+def _plan_hf(given: Source, architecture: str | None) -> _Plan:
+    told = given.about.get("model_type")
+    if not isinstance(told, str):
+        raise UsageError(
+            f"{given.where} comes without a config.json that tells its model_type: give the whole "
+            "folder of a Hugging Face model."
+        )
+    kind = _agreed(told, architecture, given.where)
+    if kind not in families.HF:
+        raise UsageError(
+            f"The model_type {kind!r} is none that can be converted. Understood are "
+            f"{', '.join(families.HF)}."
+        )
+    prepared = from_transformers(given.processor, kind, given.where)
+    if given.processor is None and kind in SIZED:
+        prepared = prepared._replace(size=None)
+    remarks = [assumed(kind)] if given.processor is None else []
+    return _Plan(families.HF[kind], given.about, prepared, kind, remarks)
+
+
+def _plan_google(given: Source, architecture: str | None) -> _Plan:
+    # Their code squeezes images, and has no file that says otherwise; the origin is its name.
+    prepared = Prepared(asdict(HALF))
+    return _Plan(families.GOOGLE, {}, prepared, architecture or given.where.stem, [])
+
+
+PLANS = {
+    "timm": _plan_timm,
+    "hf": _plan_hf,
+    "torchvision": _plan_torchvision,
+    "google": _plan_google,
+}
+
+
+def _agreed(told: str | None, given: str | None, where: Path) -> str | None:
+    """Return the architecture that a folder tells, or the user; both must say the same.
+
+    Weights of one architecture often fit another, which answers something else.
+    """
+    if told is not None and given is not None and base_name(told) != base_name(given):
+        raise UsageError(
+            f"{where} says that its architecture is {told!r}, but `architecture` is {given!r}: "
+            "leave `architecture` out."
+        )
+    return told if given is None else given
+
+
+def _pretrained(given: Source) -> Mapping[str, Any]:
+    """Return timm's pretrained_cfg, which is the whole file in its first form."""
+    about = given.about
+    is_first = "pretrained_cfg" not in about and {"input_size", "mean"} & about.keys()
+    return about if is_first else table(given.about, "pretrained_cfg")
+
+
+def _check_size(plan: _Plan, model: Size, where: Path) -> None:
+    """Refuse images of another size than the model's, where theirs does."""
+    if plan.architecture in FIXED:
+        wanted = plan.prepared.size or model
+        raise UsageError(
+            f"{where} prepares images of {wanted[0]} x {wanted[1]} pixels "
+            f"(preprocessor_config.json), but its model is for {model[0]} x {model[1]} "
+            "(config.json): choose one with `image_size`."
+        )
+
+
+def _without_name(library: str, where: Path, known: Sequence[Family]) -> str:
+    examples = ", ".join(example for family in known for example in family.examples)
+    return (
+        f"{where} does not tell its architecture: set `architecture` to {library}'s own name "
+        f"for it, such as {examples}."
+    )
+
+
+# --- What becomes of it -------------------------------------------------------------------------
+
+
+def _is_encoder(config: Any, state: State, tensors: Tensors) -> bool:
+    """Say whether there is no classifier: no head, or CLIP's projection, which has no bias."""
+    if not config.classes:
+        return True
+    projects = getattr(config, "embedding_norm", False) and "classifier.weight" not in tensors
+    return projects and not state["head.bias"].any()
+
+
+def _recipe(
+    config: Any, plan: _Plan, given: Source, library: Library, *, encodes: bool
+) -> ClassifyRecipe | EmbedRecipe:
+    if config.channels not in MODES:
+        raise UsageError(
+            f"This model looks at images of {config.channels} channels; folders are written for "
+            "those of 1 (grey) or 3 (colour)."
+        )
+    size = (config.height, config.width)
+    image = preprocessing(plan.prepared, size, MODES[config.channels], given.where)
+    problem = given.about.get("problem_type")
+    if problem == "regression":
+        raise UsageError(f"{given.where} is a regression (problem_type), not a classifier.")
+    data = f"{CONVERTED}{given.origin}"
+    converted = given.converted(library, architecture=plan.architecture)
+    model = {"preset": nearest_preset(config)}
+    if encodes:
+        return EmbedRecipe(
+            task="embed",
+            data=ImageData(train=data, valid=data),
+            image=image,
+            converted=converted,
+            model=model,
+        )
+    return ClassifyRecipe(
+        task="classify",
+        data=LabelledImageData(
+            train=data, valid=data, multi_label=problem == "multi_label_classification"
+        ),
+        image=image,
+        converted=converted,
+        model=model,
+    )
+
+
+def _labels(about: Mapping[str, Any], classes: int) -> tuple[list[str], list[str]]:
+    """Return the names of the classes, or their numbers where nobody tells; and what to say."""
+    inner = about.get("pretrained_cfg")
+    told = about.get("label_names") or about.get("labels")
+    if told is None and isinstance(inner, Mapping):
+        told = inner.get("label_names")
+    if told is None and isinstance(about.get("id2label"), Mapping):
+        numbered = about["id2label"]
+        told = [numbered.get(str(number)) for number in range(classes)]
+    numbers = [str(number) for number in range(classes)]
+    if not isinstance(told, list) or len(told) != classes or None in told:
+        return numbers, ["The names of the classes are not known: they are numbers, from 0."]
+    return [str(name) for name in told], []

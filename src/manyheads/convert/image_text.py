@@ -1,0 +1,253 @@
+"""Hugging Face's models of images and texts become model folders: matchers and captioners.
+
+`models/convert` maps settings and tensors; here files are found, checked and put together. The
+tokenizer is kept in the folder hf, as one file.
+"""
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from manyheads.convert.foreign_files import check_fit, misfits, read_table
+from manyheads.convert.preprocessing import from_transformers, preprocessing
+from manyheads.convert.search_settings import read_search
+from manyheads.convert.sources import Source, assumed, nearest_preset
+from manyheads.data.tokenizers.hub import (
+    FAST,
+    SIGLIP,
+    XLM,
+    HubTokenizer,
+    SiglipTokenizer,
+    byte_pairs,
+    clip_byte_pairs,
+    read_tokenizer,
+    read_vocabulary,
+)
+from manyheads.errors import FolderError, UsageError
+from manyheads.files import new_folder, write_atomically, write_text
+from manyheads.models.captioner import CaptionerConfig
+from manyheads.models.convert import clip, families
+from manyheads.models.matcher import MatcherConfig
+from manyheads.models.resize import resize
+from manyheads.models.sized_tables import Size
+from manyheads.project.card import write_card
+from manyheads.project.folder import ModelFolder, write_manifest, write_preprocessing, write_tensors
+from manyheads.project.info import count_parameters
+from manyheads.project.recipe import CONVERTED, write_recipe
+from manyheads.recipe_data.caption_data import CaptionData
+from manyheads.tasks.caption.recipe import CaptionRecipe
+from manyheads.tasks.match.recipe import MatchData, MatchRecipe
+
+FOLDER = "hf"  # of a converted model: the tokenizer
+UNLIMITED = "ours ends a text at 128 tokens"
+TokenizerOfHub = HubTokenizer | SiglipTokenizer
+
+
+class ConvertedImageText(NamedTuple):
+    """What was written, and what its user should know."""
+
+    parameters: int
+    size: Size
+    remarks: list[str]
+    task: str
+
+
+@dataclass(frozen=True)
+class _Tokens:
+    """A tokenizer, the file that holds it, and the names of its special tokens."""
+
+    tokenizer: TokenizerOfHub
+    file: str
+    content: bytes
+    told: dict[str, Any]  # tokenizer_config.json, or special_tokens_map.json
+
+    def special(self, key: str, folder: Path) -> int:
+        """Return the id of a special token, such as that of "eos_token"."""
+        name = self.told.get(key)
+        name = name.get("content") if isinstance(name, dict) else name
+        found = self.tokenizer.number(name) if isinstance(name, str) else None
+        if found is None:
+            raise FolderError(
+                f"The tokenizer of {folder} has {key} = {name!r:.80}, which its vocabulary lacks. "
+                "Get the whole folder again."
+            )
+        return found
+
+
+def is_image_text(given: Source) -> bool:
+    """Say whether a source is a CLIP or SigLIP with texts, or a captioner.
+
+    Weights decide; those of the hub are fetched when the other files are in order.
+    """
+    about = given.about
+    if not isinstance(about.get("model_type"), str) or not families.has_texts(about):
+        return False
+    if given.revision is not None:
+        kind = about.get("encoder", about)["model_type"]
+        from_transformers(given.processor, kind, given.where)
+        _read_tokens(given.where)
+    return about["model_type"] == "vision-encoder-decoder" or clip.is_matcher(given.tensors)
+
+
+def from_image_text(
+    given: Source, out: Path, *, image_size: Size | None = None
+) -> ConvertedImageText:
+    """Make a model folder of a CLIP, a SigLIP or a VisionEncoderDecoder.
+
+    Raises:
+        MissingExtraError: the package that reads the tokenizer is not installed.
+        FolderError: files are missing, damaged, or do not belong together.
+        UsageError: not a model that ours can be.
+    """
+    if not given.where.is_dir():
+        raise UsageError(f"{given.where} is a file: give the whole folder, with the tokenizer.")
+    kind = str(given.about["model_type"])
+    with misfits(given.where):
+        config, state = families.IMAGE_TEXT[kind](given.about, given.tensors)
+        if image_size is not None:
+            config, state = resize(config, state, image_size, "hf")
+        image = TypeAdapter(type(config.image)).validate_python(asdict(config.image))
+        config = TypeAdapter(type(config)).validate_python({**vars(config), "image": image})
+        state = {name: tensor.contiguous().clone() for name, tensor in state.items()}
+    check_fit(config, state, given.where)
+    tokens = _read_tokens(given.where)
+    if len(tokens.tokenizer) > config.vocabulary:
+        raise FolderError(
+            f"The tokenizer of {given.where} has {len(tokens.tokenizer)} tokens, the model "
+            f"{config.vocabulary}: they do not belong together. Get the whole folder again."
+        )
+    config = replace(config, encoder=nearest_preset(config.image))
+    recipe, config, remarks = (
+        _matcher(config, given, tokens, kind)
+        if hasattr(config, "embedding")
+        else _captioner(config, given)
+    )
+    image = config.image
+    with new_folder(out) as folder:
+        write_atomically(folder / FOLDER / tokens.file, tokens.content)
+        write_tensors(folder, state)
+        write_text(folder / "recipe.toml", write_recipe(recipe, config))
+        write_preprocessing(folder, recipe.image)
+        write_manifest(folder, recipe)
+        ModelFolder(folder).recipe.config()  # while nothing is left behind
+    write_card(ModelFolder(out))
+    size = (image.height, image.width)
+    return ConvertedImageText(count_parameters(config), size, remarks, recipe.task)
+
+
+# --- Recipes ------------------------------------------------------------------------------------
+
+
+def _matcher(
+    config: MatcherConfig, given: Source, tokens: _Tokens, kind: str
+) -> tuple[MatchRecipe, MatcherConfig, list[str]]:
+    """Write the recipe of a matcher; of its texts' special tokens the tokenizer knows best."""
+    front, behind = tokens.tokenizer.around()
+    if not behind:
+        front = [tokens.special("bos_token", given.where)] if kind == "clip" else []
+        behind = [tokens.special("eos_token", given.where)]
+    if len(front) > 1 or len(behind) > 1:
+        raise UsageError(
+            f"The tokenizer of {given.where} puts {len(front)} tokens in front of a text and "
+            f"{len(behind)} behind it; one each is supported."
+        )
+    if config.text_pool == "end" and behind != [config.end]:
+        raise UsageError(
+            f"In {given.where} texts end with the token {behind[0]}, but the model reads the "
+            f"token {config.end}: they do not belong together."
+        )
+    start = front[0] if front else None
+    config = replace(config, start=start, end=behind[0])
+    remarks = []
+    if config.text_pool == "last":
+        config = replace(config, pad=tokens.special("pad_token", given.where))
+        if "attention_mask" in (tokens.told.get("model_input_names") or []):
+            remarks.append(
+                "The tokenizer asks for a mask of padding, which hides it from texts; SigLIP "
+                "learned to read it, and here it does."
+            )
+    recipe, more = _recipe(MatchRecipe, MatchData, "match", "matcher-vit-ti", config, given, kind)
+    return recipe, config, [*remarks, *more]
+
+
+def _captioner(
+    config: CaptionerConfig, given: Source
+) -> tuple[CaptionRecipe, CaptionerConfig, list[str]]:
+    """Write the recipe of a captioner, with how their search is set."""
+    about = {**given.about["decoder"], **given.about}
+    search, remarks = read_search(given.where, about, config, UNLIMITED)
+    config = replace(config, start=search.start)
+    kind = str(given.about["encoder"]["model_type"])
+    recipe, more = _recipe(
+        CaptionRecipe, CaptionData, "caption", "captioner-vit-ti", config, given, kind
+    )
+    return recipe.model_copy(update={"decode": search.decode}), config, [*remarks, *more]
+
+
+def _recipe(
+    recipe: type[Any],
+    table: type[CaptionData],
+    task: str,
+    preset: str,
+    config: Any,
+    given: Source,
+    kind: str,
+) -> tuple[Any, list[str]]:
+    data = f"{CONVERTED}{given.origin}"
+    prepared = from_transformers(given.processor, kind, given.where)
+    size = (config.image.height, config.image.width)
+    made = recipe(
+        task=task,
+        data=table(train=data, valid=data),
+        image=preprocessing(prepared, size, "RGB", given.where),
+        converted=given.converted("hf", architecture=given.about["model_type"]),
+        model={"preset": preset, "encoder": config.encoder, "image": asdict(config.image)},
+    )
+    return made, [assumed(kind)] if given.processor is None else []
+
+
+# --- Tokenizers ---------------------------------------------------------------------------------
+
+
+def _read_tokens(folder: Path) -> _Tokens:
+    """Read a tokenizer in whichever form the folder has it."""
+    told = read_table(folder / "special_tokens_map.json", needed=False) or {}
+    told |= read_table(folder / "tokenizer_config.json", needed=False) or {}
+    kind = str(told.get("tokenizer_class", ""))
+    special = [
+        name.get("content", "") if isinstance(name, dict) else name
+        for key, name in told.items()
+        if key.endswith("_token") and isinstance(name, str | dict)
+    ]
+    # SigLIP's own steps before its sentencepiece model are in no tokenizer.json.
+    if kind == "SiglipTokenizer" and (folder / "spiece.model").is_file():
+        return _made(SIGLIP, (folder / "spiece.model").read_bytes(), told)
+    if (folder / FAST).is_file():
+        return _made(FAST, (folder / FAST).read_bytes(), told)
+    if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
+        vocabulary = read_vocabulary(folder / "vocab.json")
+        merges = _text(folder / "merges.txt")
+        if kind.startswith("CLIP"):
+            return _made(FAST, clip_byte_pairs(vocabulary, merges, special), told)
+        spaced = told.get("add_prefix_space") is True
+        return _made(FAST, byte_pairs(vocabulary, merges, special, prefix_space=spaced), told)
+    if (folder / "sentencepiece.bpe.model").is_file():
+        return _made(XLM, (folder / "sentencepiece.bpe.model").read_bytes(), told)
+    raise FolderError(
+        f"{folder} has no tokenizer that is understood: looked for {FAST}, vocab.json with "
+        "merges.txt, spiece.model of SigLIP, and sentencepiece.bpe.model. Get the whole folder "
+        "again."
+    )
+
+
+def _made(file: str, content: bytes, told: dict[str, Any]) -> _Tokens:
+    return _Tokens(read_tokenizer(file, content), file, content, told)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise FolderError(f"{path} cannot be read: {error}. Get the folder again.") from error

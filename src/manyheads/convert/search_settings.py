@@ -1,0 +1,190 @@
+"""How another library searches: its generation configuration becomes a [decode] table."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from annotated_types import Ge, Gt, Le
+from pydantic import BaseModel, ConfigDict, FiniteFloat, TypeAdapter, ValidationError
+
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.convert.foreign_files import read_table
+from manyheads.errors import FolderError, UsageError
+from manyheads.models.encoder_decoder import DecoderConfig
+
+# What their search can do and ours cannot, and the value that switches it off.
+SEARCH: dict[str, Any] = {
+    "assistant_ensemble_weight": None,
+    "begin_suppress_tokens": None,
+    "constraints": None,
+    "diversity_penalty": 0.0,
+    "dola_layers": None,
+    "encoder_no_repeat_ngram_size": 0,
+    "encoder_repetition_penalty": 1.0,
+    "exponential_decay_length_penalty": None,
+    "force_words_ids": None,
+    "forced_bos_token_id": None,
+    "forced_decoder_ids": None,
+    "guidance_scale": 1.0,
+    "max_time": None,
+    "num_beam_groups": 1,
+    "penalty_alpha": 0.0,
+    "repetition_penalty": 1.0,
+    "sequence_bias": None,
+    "stop_strings": None,
+    "token_healing": False,
+    "watermarking_config": None,
+}
+# The same of sampling.
+SAMPLING: dict[str, Any] = {
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
+    "min_p": 0.0,
+    "top_h": None,
+    "typical_p": 1.0,
+}
+# What does not change the best translation.
+HARMLESS = (
+    *("_from_model_config", "transformers_version", "remove_invalid_values"),
+    *("num_return_sequences", "max_matching_ngram_size"),
+    *("bos_token_id", "pad_token_id", "return_dict_in_generate", "low_memory", "use_cache"),
+    *("cache_implementation", "cache_config", "max_cache_len", "compile_config", "disable_compile"),
+    *("output_attentions", "output_hidden_states", "output_logits", "output_scores"),
+    *("is_assistant", "num_assistant_tokens", "num_assistant_tokens_schedule", "use_mtp"),
+    *("assistant_confidence_threshold", "assistant_early_exit", "assistant_lookbehind"),
+    *("target_lookbehind", "prompt_lookup_num_tokens"),
+)
+Token = Annotated[int, Ge(0)]
+Length = Annotated[int, Ge(0)]
+
+
+class _Search(BaseModel):
+    """What is taken of a generation configuration, with its defaults."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    num_beams: Annotated[int, Ge(1), Le(1024)] = 1
+    length_penalty: FiniteFloat = 1.0
+    early_stopping: bool | str = False
+    no_repeat_ngram_size: Length = 0
+    min_length: Length = 0  # with the start token
+    min_new_tokens: Length = 0  # without
+    max_length: Length = 0  # likewise; 0: not told
+    max_new_tokens: Length = 0
+    forced_eos_token_id: Token | list[Token] | None = None
+    eos_token_id: Token | list[Token] | None = None
+    decoder_start_token_id: Token | None = None
+    bad_words_ids: list[list[Token]] = []
+    suppress_tokens: list[Token] = []
+    renormalize_logits: bool = False
+    do_sample: bool = False
+    temperature: Annotated[FiniteFloat, Gt(0)] = 1.0
+    top_k: Length = 50
+    top_p: Annotated[FiniteFloat, Gt(0), Le(1)] = 1.0
+
+
+class Found(NamedTuple):
+    """Of a generation configuration: the [decode] table, and the token that starts an output."""
+
+    decode: DecodeConfig
+    start: int
+
+
+def read_search(
+    folder: Path, about: Mapping[str, Any], config: DecoderConfig, unlimited: str
+) -> tuple[Found, list[str]]:
+    """Make a [decode] table of their generation configuration; say what it leaves out.
+
+    Args:
+        folder: of the model.
+        about: what configures search without a generation_config.json.
+        config: of the model.
+        unlimited: how long outputs become where nothing says it.
+
+    Raises:
+        FolderError: a value is wrong.
+        UsageError: other tokens end an output.
+    """
+    path = folder / "generation_config.json"
+    told = read_table(path, needed=False)
+    where, strange = (path, told or {}) if told is not None else (folder / "config.json", {})
+    told = dict(about) if told is None else told
+    read = _checked_search(told, where)
+    known = {*_Search.model_fields, *SEARCH, *SAMPLING, *HARMLESS}
+    off = SEARCH | (SAMPLING if read.do_sample else {}) | dict.fromkeys(strange.keys() - known)
+    remarks = [
+        f"Their search has {key} = {told[key]!r:.80}, and Manyheads has no "
+        "equivalent: outputs may differ."
+        for key in sorted(off)
+        if told.get(key) not in (None, off[key], [], {})
+    ]
+    if isinstance(read.early_stopping, str):
+        remarks.append(
+            f"Their search has early_stopping = {read.early_stopping!r}; ours stops a little "
+            "earlier."
+        )
+    for key in ("eos_token_id", "forced_eos_token_id"):
+        ends = getattr(read, key)
+        if ends not in (None, config.end, [config.end]):
+            raise UsageError(
+                f"{where} has {key} = {ends}, but the model's end is {config.end}: only that can "
+                "end an output here."
+            )
+    banned = [words for words in read.bad_words_ids if words not in ([], [config.end])]
+    if any(len(words) > 1 for words in banned):
+        remarks.append("Their search bans sequences of tokens (bad_words_ids); ours, single ones.")
+    ids = [words[0] for words in banned if len(words) == 1] + read.suppress_tokens
+    sizes = (getattr(config, name, None) for name in ("target_vocabulary", "vocabulary"))
+    size: int = next(filter(None, sizes), 0)
+    for token in (*ids, read.decoder_start_token_id or 0):
+        if token >= size:
+            raise FolderError(
+                f"{where} has the token {token}, the model has {size}: they do not belong "
+                "together. Get the whole folder again."
+            )
+    length = read.max_new_tokens or read.max_length - 1  # with a start token
+    if length <= 0:
+        remarks.append(
+            f"Their search has no max_length, and would stop after about 20 tokens; {unlimited}."
+        )
+    values: dict[str, Any] = {
+        "beams": read.num_beams,
+        "length_penalty": read.length_penalty,
+        "early_stopping": read.early_stopping is True,
+        "no_repeat_ngram": read.no_repeat_ngram_size,
+        "min_length": max(read.min_length - 1, read.min_new_tokens, 0),
+        "max_length": length if length > 0 else None,
+        "forced_end": read.forced_eos_token_id is not None,
+        "banned": tuple(dict.fromkeys(ids)),
+        "renormalise": bool(ids and read.renormalize_logits),
+        # Rules of ours: their search writes what the model wants, and reads what stands there.
+        "max_loop": 0,
+        "recase": False,
+    }
+    if read.do_sample and read.num_beams == 1:
+        values |= {"sample": True, "early_stopping": False, "temperature": read.temperature}
+        values |= {"top_k": read.top_k or None, "top_p": read.top_p}
+    elif read.do_sample:
+        remarks.append("Their search samples with beams (do_sample); ours takes the best.")
+    try:
+        decode = TypeAdapter(DecodeConfig).validate_python(values)
+    except ValidationError as error:
+        raise FolderError(
+            f"{where} has settings that do not go together: {error.errors()[0]['msg']}. Correct "
+            "them."
+        ) from None
+    start = read.decoder_start_token_id
+    return Found(decode, config.start if start is None else start), remarks
+
+
+def _checked_search(told: Mapping[str, Any], where: Path) -> _Search:
+    given = {key: value for key, value in told.items() if value is not None}
+    try:
+        return _Search.model_validate(given)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        key = str(detail["loc"][0])
+        raise FolderError(
+            f"{where} has {key} = {given[key]!r:.80}: {detail['msg']}. Correct it, or get the "
+            "folder again."
+        ) from None

@@ -1,0 +1,189 @@
+"""Examine everything that a run left behind: what is wrong, and what was looked at."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from manyheads.doctor import curves, heads, learning, weights
+from manyheads.doctor.causes import by_cause
+from manyheads.doctor.finding import Finding
+from manyheads.doctor.run_inspection import RunInspection
+from manyheads.doctor.samples import Examined, Samples
+from manyheads.errors import ManyheadsError
+from manyheads.predict.pipeline import pipeline_of
+from manyheads.project.paths import allow
+from manyheads.train.device import inference_threads, limited_threads
+
+
+@dataclass
+class Diagnosis:
+    """What is wrong with a run, what was looked at, and what could not be."""
+
+    path: Path
+    task: str
+    step: int
+    steps: int | None  # None: trained elsewhere
+    finished: bool
+    findings: list[Finding] = field(default_factory=list)
+    looked_at: list[str] = field(default_factory=list)
+    not_looked_at: list[str] = field(default_factory=list)
+
+    @property
+    def errors(self) -> int:
+        """How many findings say that the model or its scores are of no use."""
+        return sum(finding.severity == "error" for finding in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """Write it as plain values."""
+        plain = asdict(self)
+        return {"run": str(plain.pop("path")), "errors": self.errors} | plain
+
+
+def diagnose(
+    name: str, *, remote: bool = False, device: str | None = None, threads: int | None = None
+) -> Diagnosis:
+    """Examine a run folder, finished or not, or a shipped model: metrics, weights, some data.
+
+    `remote` reads data by addresses that its recipe names; `device` and `threads` are those of
+    `load`.
+
+    Raises:
+        NotFoundError: there is no such folder.
+        FolderError: it is damaged.
+        UsageError: no such device.
+    """
+    run = RunInspection(name, device)
+    if remote:
+        allow(*dict(run.recipe.data).values())
+    model = run.model()
+    if threads is None and model is not None:
+        threads = inference_threads(model)
+    with limited_threads(threads):
+        return examine(run, model)
+
+
+def examine(run: RunInspection, model: nn.Module | None) -> Diagnosis:
+    """Look at metrics, weights and a few batches of the data, as far as they are there."""
+    recipe, history = run.recipe, run.history
+    steps = None if recipe.origin else recipe.train.steps
+    found = Diagnosis(run.path, recipe.task, history.last_step, steps, run.finished)
+    _metrics(run, found)
+    if model is None:
+        found.not_looked_at.append("weights: none are stored yet (train.save_every)")
+    broken = [] if model is None else list(weights.not_numbers(model))
+    found.findings += broken
+    samples = _samples(run, found)
+    if samples is not None:
+        found.findings += curves.too_good(history, samples.validation)
+        with _overlooking("leaks in the data", found):
+            _note(samples.leaks(), found)
+    if model is not None:
+        moved = weights.measure(run, model)
+        found.findings += weights.hardly_moved(run, moved)
+        parameters = sum(each.numel() for each in model.parameters())
+        known = "" if moved is None else ", against their initial values"
+        found.looked_at.append(f"weights: {parameters:,} parameters{known}")
+        if samples is not None and not broken:
+            _behaviour(run, model, samples, moved, found)
+            found.findings += learning.collapsed_by_rate(
+                found.findings, recipe, moved, history.last_step
+            )
+            _heads(run, model, samples, found)
+    found.findings = by_cause(found.findings)
+    return found
+
+
+def _metrics(run: RunInspection, found: Diagnosis) -> None:
+    history, recipe = run.history, run.recipe
+    if not history.training:
+        found.not_looked_at.append("metrics: there are none")
+    else:
+        found.looked_at.append(
+            f"metrics: {len(history):,} lines about training, {len(history.validations):,} "
+            "validations"
+        )
+        if len(history) < curves.LINES:
+            found.not_looked_at.append(
+                f"the shape of the loss curve: {len(history)} lines are too few (train.log_every)"
+            )
+    checks = [curves.non_finite, curves.diverged, curves.spikes, curves.overfitting]
+    if not run.started:
+        checks.append(curves.too_slow)
+        if run.finished:
+            checks.append(curves.too_short)
+    for check in checks:
+        found.findings += check(history, recipe)
+
+
+def _samples(run: RunInspection, found: Diagnosis) -> Samples | None:
+    try:
+        samples: Samples | None = pipeline_of(run.recipe).samples(run.recipe, run)
+    except ManyheadsError as error:
+        found.not_looked_at.append(f"the data and what the model makes of them: {error}")
+        return None
+    if samples is None:
+        found.not_looked_at.append(
+            f"the data: doctor takes no samples of the task {run.recipe.task!r}; `manyheads "
+            "check-data` lists what is wrong with them, `manyheads evaluate` measures the answers"
+        )
+        return None
+    found.looked_at.append(
+        f"losses: {samples.sizes[0]:,} training and {samples.sizes[1]:,} of "
+        f"{samples.validation:,} validation examples"
+    )
+    return samples
+
+
+def _note(examined: Examined, found: Diagnosis) -> None:
+    found.findings += examined.findings
+    found.looked_at += examined.looked_at
+    found.not_looked_at += examined.not_looked_at
+
+
+def _behaviour(
+    run: RunInspection,
+    model: nn.Module,
+    samples: Samples,
+    moved: weights.Weights | None,
+    found: Diagnosis,
+) -> None:
+    recipe, step = run.recipe, run.history.last_step
+    with _overlooking("what the model has learned", found):
+        learned = learning.measure(model, samples)
+        if learned is not None:
+            found.findings += learning.nothing_learned(learned, samples, recipe, moved, step)
+            found.findings += learning.by_heart(learned, samples, recipe, step)
+        answers = samples.predictions(model, samples.valid)
+        if answers is not None:
+            found.findings += learning.one_answer(answers, samples, recipe, step)
+            found.looked_at.append(f"answers: {len(answers[0]):,} to validation data")
+        found.findings += learning.flat_features(model, samples, step)
+    with _overlooking("what the model writes", found):
+        if samples.write is not None:
+            _note(samples.write(model, step, run.finished), found)
+
+
+def _heads(run: RunInspection, model: nn.Module, samples: Samples, found: Diagnosis) -> None:
+    with _overlooking("heads", found):
+        watch = heads.watch(model, samples)
+        seen = watch.heads(model)
+        if seen:
+            found.findings += heads.idle(seen, run.recipe)
+            found.findings += heads.duplicates(seen, list(watch.duplicates()), run.recipe)
+            found.looked_at.append(
+                f"heads: {len(seen)} in {len({head.layer_id for head in seen})} attentions, on "
+                f"{heads.EXAMPLES} validation examples"
+            )
+
+
+@contextmanager
+def _overlooking(what: str, found: Diagnosis) -> Iterator[None]:
+    """Note what one part could not look at, so that the others still can."""
+    try:
+        yield
+    except ManyheadsError as error:
+        found.not_looked_at.append(f"{what}: {error}")

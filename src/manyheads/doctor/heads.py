@@ -1,0 +1,91 @@
+"""What the heads of a run's attention do: nothing, or the same as their neighbours."""
+
+import torch
+from torch import nn
+
+from manyheads.doctor.finding import SHOWN, Findings, finding
+from manyheads.doctor.samples import Samples
+from manyheads.lens.measures.idle_heads import DuplicateHeads, Head, HeadStatistics
+from manyheads.lens.measures.judged_heads import ALIKE, SILENT, _rest, _written, judged
+from manyheads.nn.recording.trace import record
+from manyheads.project.recipe import Recipe
+
+EXAMPLES = 16
+
+
+# Of all heads: so many idle ones are a waste; single ones are common in trained models (Michel et
+# al. 2019 remove 20% to 40% without loss) and are not worth a word.
+MANY = 0.25
+
+
+def watch(model: nn.Module, samples: Samples) -> HeadStatistics:
+    """Let the heads read a few validation examples, one by one, so that nothing is padded."""
+    found, task = HeadStatistics(), samples.valid
+    alone = [batch[i : i + 1] for batch in task.plan(0) for i in range(len(batch))][:EXAMPLES]
+    with torch.inference_mode():
+        for batch in task.load(0, alone):
+            with record() as trace:
+                task.loss(model, batch)
+            found.add(trace)
+    return found
+
+
+def idle(heads: list[Head], recipe: Recipe) -> Findings:
+    """Find heads whose output is nothing, or does not depend on the input."""
+    silent = [head for head in heads if head.writes <= SILENT]
+    resting = [head for head in heads if head not in silent and _rest(head)]
+    if silent:
+        yield finding(
+            "dead-heads",
+            *_shown([f"{head}: can write {_written(head)}" for head in silent]),
+            settings=_fewer(recipe, len(silent) / len(heads)),
+            count=_count(silent, heads),
+        )
+    if len(resting) >= MANY * len(heads):
+        yield finding(
+            "idle-heads",
+            *_shown([f"{head}: {_rest(head)}" for head in resting]),
+            severity="warning" if len(resting) > len(heads) / 2 else "note",
+            settings=_fewer(recipe, len(resting) / len(heads)),
+            count=_count(resting, heads),
+        )
+
+
+def duplicates(heads: list[Head], pairs: list[DuplicateHeads], recipe: Recipe) -> Findings:
+    """Find heads of one attention with the same maps; those of idle heads are alike anyway."""
+    idle = {(head.layer_id, head.number) for head in heads if judged(head)}
+    alike = [
+        each
+        for each in pairs
+        if each.distance <= ALIKE
+        and not {(each.layer_id, number) for number in each.numbers} & idle
+    ]
+    doubled = {(each.layer_id, each.numbers[1]) for each in alike}
+    if doubled:
+        yield finding(
+            "duplicate-heads",
+            *_shown([f"{each}: their maps differ by {100 * each.distance:.2g}%" for each in alike]),
+            severity="warning" if len(doubled) >= MANY * len(heads) else "note",
+            settings=_fewer(recipe, len(doubled) / len(heads)),
+            doubled=len(doubled),
+            heads=len(heads),
+        )
+
+
+def _count(some: list[Head], heads: list[Head]) -> str:
+    return f"{len(some)} of {len(heads)} heads {'is' if len(some) == 1 else 'are'}"
+
+
+def _shown(lines: list[str]) -> tuple[str, ...]:
+    more = len(lines) - SHOWN
+    return (*lines[:SHOWN], *([f"and {more} more"] if more > 0 else []))
+
+
+def _fewer(recipe: Recipe, share: float) -> dict[str, object]:
+    """Suggest the number of heads nearest to what is used, if that is far from what there is."""
+    config = recipe.config()
+    heads, dim = getattr(config, "heads", None), getattr(config, "dim", None)
+    if share < MANY or not isinstance(heads, int) or not isinstance(dim, int):
+        return {}
+    fitting = [n for n in range(1, heads) if dim % n == 0 and n >= heads * (1 - share)]
+    return {"model.heads": fitting[0]} if fitting else {}

@@ -1,0 +1,204 @@
+"""Leaks in a run's images: copies and series across splits, marks and files that tell the class."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from manyheads.data.checks.image_checks import look
+from manyheads.data.checks.leakage import (
+    find_mark,
+    in_order,
+    name_pattern,
+    neighbours,
+    predictiveness,
+)
+from manyheads.data.images.image_set import ImageSet, Preprocessing
+from manyheads.doctor.finding import SHOWN, Findings, finding
+from manyheads.doctor.spread import spread
+from manyheads.doctor.text_leakage import MANY, SOME
+from manyheads.errors import DataError
+from manyheads.fit.training_images import Pixels
+
+TRAIN_IMAGES, VALID_IMAGES = 5_000, 1_000
+
+# Grey levels of 255. JPEG moves a plain area by 1 or 2; content varies by 30 and more.
+STEADY, APART = 4.0, 8.0
+# Of the images a property tells, where the most frequent class is at most COMMON.
+TOLD = 0.95
+COMMON = 0.80
+# Bits of 128 in which neighbours of a series differ at most; images of one class mostly do by
+# more. A series is called one if half of the neighbours are that near, and few of other pairs.
+SERIES, NEAR, OTHERS = 16, 0.5, 0.1
+VARIED = 20  # values of a property per image that make it no property: one of so many at most
+
+
+class ImageSample:
+    """Some images of both splits, opened once."""
+
+    def __init__(self, train: ImageSet, valid: ImageSet) -> None:
+        self.train = _some(train, TRAIN_IMAGES)
+        self.valid = _some(valid, VALID_IMAGES)
+        self.share = len(self.train) / len(train)  # of the training data
+        threads = torch.get_num_threads()
+        self.seen = look(self.train, threads=threads), look(self.valid, threads=threads)
+
+
+def _some(images: ImageSet, wanted: int) -> ImageSet:
+    return images.select(spread(len(images), wanted))
+
+
+def images_seen_before(sample: ImageSample) -> Findings:
+    """Find validation images that are in the training data, pixel by pixel."""
+    train, valid = sample.seen
+    known = {digest: place for place, digest in reversed(list(enumerate(train.digests)))}
+    shared = [(p, known[digest]) for p, digest in enumerate(valid.digests) if digest in known]
+    share = len(shared) / max(1, len(valid.digests)) / sample.share
+    if share < SOME or not shared:
+        return
+    whole = sample.share == 1
+    about = "" if whole else f" among {len(train.digests):,} training images looked at"
+    yield finding(
+        "seen-before:images",
+        f"{len(shared):,} of {len(valid.digests):,} validation images{about}",
+        *(f"{valid.name(one)} = {train.name(other)}" for one, other in shared[:SHOWN]),
+        severity="error" if share >= MANY else "warning",
+        about="" if whole else "About ",
+        share=min(100, 100 * share),
+    )
+
+
+def mark(sample: ImageSample, preprocessing: Preprocessing) -> Findings:
+    """Find an unchanging spot of the images that predicts the class."""
+    images = sample.train
+    if not _has_classes(images):
+        return
+    some = _some(images, 1000)
+    pixels = Pixels(some, preprocessing)[np.arange(len(some))].numpy()
+    found = find_mark(pixels, some.labels, max_std=STEADY, min_gap=APART)
+    if found is None or found.right < TOLD:
+        return
+    values = ", ".join(
+        f"{some.classes[int(each)]} {value}"
+        for each, value in list(zip(np.unique(some.labels), found.values, strict=True))[:4]
+    )
+    at_edge = _at_the_edge(found.row, found.column, preprocessing)
+    yield finding(
+        "label-in-pixels",
+        f"row {found.row}, column {found.column} of {preprocessing.height} x "
+        f"{preprocessing.width}: right for {100 * found.right:.0f}% of {len(some):,} training "
+        "images",
+        f"its brightness (0-255): {values}",
+        f"for example {some.names[0]}",
+        settings={"image.crop": 0.875} if at_edge else {},
+    )
+
+
+def _at_the_edge(row: int, column: int, model: Preprocessing) -> bool:
+    """Tell whether a centre crop of 7/8 removes a spot."""
+    places = ((row, model.height), (column, model.width))
+    return any(min(place, size - 1 - place) < size // 16 for place, size in places)
+
+
+def file_properties(sample: ImageSample) -> Findings:
+    """Find a size, format or name of the files that predicts the class."""
+    images = sample.train
+    if not _has_classes(images):
+        return
+    some = _some(images, 1000)
+    for what, values in _properties(some):
+        if not 1 < len(set(values)) <= max(2, len(values) // VARIED):
+            continue
+        share = predictiveness(values, some.labels)
+        if share < TOLD:
+            continue
+        examples = {values[n]: n for n in reversed(range(len(some)))}
+        found = finding(
+            "label-in-name" if what == "name" else "label-in-file",
+            f"right for {100 * share:.0f}% of {len(some):,} training images",
+            *(
+                f"{value}: {some.classes[int(some.labels[n])]}, as {some.names[n]}"
+                for value, n in list(examples.items())[:SHOWN]
+            ),
+            property=what,
+        )
+        yield replace(found, kind=f"label-in-{what}")
+
+
+def _properties(images: ImageSet) -> Iterator[tuple[str, list[str]]]:
+    """Yield properties of the files, not of their pixels, with a value for each image."""
+    sizes, modes = [], []
+    for index in range(len(images)):
+        try:
+            image = images.open(index)
+        except DataError:
+            sizes.append("unreadable")
+            modes.append("unreadable")
+            continue
+        values = np.asarray(image)
+        sizes.append(f"{values.shape[1]} x {values.shape[0]} pixels")
+        modes.append(str(getattr(image, "mode", values.dtype)))
+    yield "size", sizes
+    yield "colour mode", modes
+    yield "format", [Path(name).suffix.lower() or "none" for name in images.names]
+    # A folder a class names its images as it likes; a table or one folder for all should not.
+    patterns = [name_pattern(name) for name in images.names]
+    own = {c.casefold() for c in images.classes}
+    folders = {Path(name).parent.name.casefold() for name in images.names}
+    if not folders & own and not any(c in p.casefold() for p in set(patterns) for c in own):
+        yield "name", patterns
+
+
+def series(sample: ImageSample) -> Findings:
+    """Find validation images that were drawn from within series, next to near copies."""
+    train, valid = sample.seen
+    few = min(len(train.bits), len(valid.bits)) < 2
+    if few or sample.share < 1 or not _has_classes(sample.train):
+        return
+    labels = train.images.labels[train.readable], valid.images.labels[valid.readable]
+    names = [[each.name(place) for place in range(len(each.digests))] for each in (train, valid)]
+    pairs = neighbours(names[0], names[1], labels)
+    if len(pairs) < 20:  # of fewer, a share says nothing
+        return
+    distance = [_differ(valid.bits[one], train.bits[other]) for one, other in pairs]
+    near = float(np.mean(np.array(distance) <= SERIES))
+    # The same validation images beside the training image of their class that is, in the order
+    # of names, half of the class away from the neighbour.
+    by_class: dict[int, list[int]] = {}
+    rank = {}
+    for index in in_order(names[0]):
+        same = by_class.setdefault(int(labels[0][index]), [])
+        rank[index] = len(same)
+        same.append(index)
+    apart = []
+    for one, other in pairs:
+        same = by_class[int(labels[1][one])]
+        away = same[(rank[other] + len(same) // 2) % len(same)]
+        if away != other:
+            apart.append(_differ(valid.bits[one], train.bits[away]))
+    if not apart:
+        return
+    usual = float(np.mean(np.array(apart) <= SERIES))
+    if near < NEAR or usual > OTHERS:
+        return
+    closest = sorted(range(len(pairs)), key=lambda n: distance[n])[:SHOWN]
+    yield finding(
+        "series",
+        f"{100 * near:.0f}% look like the training image next to them by name, "
+        f"{100 * usual:.0f}% like another one of their class",
+        *(f"{names[1][pairs[n][0]]} ~ {names[0][pairs[n][1]]}" for n in closest),
+    )
+
+
+def _differ(one: np.ndarray, other: np.ndarray) -> int:
+    return int(np.bitwise_count(one ^ other).sum(dtype=int))
+
+
+def _has_classes(images: ImageSet) -> bool:
+    """Tell whether there are several classes, and none is nearly all."""
+    if images.multi_label or len(images) < 2:
+        return False
+    counts = np.bincount(images.labels, minlength=len(images.classes))
+    return bool(counts.max() <= COMMON * counts.sum())

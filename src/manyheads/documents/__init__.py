@@ -1,0 +1,1 @@
+"""Documents: divided into sentences, translated, and put together again."""

@@ -1,0 +1,191 @@
+"""Tables of texts in parquet files: read, translated row by row, written."""
+
+import glob
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.data.documents.glossary import Glossary
+from manyheads.data.documents.segments import split_document
+from manyheads.documents.documents import Document, SentenceTranslator, translate_blocks
+from manyheads.documents.fallbacks import FallbackTranslator, TextTranslator
+from manyheads.errors import DataError, MissingExtraError, NotFoundError, UsageError, nearest
+from manyheads.predict.text_predictor import one_line
+from manyheads.project.remote import fetch_remote, is_remote
+
+ENDING = ".parquet"
+_ROWS = 10_000  # read at a time
+
+
+def is_table(name: str) -> bool:
+    """Tell whether a name is that of a table, or a pattern of tables."""
+    return name.lower().endswith(ENDING)
+
+
+def translate_table(
+    translator: TextTranslator,
+    name: str,
+    *,
+    column: str | None = None,
+    glossary: Glossary | None = None,
+    options: DecodeConfig | None = None,
+    longest: int | None = None,
+    seed: int = 1,
+    through: Callable[[FallbackTranslator], SentenceTranslator] | None = None,
+) -> Document:
+    """Translate a column of parquet files; the answer has one line for each row, in order.
+
+    The lines of a row's text are translated one by one. A row without a text is an empty one.
+
+    Args:
+        translator: the model.
+        name: of a file, or a pattern of files with *, which are read in the order of their names;
+            also s3://, gs:// and others, which are copied here first (`remote.py`).
+        column: with the texts; if None the one named as the model's source language, or "text",
+            or the only one that holds texts.
+        glossary: required translations.
+        options: how to search; the recipe's [decode] table if None.
+        longest: a sentence of more tokens is divided; the limit of the model's training if None.
+        seed: of sampling.
+        through: makes what translates the sentences, such as several processes, from what would.
+
+    Raises:
+        NotFoundError: there is no such file.
+        DataError: a file is damaged.
+        UsageError: it is not clear which column to translate.
+    """
+    texts = list(read_texts(name, column, translator.source))
+    own = FallbackTranslator(
+        translator, glossary or Glossary([]), options or translator.decode, seed
+    )
+    fallbacks = own if through is None else through(own)
+    rows = [
+        [part for line in split_document(text, translator.source) for part in line]
+        for text in texts
+    ]
+    blocks = translate_blocks(fallbacks, rows, longest)
+    lines = tuple(block.line(number) for number, block in enumerate(blocks, 1))
+    written = "".join(f"{one_line(line.translation)}\n" for line in lines)
+    return Document(written, lines, written.encode(), "row")
+
+
+def table_of(document: Document) -> bytes:
+    """Write a document as a parquet file with the columns `source` and `translation`."""
+    pa, pq = _pyarrow()
+    table = pa.table(
+        {
+            "source": pa.array((line.source for line in document.lines), pa.string()),
+            "translation": pa.array((line.translation for line in document.lines), pa.string()),
+        }
+    )
+    content = io.BytesIO()
+    pq.write_table(table, content, compression="zstd")
+    return content.getvalue()
+
+
+def matches(name: str) -> list[str]:
+    """List what a pattern with * matches on this machine, by name; any other name is itself."""
+    # Not pathlib's: a pattern may begin at the root, or with "..".
+    return sorted(glob.glob(name, recursive=True)) if glob.has_magic(name) else [name]  # noqa: PTH207
+
+
+def read_texts(name: str, column: str | None, language: str) -> Iterator[str]:
+    """Read the texts of a column, file after file."""
+    pa, pq = _pyarrow()
+    for path in _find(name):
+        shown = _shown(name, path)
+        with _damage(shown), pq.ParquetFile(path) as table:
+            chosen = _column(shown, table.schema_arrow, column, language)
+            for batch in table.iter_batches(batch_size=_ROWS, columns=[chosen]):
+                found = batch.column(0)
+                while pa.types.is_struct(found.type):  # "translation.en"
+                    found = found.flatten()[0]
+                yield from (text or "" for text in found.to_pylist())
+
+
+def _find(name: str) -> list[str]:
+    """Return the files that a pattern matches, or their copies."""
+    found = map(str, fetch_remote(name, ("",))) if is_remote(name) else matches(name)
+    paths = [path for path in found if Path(path).is_file()]
+    if not paths:
+        raise NotFoundError(
+            f"There is no file {name}. Name a .parquet file, or several with a pattern in quotes: "
+            "'folder/*.parquet'."
+        )
+    return paths
+
+
+def _shown(name: str, path: str) -> str:
+    """Name a file for the user: of a copy, the address that was given."""
+    if not is_remote(name):
+        return path
+    return f"{name} ({Path(path).name})" if "*" in name else name
+
+
+def _column(path: str, schema: Any, column: str | None, language: str) -> str:
+    """Choose the column of the texts."""
+    import pyarrow as pa
+
+    def leaves(name: str, kind: Any) -> Iterator[tuple[str, Any]]:
+        if pa.types.is_struct(kind):
+            for field in kind:
+                yield from leaves(f"{name}.{field.name}", field.type)
+        else:
+            yield name, kind
+
+    kinds = dict(leaf for field in schema for leaf in leaves(field.name, field.type))
+    texts = [name for name, kind in kinds.items() if _is_text(kind)]
+    if column is None:
+        usual = (language, f"translation.{language}", "text")
+        chosen = next((name for name in usual if name in texts), None)
+        if chosen is None and len(texts) == 1:
+            chosen = texts[0]
+        if chosen is None:
+            raise UsageError(
+                f"{path} has {'several' if texts else 'no'} columns of texts"
+                f"{': ' + ', '.join(texts) if texts else ''}. Name the one to translate with "
+                "`column`."
+            )
+        return chosen
+    if column not in kinds:
+        raise UsageError(
+            f"{path} has no `column` {column!r}{nearest(column, kinds)}Columns: "
+            f"{', '.join(kinds) or 'none'}."
+        )
+    if column not in texts:
+        raise UsageError(
+            f"{path}: the column {column!r} holds {kinds[column]}, not texts. Columns of texts: "
+            f"{', '.join(texts) or 'none'}."
+        )
+    return column
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(test(kind) for test in tests)
+
+
+@contextmanager
+def _damage(path: str) -> Iterator[None]:
+    """Turn errors of pyarrow into one that names the file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as parquet: {str(error).rstrip('.')}.") from error
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError:
+        raise MissingExtraError(package="pyarrow", extra="text") from None
+    return pa, pq

@@ -1,0 +1,1 @@
+"""What runs a model, and what exports it there."""

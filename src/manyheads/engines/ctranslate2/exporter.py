@@ -1,0 +1,79 @@
+"""Write a stored translator for CTranslate2."""
+
+from pathlib import Path
+from typing import Any, cast
+
+from manyheads.engines.ctranslate2.vocabulary import token_names
+from manyheads.engines.exporter import Exported, ExportOptions
+from manyheads.errors import UsageError
+from manyheads.models.convert.ctranslate2 import library, to_ctranslate2
+from manyheads.models.transformer import TransformerConfig
+from manyheads.project.folder import ModelFolder, read_weights
+
+NAME = "ctranslate2"
+PREFIX = 1024  # tokens that an output may have besides those that its source allows
+
+
+class CTranslate2Exporter:
+    """Encoder-decoder Transformers in float32, bfloat16 or int8."""
+
+    name = NAME
+    engine = NAME
+    quantizations = ("float32", "bfloat16", "int8")
+    suffix = None
+    standalone = False
+    takes = ()
+
+    def export(self, folder: ModelFolder, out: Path, options: ExportOptions) -> Exported:
+        """Write the model and its vocabularies.
+
+        Raises:
+            MissingExtraError: CTranslate2 is not installed.
+            UsageError: it has no equivalent of a part of the model.
+        """
+        config = exportable(folder)
+        package = library()
+        folder.model()  # weights that are damaged, or do not fit, are refused
+        source, target = token_names(folder)
+        spec = to_ctranslate2(
+            config,
+            read_weights(folder.path / "model.safetensors"),
+            source,
+            target,
+            positions=positions(folder, config),
+        )
+        spec.optimize(None if options.quantization == "float32" else options.quantization)
+        spec.save(str(out))
+        computes = package.get_supported_compute_types("cpu")
+        remarks: tuple[str, ...] = ()
+        if options.quantization == "bfloat16" and "bfloat16" not in computes:
+            remarks = (
+                "this build of CTranslate2 does not compute in bfloat16 on a CPU: the weights take "
+                "half the room on the disk, and computing is float32.",
+            )
+        return Exported({"ctranslate2": package.__version__}, remarks)
+
+
+def positions(folder: ModelFolder, config: TransformerConfig) -> int:
+    """Choose how many positions are written where they are a formula: more than outputs have."""
+    recipe: Any = folder.recipe
+    longest = min(2 * int(recipe.train.max_length), config.token_limit)
+    return 2 * longest + PREFIX
+
+
+def exportable(folder: ModelFolder) -> TransformerConfig:
+    """Return the Config of a model that CTranslate2 can express.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    config = folder.recipe.config()
+    if NAME not in config.exports:
+        raise UsageError(
+            f"{folder.name} cannot be exported to CTranslate2, which runs translators with a "
+            f"Transformer's encoder and decoder: its preset is {folder.recipe.model['preset']!r}."
+        )
+    return cast(TransformerConfig, config)
+
+
+EXPORTER = CTranslate2Exporter()

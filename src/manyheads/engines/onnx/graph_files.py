@@ -1,0 +1,129 @@
+"""A model folder's graphs as files: one .onnx each, and graphs.json, which describes them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+from torch import nn
+
+from manyheads.engines.onnx.trace import OPSET, trace
+from manyheads.errors import FolderError, UsageError
+from manyheads.models.config import ModelConfig
+from manyheads.models.graphs import Graph
+from manyheads.project.folder import ModelFolder, read_json, write_json
+from manyheads.project.ranges import short
+from manyheads.project.registry import find_task
+from manyheads.strict_json import dumps
+
+GRAPHS = "graphs.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """A graph that was written."""
+
+    file: str
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    limits: Mapping[str, int]  # of open axes: the longest
+
+
+def write_graphs(folder: ModelFolder, out: Path) -> dict[str, GraphFile]:
+    """Write all graphs of a model, and graphs.json.
+
+    Raises:
+        UsageError: the model has a part that is no graph.
+    """
+    metadata = describe(folder)
+    made = {}
+    for graph in graphs(folder):
+        name = f"{graph.name}.onnx"
+        said = {"manyheads.graph": graph.name, "manyheads.limits": dumps(dict(graph.limits))}
+        trace(graph, out / name, metadata | said)
+        inputs = [each.name for each in graph.inputs]
+        made[graph.name] = GraphFile(name, inputs, [*graph.outputs], dict(graph.limits))
+    write_listing(out, made)
+    return made
+
+
+def write_listing(out: Path, made: Mapping[str, GraphFile]) -> None:
+    """Write graphs.json."""
+    listed = {name: asdict(each) for name, each in made.items()}
+    write_json(out / GRAPHS, {"format_version": FORMAT, "opset": OPSET, "graphs": listed})
+
+
+def read_graphs(path: Path) -> dict[str, GraphFile]:
+    """Read graphs.json.
+
+    Raises:
+        FolderError: it is damaged, or of a later version.
+    """
+    stored = read_json(path / GRAPHS)
+    version = stored.get("format_version") if isinstance(stored, dict) else None
+    if version != FORMAT:
+        raise FolderError(
+            f"{path / GRAPHS} has format_version {version}; this Manyheads reads {FORMAT}. Export "
+            "the model again."
+        )
+    try:
+        found = TypeAdapter(dict[str, GraphFile]).validate_python(stored["graphs"])
+    except (KeyError, ValidationError) as error:
+        raise FolderError(f"{path / GRAPHS} does not fit: {error}.") from None
+    there = {each.name for each in path.iterdir()}  # with hashes: `engine_files`
+    if wrong := [graph.file for graph in found.values() if graph.file not in there]:
+        raise FolderError(f"{path / GRAPHS}: {short(wrong[0])} is not a file beside it.")
+    return found
+
+
+def graphs(folder: ModelFolder) -> Sequence[Graph]:
+    """Build the modules to trace, with tables of positions as long as the model may need.
+
+    Raises:
+        UsageError: the model has a part that is no graph.
+    """
+    model = folder.model()
+    own = folder.recipe.config()
+    config = own.with_positions(find_task(folder.recipe.task).predictor.positions(folder.recipe))
+    if config is not own:
+        model = _rebuilt(model, config)
+    found = config.graphs(model)
+    if not found:
+        raise UsageError(
+            f"{folder.name} cannot be exported: {type(model).__name__} has no graph in which the "
+            "number of inputs and their length stay open. Recurrent layers have none: torch writes "
+            "them step by step, for one length."
+        )
+    return found
+
+
+def _rebuilt(model: nn.Module, config: ModelConfig) -> nn.Module:
+    """Build a model with longer tables, which are formulas, and the same weights."""
+    longer = config.build()
+    longer.load_state_dict(model.state_dict())
+    return longer.eval()
+
+
+def describe(folder: ModelFolder) -> dict[str, str]:
+    """Say in a graph's own metadata what its inputs and outputs mean: texts and JSON."""
+    recipe = folder.recipe
+    said = {
+        "manyheads.model": folder.name,
+        "manyheads.task": recipe.task,
+        "manyheads.preset": str(recipe.model["preset"]),
+        "manyheads.weights": folder.weights_hash,
+    }
+    predictor = find_task(recipe.task).predictor
+    if (image := predictor.image_input(folder)) is not None:
+        said["manyheads.preprocessing"] = dumps(asdict(image))
+        said["manyheads.input"] = (
+            "images (image, channel, height, width), float32: fitted to height and width as "
+            "resize_mode, crop and interpolation say, then (value / 255 - mean) / std"
+        )
+    if (classes := predictor.output_classes(folder)) is not None:
+        said["manyheads.classes"] = dumps(classes.names)
+        said["manyheads.output"] = "logits (image, class): " + (
+            "a sigmoid each" if classes.multi_label else "softmax over classes"
+        )
+    return said

@@ -1,0 +1,130 @@
+"""onnxruntime-web: the files of its npm package that a page needs, copied from a folder or npm."""
+
+import hashlib
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from manyheads.errors import NotFoundError
+from manyheads.project.cache import cache_folder
+
+PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
+# Of this version, the part without WebGPU: sha256 of each file.
+FILES = {
+    "ort.wasm.min.mjs": "219e6a1fc8a9938268d18efca3c91d310bd2f4a59bbd13744df5b2b7fc6cee3b",
+    "ort-wasm-simd-threaded.mjs": (
+        "e13f7f94fc51b4ca72b12faeb1ee95f4ace6dfbc8939bc718aabdc0a27c4299b"
+    ),
+    "ort-wasm-simd-threaded.wasm": (
+        "3398c10d07d229bd91b364548e130e0e51a8e5704b88c7c083ebbeb78842dee2"
+    ),
+}
+PATIENCE = 300  # seconds
+
+
+def copy_runtime(out: Path, given: Path | None) -> str:
+    """Copy the files of onnxruntime-web into a new folder; return its version.
+
+    Args:
+        out: the folder.
+        given: the unpacked npm package, or its folder `dist`; None: that of the cache, where npm
+            puts it first.
+
+    Raises:
+        NotFoundError: a file is missing or another one, or npm cannot get the package.
+    """
+    dist = _dist(package_folder() if given is None else given)
+    if given is None and any(_wrong(dist)):
+        _download(dist)
+    for wrong in _wrong(dist):
+        raise NotFoundError(f"{wrong}. {_help()}")
+    out.mkdir()
+    for name in FILES:
+        shutil.copyfile(dist / name, out / name)
+    (out / "LICENSE.txt").write_text(LICENSE, encoding="utf-8")
+    return VERSION
+
+
+def _dist(folder: Path) -> Path:
+    inner = (folder / "package" / "dist", folder / "dist")
+    return next((each for each in inner if each.is_dir()), folder)
+
+
+def _wrong(dist: Path) -> Iterator[str]:
+    """Yield what is wrong with the files of a folder."""
+    for name, expected in FILES.items():
+        path = dist / name
+        if not path.is_file():
+            yield f"{path} is missing"
+        elif hashlib.sha256(path.read_bytes()).hexdigest() != expected:
+            yield f"{path} is not that of {PACKAGE} {VERSION}"
+
+
+def package_folder() -> Path:
+    """Return the folder in which npm's package is kept."""
+    return cache_folder() / f"{PACKAGE}-{VERSION}"
+
+
+def _download(dist: Path) -> None:
+    """Let npm get the package, and keep what is needed of it."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise NotFoundError(f"{PACKAGE} is not in {dist}, and npm is not installed. {_help()}")
+    with TemporaryDirectory() as work:
+        try:
+            done = subprocess.run(
+                [npm, "pack", f"{PACKAGE}@{VERSION}", "--silent"],
+                cwd=work,
+                capture_output=True,
+                encoding="utf-8",
+                timeout=PATIENCE,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise NotFoundError(f"npm gave no answer in {PATIENCE} seconds. {_help()}") from None
+        packed = [*Path(work).glob("*.tgz")]
+        if done.returncode or not packed:
+            said = done.stderr.strip().splitlines()[-1:] or ["no file"]
+            raise NotFoundError(f"npm cannot get {PACKAGE} {VERSION}: {said[0]}. {_help()}")
+        dist.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(packed[0]) as package:
+            for name in FILES:
+                content = package.extractfile(f"package/dist/{name}")
+                assert content is not None
+                (dist / name).write_bytes(content.read())
+
+
+def _help() -> str:
+    return (
+        f"Get it on a machine with npm, `npm pack {PACKAGE}@{VERSION}`, unpack it, and give the "
+        "folder as `runtime`."
+    )
+
+
+LICENSE = """onnxruntime-web 1.30.0, https://www.npmjs.com/package/onnxruntime-web
+
+MIT License
+
+Copyright (c) Microsoft Corporation
+
+Permission is hereby granted, free of charge, to any person obtaining a copy
+of this software and associated documentation files (the "Software"), to deal
+in the Software without restriction, including without limitation the rights
+to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+copies of the Software, and to permit persons to whom the Software is
+furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all
+copies or substantial portions of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
+SOFTWARE.
+"""

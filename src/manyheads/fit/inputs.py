@@ -1,0 +1,94 @@
+"""Shared steps of preparing a run: images, sentences, limits, digests."""
+
+import hashlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.image_set import ImageSet
+from manyheads.errors import DataError, RecipeError
+from manyheads.models.config import ModelConfig
+from manyheads.project.folder import LEFT_OUT
+from manyheads.recipe_data.image_data import ImageRecipe
+from manyheads.recipe_data.image_splits import image_splits, readable_images
+from manyheads.recipe_data.splits import reject_test_splits
+
+Say = Callable[[str], None]
+
+
+def digest(*hashes: str) -> str:
+    """Combine hashes into one."""
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def images_digest(*parts: ImageSet) -> str:
+    """Combine what identifies images: their files, and what is in them."""
+    return digest(*(each for part in parts for each in (*part.hashes, part.content)))
+
+
+def training_images(recipe: ImageRecipe, out: Path, say: Say) -> tuple[ImageSet, ImageSet]:
+    """Read every training and validation image once; report what was left out, or stop."""
+    train, valid = image_splits(recipe)
+    return readable(train, valid, recipe, out, say)
+
+
+def readable(
+    train: ImageSet, valid: ImageSet, recipe: ImageRecipe, out: Path, say: Say
+) -> tuple[ImageSet, ImageSet]:
+    """Open every image once; report what was left out, or stop.
+
+    Raises:
+        DataError: an image cannot be read, and data.on_error is "stop".
+        UsageError: one of the sets is a test split.
+    """
+    reject_test_splits(train, valid)
+    if recipe.data.on_error == "stop":
+        train, valid = (readable_images(part, recipe) for part in (train, valid))
+        if lost := left_out(train, valid):
+            raise DataError(
+                f"{len(lost):,} of {len(train) + len(valid) + len(lost):,} images cannot be read: "
+                f"{_first(lost)}. Remove them or save them again; "
+                'data.on_error = "skip" trains without them.'
+            )
+    elif lost := left_out(train, valid):
+        say(
+            f"left out {len(lost):,} images that cannot be read, listed in {out / LEFT_OUT}: "
+            f"{_first(lost)}"
+        )
+    return train, valid
+
+
+def readable_captions(
+    train: CaptionedImages, valid: CaptionedImages, recipe: ImageRecipe, out: Path, say: Say
+) -> tuple[CaptionedImages, CaptionedImages]:
+    """The same for images with captions, whose unreadable ones are left out already."""
+    images = readable(train.images, valid.images, recipe, out, say)
+    return replace(train, images=images[0]), replace(valid, images=images[1])
+
+
+def left_out(*parts: ImageSet) -> list[str]:
+    """List the images of some sets that cannot be read, each once."""
+    return list(dict.fromkeys(each for part in parts for each in part.left_out))
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+
+def refuse_longer(config: ModelConfig, *lengths: int) -> None:
+    """Refuse texts with more tokens than the model learns positions for."""
+    longest, most = max(lengths), config.token_limit
+    if longest > most:
+        raise RecipeError(
+            f"A text to learn from or to validate on has {longest:,} tokens, but the model learns "
+            f"only model.max_length = {most} positions: raise it, take other positions "
+            '(model.positions = "sinusoidal"), or leave out long texts: train.max_length does so '
+            "in training, and what is longer in data.valid must be split."
+        )
+
+
+def has_token_limit(config: ModelConfig) -> bool:
+    """Tell whether a text can be too long for the model."""
+    return config.token_limit < sys.maxsize

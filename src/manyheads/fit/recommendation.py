@@ -1,0 +1,328 @@
+"""Recommend a recipe for images on this machine, from measured runs only.
+
+`measured.json` beside this file holds one row a run. A row counts for data like its own: about as
+many images a class, classes, and pixels, the same channels, one label an image and classes of about
+one size. Without such a row the advice has no figure, and the recipe follows rules of thumb.
+"""
+
+import json
+import math
+import os
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+import numpy as np
+import torch
+
+from manyheads.data.checks.image_checks import RARE, UNBALANCED
+from manyheads.data.images.image_file import ImageContent
+from manyheads.data.images.image_set import ImageSet
+from manyheads.data.spread import spread
+from manyheads.errors import DataError
+from manyheads.project.paths import here
+from manyheads.recipe_data.image_data import LabelledImageData
+from manyheads.recipe_data.image_splits import find_images
+from manyheads.strict_json import dumps
+
+SAMPLE = 200  # images that are opened
+LIKE = 4.0  # times as many images a class, or classes
+LIKE_SIDE = 2.0  # times as long a side
+FEW = 1000  # images a class, below which a convolutional network learns faster
+PATIENCE = 12 * 60.0  # minutes that a recipe may take
+# --- Rules of thumb, where nothing like the data was measured.
+BEGIN = "photos-resnet-18"  # the recipe
+SIDES = (32, 64, 128, 224)
+MANY_CORES = 8
+BYTES = 2048  # that a ResNet keeps for the way back, a pixel of an image
+BATCH = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A measured run."""
+
+    recipe: str
+    family: Literal["transformer", "hybrid", "cnn"]
+    data: str
+    classes: int
+    images: int  # trained on
+    side: int  # pixels of the shorter side
+    accuracy: float
+    low: float  # over folds or seeds; the accuracy itself where there is one run
+    high: float
+    protocol: str
+    minutes: float
+    hardware: str
+    gpu: bool
+    finished: bool  # else stopped early: what it reached is a lower limit
+    grey: bool = False
+    threads: int = 1  # that it was measured on
+
+    @property
+    def per_class(self) -> float:
+        """Images of a class."""
+        return self.images / self.classes
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts about the data."""
+
+    images: int
+    classes: int
+    per_class: float
+    rarest: int
+    most: int
+    side: int  # median of the shorter sides
+    channels: int  # of most: 1 is grey, 3 is colour
+    multi_label: bool
+    unreadable: int  # of the sample
+
+    @property
+    def unbalanced(self) -> bool:
+        """Whether the largest class is many times the smallest."""
+        return self.most > UNBALANCED * max(self.rarest, 1)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine to train on."""
+
+    cores: int
+    memory: float  # GiB
+    gpu: str | None
+    gpu_memory: float = 0.0  # GiB
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A recommended recipe, and why."""
+
+    facts: Facts
+    machine: Machine
+    recipe: str
+    family: str
+    command: str
+    expected: tuple[float, float] | None  # accuracy, if rows speak for these data
+    rows: list[Row]  # that the advice rests on
+    reasons: list[str]
+
+
+@cache
+def measured() -> list[Row]:
+    """Read the table."""
+    text = files("manyheads.fit").joinpath("measured.json").read_text(encoding="utf-8")
+    return [Row(**row) for row in json.loads(text)]
+
+
+def advise(
+    name: str, *, image: str = "image", label: str = "label", multi_label: bool = False
+) -> Advice:
+    """Look at images and at this machine, and recommend a recipe."""
+    data = LabelledImageData(train=name, image=image, label=label, multi_label=multi_label)
+    images = find_images(here(name), data)
+    return recommend(data, look(images), this_machine(), measured())
+
+
+def look(images: ImageSet) -> Facts:
+    """Count labels, and open a sample of the images."""
+    sides, channels, unreadable = [], Counter[int](), 0
+    for index in spread(len(images), SAMPLE):
+        try:
+            image = images.open(int(index))
+        except DataError:
+            unreadable += 1
+            continue
+        sides.append(min(image.shape[:2] if isinstance(image, np.ndarray) else image.size))
+        channels[_channels(image)] += 1
+    if not sides:
+        raise DataError(f"{images.origin}: none of {unreadable} images looked at can be read.")
+    counts = (
+        images.labels.sum(axis=0)
+        if images.multi_label
+        else np.bincount(images.labels, minlength=len(images.classes))
+    )
+    return Facts(
+        images=len(images),
+        classes=len(images.classes),
+        per_class=float(counts.mean()),
+        rarest=int(counts.min()),
+        most=int(counts.max()),
+        side=int(np.median(sides)),
+        channels=channels.most_common(1)[0][0],
+        multi_label=images.multi_label,
+        unreadable=unreadable,
+    )
+
+
+def _channels(image: ImageContent) -> int:
+    """Count what a model would see: palettes and print are colours, transparency is none."""
+    if isinstance(image, np.ndarray):
+        found = image.shape[2] if image.ndim == 3 else 1
+        return 3 if found == 4 else found
+    return 1 if image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I") else 3
+
+
+def this_machine() -> Machine:
+    """Describe this machine."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    except (AttributeError, ValueError, OSError):
+        memory = float("nan")
+    if not torch.cuda.is_available():
+        return Machine(cores or 1, round(memory, 1), None)
+    gpu = torch.cuda.get_device_properties(0)
+    return Machine(cores or 1, round(memory, 1), gpu.name, round(gpu.total_memory / 2**30, 1))
+
+
+def recommend(data: LabelledImageData, facts: Facts, machine: Machine, table: list[Row]) -> Advice:
+    """Choose the row like these data with the best accuracy within half a day, or a first recipe.
+
+    The first recipe follows rules of thumb, and no accuracy is promised.
+    """
+    usable = [row for row in table if machine.gpu is not None or not row.gpu]
+    like = [row for row in usable if _is_like(row, facts)]
+    settings = _settings(data, facts)
+    reasons = _about(facts)
+    if not like:
+        fitted, thumbs = _begin(facts, machine)
+        near = min(usable, key=lambda row: _distance(row, facts), default=None)
+        reasons.append("Nothing like these data was measured by us, so no accuracy is promised.")
+        if near is not None:
+            reasons.append(f"The nearest, of little relevance to yours: {_said(near, machine)}")
+        reasons += thumbs
+        command = shlex.join(["manyheads", "train", BEGIN, *settings, *fitted])
+        return Advice(facts, machine, BEGIN, "cnn", command, None, [], reasons)
+    best = max(
+        like, key=lambda row: (_minutes(row, machine) <= PATIENCE, row.finished, row.accuracy)
+    )
+    spoken = [row for row in like if row.family == best.family and row.finished]
+    expected = _range(spoken, facts) if spoken else None
+    reasons += [_said(row, machine) for row in sorted(like, key=lambda row: -row.accuracy)]
+    if best.family == "cnn":
+        patient = best.accuracy < max(row.accuracy for row in like)
+        reasons.append(
+            "Use a CNN: on data like these it was the best of what "
+            + ("finishes here in half a day." if patient else "we measured.")
+        )
+    if expected is None:
+        reasons.append("No run on data like these went to its end: expect more than this.")
+    command = shlex.join(["manyheads", "train", best.recipe, *settings])
+    return Advice(facts, machine, best.recipe, best.family, command, expected, like, reasons)
+
+
+def _is_like(row: Row, facts: Facts) -> bool:
+    return (
+        not facts.multi_label
+        and not facts.unbalanced
+        and facts.channels == (1 if row.grey else 3)
+        and _times(row.per_class, facts.per_class) <= LIKE
+        and _times(row.classes, facts.classes) <= LIKE
+        and _times(row.side, facts.side) <= LIKE_SIDE
+    )
+
+
+def _times(one: float, other: float) -> float:
+    return max(one / other, other / one)
+
+
+def _distance(row: Row, facts: Facts) -> float:
+    classes = _times(row.per_class, facts.per_class) * _times(row.classes, facts.classes)
+    return math.log(classes) + 2 * math.log(_times(row.side, facts.side))
+
+
+def _range(rows: list[Row], facts: Facts) -> tuple[float, float]:
+    """Widen the measured range to half of the error and its double: a judgement, not measured."""
+    low, high = min(row.low for row in rows), max(row.high for row in rows)
+    floor = 100 / facts.classes
+    return round(max(floor, 100 - 2 * (100 - low)), 1), round(100 - (100 - high) / 2, 1)
+
+
+def _minutes(row: Row, machine: Machine) -> float:
+    """Estimate minutes on this machine's cores, if they are like those of the measured run."""
+    return row.minutes if row.gpu else row.minutes * max(1, row.threads / machine.cores)
+
+
+def _said(row: Row, machine: Machine) -> str:
+    kind = "" if row.finished else " (stopped early: a lower limit)"
+    slower = _minutes(row, machine)
+    here = f", {slower:.0f} on this machine's cores" if slower > row.minutes else ""
+    return (
+        f"{row.recipe} ({row.family}): {row.accuracy:.2f}%{kind} on {row.data}, {row.images:,} "
+        f"images, {row.classes} classes; {row.protocol}; {row.minutes:g} minutes on "
+        f"{row.hardware}{here}"
+    )
+
+
+def _about(facts: Facts) -> list[str]:
+    """Report facts about the data that matter for every model."""
+    notes = {
+        "Several labels an image: validation measures mean average precision and F1, not "
+        "accuracy.": facts.multi_label,
+        f"{facts.unreadable} of the images looked at cannot be read: see "
+        "`manyheads check-data`.": facts.unreadable > 0,
+        f"The rarest class has {facts.rarest} images: scores of it are luck.": facts.rarest < RARE,
+        f"Classes have from {facts.rarest:,} to {facts.most:,} images: hence "
+        'train.class_weights="balanced"; look at recall by class, not at accuracy.': (
+            facts.unbalanced
+        ),
+    }
+    return [note for note, applies in notes.items() if applies]
+
+
+def _begin(facts: Facts, machine: Machine) -> tuple[list[str], list[str]]:
+    """Fit the recipe to begin with: what to set, and why."""
+    most = 224 if machine.gpu else 128 if machine.cores >= MANY_CORES else 64
+    side = next((each for each in SIDES if each >= min(facts.side, most)), SIDES[-1])
+    where = machine.gpu or f"{machine.cores} cores"
+    settings = [f"image.height={side}", f"image.width={side}"]
+    reasons = [
+        f"Use a CNN of {side} x {side} pixels, as much as {where} can learn in reasonable time: it "
+        "has locality built in, which a Transformer from scratch has to learn from many images "
+        "(Dosovitskiy et al. 2021, section 4.3). A rule of thumb, not measured here."
+    ]
+    if side == SIDES[0]:
+        settings.append("model.preset=resnet-20")  # for 32 pixels
+    if facts.channels == 1:
+        settings.append("image.mode=L")
+    elif facts.channels != 3:
+        settings += ["image.mode=bands", f"image.num_channels={facts.channels}"]
+    memory = machine.gpu_memory if machine.gpu else machine.memory
+    batch = BATCH
+    while batch > 8 and batch * side * side * BYTES > memory / 2 * 2**30:  # never of nan
+        batch //= 2
+    if batch < BATCH:
+        settings += [f"train.batch_size={batch}", f"train.accumulate={BATCH // batch}"]
+        reasons.append(
+            f"{memory:g} GiB of memory: {BATCH // batch} batches of {batch} make one update."
+        )
+    if facts.per_class < FEW:
+        reasons.append(
+            f"With under {FEW:,} images a class a model that has seen others does better: fetch "
+            "one with `manyheads convert`, then start.model=FOLDER with its preset and sizes. A "
+            "rule of thumb, too."
+        )
+    return settings, reasons
+
+
+def _settings(data: LabelledImageData, facts: Facts) -> list[str]:
+    """Return the settings that these data need with any recipe."""
+    held = max(min(facts.images // 10, 5000), facts.classes)
+    settings = [f"data.train={_text(data.train)}", f"data.hold_out={held}"]
+    columns = {"image": data.image, "label": data.label}
+    settings += [f"data.{key}={_text(name)}" for key, name in columns.items() if name != key]
+    if facts.multi_label:
+        settings.append("data.multi_label=true")
+    if facts.unbalanced:
+        settings.append("train.class_weights=balanced")
+    return settings
+
+
+def _text(value: str) -> str:
+    """Write a text so that a recipe does not read it as a number: a folder may be called 2024."""
+    return dumps(value) if value[:1].isdigit() or value in ("true", "false") else value

@@ -1,0 +1,1 @@
+"""What models write: search in batches, tokens with probabilities, signs of bad output."""

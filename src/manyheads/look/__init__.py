@@ -1,0 +1,1 @@
+"""What looking inside shows, as far as tasks share it."""

@@ -1,0 +1,152 @@
+"""Explain a class of an image by gradients: relevance, Grad-CAM, integrated gradients.
+
+Why these scores, baselines and limits: docs/decisions/explanations.md.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from manyheads.errors import UsageError, nearest
+from manyheads.lens.attribution.grad_cam import grad_cam, last_features
+from manyheads.lens.attribution.gradients import weighed
+from manyheads.lens.attribution.integrated_gradients import Integrated, until_complete
+from manyheads.lens.attribution.relevance import read_from, relevance, relevance_for_pool
+from manyheads.lens.view.image_view import CELLS, POOL, Attribution
+from manyheads.look.budget import incomplete, left_out, most_steps, worth
+from manyheads.nn.recording.features import MAP, FeatureRecord
+from manyheads.nn.recording.token_grid import Axis, TokenGrid
+from manyheads.nn.recording.trace import Trace, record
+from manyheads.project.cost import OperationCount
+
+BASELINES = {  # by name, in words
+    "black": "a black image",
+    "mean": "its own mean colour",
+    "blur": "its own blur",
+}
+BLURRED = 0.1  # of the shorter side: standard deviation of the Gaussian that takes all detail away
+
+
+def explain_class(
+    model: nn.Module,
+    images: Tensor,
+    *,
+    target: int,
+    label: str,
+    baseline: str = "black",
+    black: Tensor,
+    integrated: bool | None = None,
+) -> tuple[list[Attribution], list[str]]:
+    """Explain the logit of class `target` for one normalised image (1, channel, height, width).
+
+    Gradients are integrated from `baseline`, if `integrated` is True, or None and the cost is low;
+    `black` is a black image, normalised. Returns overlays, and notes on how to read them.
+    """
+    if baseline not in BASELINES:
+        raise UsageError(
+            f"There is no baseline {baseline!r}{nearest(baseline, BASELINES)}"
+            f"Allowed: {', '.join(BASELINES)}."
+        )
+    given = images.detach().clone().requires_grad_()
+    with torch.enable_grad(), record(gradients=True) as trace, OperationCount() as count:
+        score = model(given)[0, target].float()
+    what = f"the logit of {label}"
+    found, notes = _relevance(trace, score, label, what)
+    features = last_features(trace)
+    found += [_where(each, score, label, what, alone=len(features) == 1) for each in features]
+    if not found:
+        notes.append("Relevance and Grad-CAM are not defined here: the model has no tokens or map.")
+    cost = 3.0 * count.total  # of a step
+    if integrated or (integrated is None and (not found or worth(cost, images.device))):
+        start, most = _baseline(baseline, images, black), most_steps(cost, images.device)
+        parts = until_complete(
+            lambda x: model(x)[:, target, None].float(), images[0], start, most=most
+        )
+        found.append(_of_pixels(parts, baseline, label, what))
+        notes += incomplete(parts)
+    elif integrated is None:
+        notes.append(left_out(cost))
+    return found, notes
+
+
+def _relevance(
+    trace: Trace, score: Tensor, label: str, what: str
+) -> tuple[list[Attribution], list[str]]:
+    found = weighed(trace, score)
+    pools = [each for each in found if each.layer_id.stack == POOL]
+    layers = [each for each in found if each.layer_id.stack != POOL]
+    if not layers or layers[0].query_grid is None:
+        return [], []
+    notes = []
+    if pools:
+        values = relevance_for_pool(layers, pools[0])
+    else:
+        values = relevance(layers, read_from(layers[-1]))
+    if len({each.query_grid for each in layers}) > 1 or any(
+        each.query_grid != each.attention.key_grid for each in layers
+    ):
+        notes.append(
+            "Relevance: where tokens are merged or keys are fewer, which the paper does not treat, "
+            "it is shared equally by the tokens that one was made of."
+        )
+    windows = [each.attention.partition for each in layers]
+    if any(each is not None and each.padding_attended for each in windows):
+        notes.append("Relevance: what goes to the padding of windows is left out.")
+    scale = "sums to 1" if values.any() else "nothing speaks for it"
+    legend = f"relevance for {what} (Chefer et al. 2021) through {len(layers)} layers; {scale}"
+    return [
+        Attribution("relevance", legend, label, layers[0].query_grid, values, scaled="share")
+    ], notes
+
+
+def _where(
+    features: FeatureRecord, score: Tensor, label: str, what: str, *, alone: bool
+) -> Attribution:
+    """Show which positions of a feature map increase a score."""
+    values = grad_cam(features, score)
+    is_map = features.layer_id.kind == MAP
+    of = "the last feature map" if is_map else "the tokens before the last block"
+    rows, columns = features.grid.shape
+    scale = "the largest is 1" if values.any() else "no place speaks for it"
+    legend = f"Grad-CAM for {what}, of {of}, {rows} x {columns}; {scale}"
+    name = (
+        "grad-cam" if alone else f"grad-cam, {'map' if is_map else 'tokens'}"
+    )  # a hybrid has both
+    flat = values.flatten()
+    return Attribution(name, legend, label, features.grid, flat, merged="mean", scaled="peak")
+
+
+def _of_pixels(parts: Integrated, baseline: str, label: str, what: str) -> Attribution:
+    """Sum over the channels of each pixel, and over cells of pixels, if there are many."""
+    values = parts.parts[0].sum(dim=0).float().cpu()
+    height, width = values.shape
+    side = 1
+    while -(-height // side) * -(-width // side) > CELLS:
+        side += 1
+    values = F.pad(values, (0, -width % side, 0, -height % side))
+    values = values.unflatten(1, (-1, side)).unflatten(0, (-1, side)).sum(dim=(1, 3))
+    rows, columns = values.shape
+    places = TokenGrid((height, width), Axis(rows, 0, side, side), Axis(columns, 0, side, side))
+    total = float(parts.difference[0])
+    legend = (
+        f"integrated gradients for {what} in {parts.steps} steps from {BASELINES[baseline]}; "
+        f"orange lowers the score, all add up to {total:.2f}"
+    )
+    return Attribution("integrated gradients", legend, label, places, values.flatten(), signed=True)
+
+
+def _baseline(kind: str, images: Tensor, black: Tensor) -> Tensor:
+    """Make an image without content: (channel, height, width)."""
+    if kind == "black":
+        return black.to(images)
+    if kind == "mean":
+        return images[0].mean(dim=(1, 2), keepdim=True).expand_as(images[0])
+    sides = images.shape[2:]
+    reach = max(round(3 * BLURRED * min(sides)), 1)
+    places = torch.arange(-reach, reach + 1, device=images.device, dtype=images.dtype)
+    bell = (-0.5 * (places / (BLURRED * min(sides))) ** 2).exp()
+    bell = bell / bell.sum()
+    x = images[0][:, None]  # every channel by itself
+    # Where the border would have to be repeated, not mirrored: a bell may be wider than a side.
+    x = F.conv2d(F.pad(x, (reach, reach, 0, 0), mode="replicate"), bell.view(1, 1, 1, -1))
+    return F.conv2d(F.pad(x, (0, 0, reach, reach), mode="replicate"), bell.view(1, 1, -1, 1))[:, 0]

@@ -1,0 +1,84 @@
+"""Refuse what a model cannot look at, before it is run."""
+
+import os
+from pathlib import Path
+
+from manyheads.asks.look_request import LookRequest
+from manyheads.data.images.image_file import SUFFIXES
+from manyheads.errors import NotFoundError, UsageError
+from manyheads.lens.panels import Figure
+from manyheads.look.word_comparison import compare_word
+from manyheads.predict.predictor import Predictor
+from manyheads.predict.text_reader import TextReader
+
+
+def refuse_for_images(predictor: Predictor, request: LookRequest, *, writes: bool = False) -> None:
+    """Refuse anything but an image or the path of a file, and parameters of text models.
+
+    `writes`: the model writes a text for the image, in a language, which may be one's own.
+    """
+    name, given = predictor.folder.name, request.given
+    if request.reference is not None and not writes:
+        raise _no_reference(name)
+    if request.language is not None and not writes:
+        raise _no_language(name)
+    if request.word is not None or request.also:
+        raise UsageError(f"{name} looks at images, which have no words: leave the word out.")
+    if not isinstance(given, str):
+        return
+    if request.kind == "text":
+        raise UsageError(f"{name} looks at images, and was given a text: give an image.")
+    if os.path.isdir(given):  # noqa: PTH112 - Path raises where a text is too long for a name
+        raise UsageError(f"{given} is a folder: name an image in it.")
+    if not os.path.exists(given):  # noqa: PTH110
+        raise NotFoundError(
+            f"There is no file {given}: {name} looks at images, so give the path of one."
+        )
+
+
+def _no_reference(name: str) -> UsageError:
+    return UsageError(f"{name} does not translate, so it has no use for a reference: leave it out.")
+
+
+def _no_language(name: str) -> UsageError:
+    return UsageError(f"{name} does not choose a language: leave it out.")
+
+
+def refuse_for_texts(
+    predictor: Predictor, request: LookRequest, *, translates: bool = False
+) -> str:
+    """Return the text; refuse an image or the path of one, and parameters of image models."""
+    name, given = predictor.folder.name, request.given
+    if not isinstance(given, str):
+        raise UsageError(f"{name} reads texts, and was given an image: give a sentence.")
+    may_be_file = request.kind is None and Path(given).suffix.lower() in SUFFIXES
+    if may_be_file and os.path.isfile(given):  # noqa: PTH113
+        raise UsageError(
+            f"{given} is an image, and {name} reads texts: give a sentence, or an image model "
+            "(`manyheads models` lists those that are shipped)."
+        )
+    if request.language is not None:
+        raise _no_language(name)
+    if request.target is not None:
+        raise UsageError(
+            f"{name} reads texts and explains every token of its answer: it takes no target class."
+        )
+    if request.baseline != "black":
+        raise UsageError(
+            f"{name} reads texts, whose gradients are integrated from zero embeddings: it takes no "
+            "baseline."
+        )
+    if request.reference is not None and not translates:
+        raise _no_reference(name)
+    if request.also and request.word is None:
+        raise UsageError("also gives more sentences with a word: give the word, too.")
+    if request.word is not None and not request.word.strip():
+        raise UsageError("The word is empty: give one that stands in the text.")
+    return given
+
+
+def word_figures(reader: TextReader, text: str, request: LookRequest) -> list[Figure]:
+    """Compare the vectors of a word between sentences, if the request names one."""
+    if request.word is None:
+        return []
+    return compare_word(reader, request.word, [text, *request.also])

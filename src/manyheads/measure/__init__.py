@@ -1,0 +1,1 @@
+"""Measuring models: scores, intervals, what is compared of an engine."""

@@ -1,0 +1,1 @@
+"""Model folders, recipes, cards, and the registry of tasks."""

@@ -1,0 +1,62 @@
+"""The attention head that aligns a translator's words with the source, as manyheads.json has it."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from manyheads.errors import FolderError
+from manyheads.lens.measures.alignment_head import AlignmentHead, Chosen
+from manyheads.project.folder import ModelFolder, read_json, write_json
+
+
+class Entry(BaseModel):
+    """The entry in manyheads.json; layers and heads count from 1, null is the mean of all."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    layer: int | None = Field(ge=1)
+    head: int | None = Field(ge=1)
+    step: str = Field(pattern="^(written|read)$")
+    error: float  # percent
+    references: int
+    usual: float  # percent, of the rule that is used without measuring
+    ways: int  # how many were compared
+    data: str
+
+    @property
+    def chosen(self) -> Chosen:
+        """Convert it to what the lens reads."""
+        reader = AlignmentHead(
+            layer=None if self.layer is None else self.layer - 1,
+            head=None if self.head is None else self.head - 1,
+            late=self.step == "read",
+        )
+        why = (
+            f"of {self.ways} ways to read alignments this one errs least on {self.references:,} "
+            f"words of {self.data} whose origin is known: {self.error:.1f}%; the mean of the last "
+            f"layer but one, {self.usual:.1f}%"
+        )
+        return Chosen(reader=reader, why=why, error=round(self.error / 100, 4))
+
+
+def stored(folder: ModelFolder) -> Chosen | None:
+    """Read the choice that is stored with a model; None if it was not measured."""
+    entry = folder.manifest.get("alignment")
+    if entry is None:
+        return None
+    try:
+        return Entry.model_validate(entry).chosen
+    except ValidationError as error:
+        detail = error.errors()[0]
+        raise FolderError(
+            f"{folder.path / 'manyheads.json'}, alignment.{'.'.join(map(str, detail['loc']))}: "
+            f"{detail['msg']}. Remove the entry, or evaluate {folder.path} again with "
+            "`alignment=True`."
+        ) from None
+
+
+def store(folder: ModelFolder, entry: dict[str, Any]) -> None:
+    """Keep a choice with its model."""
+    path = folder.path / "manyheads.json"
+    folder.manifest = read_json(path) | {"alignment": entry}
+    write_json(path, folder.manifest)

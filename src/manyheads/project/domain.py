@@ -1,0 +1,55 @@
+"""What is usual for a translator's texts and outputs, as manyheads.json has it."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from manyheads.errors import FolderError
+from manyheads.project.folder import ModelFolder, read_json, write_json
+
+
+class Domain(BaseModel):
+    """The entry in manyheads.json: limits on sources, and on how sure a translation must be.
+
+    Nearly all validation sources keep the limits on sources, and nearly all right translations that
+    on the output. Costs are minus the scores of the vocabulary's pieces, nats if it is a unigram
+    vocabulary.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    data: str
+    texts: int
+    script: str  # of most letters of the sources: LATIN, HANGUL, ...
+    foreign: float = Field(ge=0)  # share of a source's letters that belong to another script
+    text: float = Field(ge=0)  # cost a character of a source
+    word: float = Field(ge=0)  # cost of its most costly word
+    unknown: float = Field(ge=0)  # share of its characters that the vocabulary does not have
+    output: float = Field(ge=0)  # minus the log-probability a token of its translation
+    # Percent of the right and of the wrong validation translations that exceed a limit; None: of
+    # an older version, which did not ask what is right.
+    noted_right: float | None = None
+    noted_wrong: float | None = None
+
+
+def stored_domain(folder: ModelFolder) -> Domain | None:
+    """Read the limits that are stored with a model; None if they were not measured."""
+    entry = folder.manifest.get("domain")
+    if entry is None:
+        return None
+    try:
+        return Domain.model_validate(entry)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        raise FolderError(
+            f"{folder.path / 'manyheads.json'}, domain.{'.'.join(map(str, detail['loc']))}: "
+            f"{detail['msg']}. Remove the entry; evaluating {folder.path} sets it anew."
+        ) from None
+
+
+def store_domain(folder: ModelFolder, domain: Domain) -> None:
+    """Keep the limits with their model."""
+    path = folder.path / "manyheads.json"
+    entry: dict[str, Any] = domain.model_dump()
+    folder.manifest = read_json(path) | {"domain": entry}
+    write_json(path, folder.manifest)

@@ -1,0 +1,136 @@
+"""The files of an engine in a model folder: `engines/<name>`, with engine.json and parity.json."""
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from manyheads.errors import FolderError
+from manyheads.project.folder import ModelFolder, read_json, versions, write_json
+from manyheads.project.hashes import check_hashes
+from manyheads.train.checkpoint import sha256
+from manyheads.version import __version__
+
+RECORD, REPORT = "engine.json", "parity.json"
+ENGINE_FORMAT = 1
+
+
+class EngineRecord(BaseModel):
+    """What engine.json must have."""
+
+    format_version: int
+    engine: str
+    quantization: str
+    versions: dict[str, str]
+    weights: str  # sha256 of the model.safetensors that it was made from
+    sha256: dict[str, str]  # of each file
+    parity: dict[str, Any]  # the report in brief
+    forced: bool = False  # kept by `force`, as it fails the parity check
+    failures: list[str] = []  # why it fails
+
+
+def write_record(
+    folder: ModelFolder,
+    path: Path,
+    engine: str,
+    quantization: str,
+    libraries: Mapping[str, str],
+    report: Mapping[str, Any],
+    failures: list[str],
+) -> EngineRecord:
+    """Write parity.json and engine.json beside the engine's files."""
+    write_json(path / REPORT, report)
+    files = sorted(each for each in path.rglob("*") if each.is_file())
+    record = EngineRecord(
+        format_version=ENGINE_FORMAT,
+        engine=engine,
+        quantization=quantization,
+        versions=versions() | dict(libraries),
+        weights=folder.weights_hash,
+        sha256={each.relative_to(path).as_posix(): sha256(each) for each in files},
+        parity={key: report[key] for key in BRIEF if key in report},
+        forced=bool(failures),
+        failures=failures,
+    )
+    write_json(path / RECORD, record.model_dump())
+    return record
+
+
+BRIEF = ("data", "inputs", "difference", "changed", "metric", "before", "after")
+
+
+def stored_engines(folder: ModelFolder) -> list[str]:
+    """Name the engines that a model was exported to."""
+    return sorted(path.parent.name for path in folder.engines.glob(f"*/{RECORD}"))
+
+
+def read_record(folder: ModelFolder, engine: str) -> EngineRecord:
+    """Read engine.json.
+
+    Raises:
+        FolderError: it is damaged, or of a later version.
+    """
+    path = folder.engines / engine / RECORD
+    try:
+        stored = read_json(path)
+    except FolderError as error:
+        raise FolderError(f"{path} is damaged. {_again(folder, engine)}") from error
+    version = stored.get("format_version") if isinstance(stored, dict) else None
+    if version != ENGINE_FORMAT:
+        raise FolderError(
+            f"{path} has format_version {version}; this Manyheads ({__version__}) reads "
+            f"{ENGINE_FORMAT}. {_again(folder, engine)}"
+        )
+    try:
+        record = EngineRecord.model_validate(stored)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        where = ".".join(map(str, detail["loc"]))
+        raise FolderError(f"{path}, {where}: {detail['msg']}. {_again(folder, engine)}") from None
+    if record.engine != engine:
+        raise FolderError(f"{path} is of the engine {record.engine!r}. {_again(folder, engine)}")
+    return record
+
+
+def engine_files(folder: ModelFolder, engine: str) -> Path:
+    """Find an engine's files, and check that they are whole and made from the folder's weights.
+
+    Warns if the engine was kept by `force`.
+
+    Raises:
+        FolderError: there are none, or they are changed, or made from other weights.
+    """
+    path = folder.engines / engine
+    if not (path / RECORD).is_file():
+        raise FolderError(f"{folder.path} has no engine {engine!r}. {_again(folder, engine)}")
+    record = read_record(folder, engine)
+    if record.weights != folder.weights_hash:
+        raise FolderError(
+            f"{path} was made from other weights than those of {folder.path}: the model was "
+            f"trained further since. {_again(folder, engine)}"
+        )
+    check_hashes(path / RECORD, record.sha256, _again(folder, engine))
+    there = {each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file()}
+    if unknown := there - record.sha256.keys() - {RECORD}:
+        raise FolderError(
+            f"{path / RECORD}, sha256: there is no hash of {', '.join(sorted(unknown))}. "
+            f"{_again(folder, engine)}"
+        )
+    if record.forced:
+        warnings.warn(
+            f"{folder.name} on {engine}: {'; '.join(record.failures)}. It was kept by `force`.",
+            stacklevel=2,
+        )
+    return path
+
+
+def _again(folder: ModelFolder, engine: str) -> str:
+    copied = (
+        f" Of a model that came with the package that makes a copy, runs/{folder.name} if `out` "
+        "does not say another: load the copy then."
+        if folder.shipped
+        else ""
+    )
+    return f"Run `manyheads export` on the model with `to={engine!r}`.{copied}"

@@ -1,0 +1,499 @@
+"""A run folder is a model folder: written piece by piece atomically, checked when it is read."""
+
+import math
+import platform
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from manyheads.data.images.image_set import Preprocessing
+from manyheads.data.tokenizers.characters import Characters
+from manyheads.data.tokenizers.hub import read_hub
+from manyheads.data.tokenizers.marian import read_marian
+from manyheads.data.tokenizers.tokenizer import Tokenizers
+from manyheads.errors import ChangedFolderError, FolderError, RecipeError, UsageError
+from manyheads.files import append_line, reject_address, write_atomically, write_text
+from manyheads.models.presets import REGISTERED_BY, preset
+from manyheads.models.resize import resize
+from manyheads.nn.layers.linear import pack
+from manyheads.project.capacity import at_most
+from manyheads.project.hashes import check_hashes
+from manyheads.project.hub_name import hub_name_of
+from manyheads.project.migrate import RENAMED, rename
+from manyheads.project.paths import shipped
+from manyheads.project.plugins import LOADED, home
+from manyheads.project.recipe import Converted, Recipe, read_recipe
+from manyheads.project.registry import find_task
+from manyheads.project.toml_file import read_toml
+from manyheads.project.vocabulary import Vocabularies, need_vocabularies, sizes, tokenizers
+from manyheads.strict_json import dumps, loads
+from manyheads.train.checkpoint import not_finite, restore, sha256, tensors
+from manyheads.train.config import Precision
+from manyheads.version import __version__
+
+FORMAT_VERSION = 2
+LEFT_OUT = "left_out.txt"  # images that could not be read, and why
+OWN = ".manyheads-"  # what comes and goes while a run is at work: a lock, unfinished files
+CACHE = f"{OWN}cache"  # what training made of a large corpus; gone when it has finished
+HASHED = (
+    "recipe.toml",
+    "model.safetensors",
+    "tokenizer.model",
+    "source.model",
+    "target.model",
+    "characters.json",
+    "preprocessing.json",
+    "labels.json",
+)
+UNHASHED = (
+    "manyheads.json",
+    "README.md",
+    "metrics.jsonl",
+    "evaluations.jsonl",
+    "start.json",
+    LEFT_OUT,
+    "state",
+    "events",
+    "engines",
+    "marian",
+    "hf",
+)
+FOREIGN = ("hf", "marian")  # folders of other libraries' own files
+
+
+class Hashes(BaseModel, extra="allow"):
+    """The sha256 of each file that makes a model what it is."""
+
+    __pydantic_extra__: dict[str, str]
+    recipe: str = Field(alias="recipe.toml")
+    weights: str = Field(alias="model.safetensors")
+
+
+class Manifest(BaseModel):
+    """What manyheads.json must have."""
+
+    task: str
+    preset: str
+    versions: dict[str, str]
+    precision: str
+    threads: int
+    plugins: list[str] = []
+    sha256: Hashes
+
+
+class StoredScore(BaseModel):
+    """A score of an evaluation; null where it was not a number."""
+
+    value: float | None
+    signature: str
+
+
+class Evaluation(BaseModel):
+    """What a line of evaluations.jsonl must have."""
+
+    data: str
+    final: bool
+    all: dict[str, StoredScore]  # by metric
+    groups: dict[str, float | None] | None = None
+    remarks: list[str] = []
+
+
+LABELS = TypeAdapter(list[str])
+
+
+class ModelFolder:
+    """A model on disk: its recipe, its weights, and what turns raw input into tensors."""
+
+    def __init__(self, path: Path, engines: Path | None = None) -> None:
+        """Open a folder and check that it is whole.
+
+        Args:
+            path: of the folder.
+            engines: where exports are; `engines` in the folder if None.
+
+        Raises:
+            FolderError: incomplete, changed since it was written, or of a later version.
+        """
+        self.path = path
+        self.engines = path / "engines" if engines is None else engines
+        manifest = path / "manyheads.json"
+        if not manifest.is_file():
+            hint = (
+                "Its training has not reached the first validation yet: go on with `resume=True`."
+                if (path / "recipe.toml").exists()
+                else "Give a folder that `manyheads train` wrote."
+            )
+            raise FolderError(f"{path} is not a model folder: it has no manyheads.json. {hint}")
+        self.manifest = read_json(manifest)
+        version = self.manifest.get("format_version") if isinstance(self.manifest, dict) else None
+        if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
+            raise FolderError(
+                f"{path} has format_version {version}; this Manyheads ({__version__}) reads 1 up "
+                f"to {FORMAT_VERSION}. Update Manyheads, or copy the folder again."
+            )
+        try:
+            Manifest.model_validate(self.manifest)
+        except ValidationError as error:
+            detail = error.errors()[0]
+            raise FolderError(
+                f"{manifest}, {'.'.join(map(str, detail['loc']))}: {detail['msg']}. Copy the "
+                "folder again."
+            ) from None
+        check_hashes(
+            manifest,
+            self.manifest["sha256"],
+            "Copy the folder again; in a run folder, training with `resume=True` writes the last "
+            "weights anew.",
+        )
+        try:
+            self.recipe = read_recipe(path / "recipe.toml", stored=True)
+        except RecipeError as error:
+            self._refuse_without_plugins(error)
+            raise
+        if unknown := set(_hashed(path, self.recipe)) - self.manifest["sha256"].keys():
+            raise FolderError(
+                f"{manifest}, sha256: there is no hash of {', '.join(sorted(unknown))}. Copy the "
+                "folder again."
+            )
+
+    def _refuse_without_plugins(self, error: RecipeError) -> None:
+        """Name the plugins that the model needs; a folder never causes an import by itself."""
+        missing = [name for name in self.manifest.get("plugins", []) if name not in sys.modules]
+        if missing:
+            given = " ".join(f"`plugin={name}`" for name in missing)
+            raise FolderError(
+                f"{self.path} needs a plugin that is not loaded: {', '.join(missing)}. If you "
+                f"trust it, give {given}; of a single file its path: "
+                f"`plugin=FOLDER/{missing[0]}.py`. In Python, import it first."
+            ) from error
+
+    @property
+    def name(self) -> str:
+        """The folder's name; of a model of the hub its name there."""
+        return hub_name_of(self.path) or self.path.resolve().name
+
+    @property
+    def shipped(self) -> bool:
+        """Whether it is one of the package's own models."""
+        own = (manifest.parent.resolve() for manifest in shipped("pretrained").values())
+        return self.path.resolve() in own
+
+    @property
+    def weights_hash(self) -> str:
+        """The sha256 of the weights."""
+        return str(self.manifest["sha256"]["model.safetensors"])
+
+    @property
+    def version(self) -> str:
+        """What tells apart the contents of a folder: the hashes of its files, as a text."""
+        return " ".join(map("=".join, sorted(self.manifest["sha256"].items())))
+
+    def check_version(self, version: str) -> None:
+        """Refuse a folder whose files are not, or not any more, those of a version.
+
+        Raises:
+            FolderError: a file is not the one of its hash.
+            ChangedFolderError: the files are those of another version.
+        """
+        if not self.version == ModelFolder(self.path).version == version:
+            raise ChangedFolderError(
+                f"{self.path} was written anew while it was in use: load it again."
+            )
+
+    @property
+    def weight_count(self) -> int:
+        """The number of stored weights; none of them is read."""
+        with safe_open(self.path / "model.safetensors", "np") as stored:
+            shapes = [stored.get_slice(name).get_shape() for name in stored.keys()]  # noqa: SIM118
+        return sum(map(math.prod, shapes))
+
+    @property
+    def library(self) -> str | None:
+        """The library that the weights were converted from, if any."""
+        return self.recipe.origin.format if self.recipe.origin else None
+
+    def model(self, image_size: tuple[int, int] | None = None, *, finite: bool = True) -> nn.Module:
+        """Build the model with its stored weights, in fp32, ready for use.
+
+        At another image size, (height, width), weights are interpolated as in their library.
+
+        Raises:
+            FolderError: the weights cannot be read, do not fit, or hold NaN (unless not `finite`).
+        """
+        config = self.recipe.config()
+        stored = read_weights(self.path / "model.safetensors")
+        if finite and (bad := not_finite(stored)):
+            raise FolderError(
+                f"{self.path / 'model.safetensors'} holds infinite numbers or NaN, in {len(bad)} "
+                f"tensors, the first {bad[0]}: no answer of this model would mean anything. Train "
+                "again with a lower train.learning_rate, or store as float32."
+            )
+        if image_size is not None:
+            config, stored = resize(config, stored, image_size, self.library)
+        # Not on the meta device: drawing weights there imports torch's compiler, which takes
+        # longer than drawing them.
+        with at_most(4 * sum(map(Tensor.numel, stored.values()))):  # tied weights are made twice
+            model = find_task(self.recipe.task).build(self.recipe, config)
+        restore(model, stored, self.path / "model.safetensors")
+        return pack(model.eval())
+
+    def tokenizers(self) -> Tokenizers:
+        """Load the tokenizers, and check that they are those that the weights were trained with."""
+        if self.recipe.origin is not None:
+            return self._foreign_tokenizers(self.recipe.origin)
+        found = need_vocabularies(self.path)
+        config = self.recipe.config()
+        for (name, tokenizer), key in zip(found.items(), sizes(found), strict=True):
+            expected = getattr(config, key, None)
+            if len(tokenizer) != expected:
+                raise self._another(name, f"{len(tokenizer)} tokens", expected)
+        return tokenizers(found)
+
+    def _foreign_tokenizers(self, origin: Converted) -> Tokenizers:
+        if origin.format == "marian":
+            found = read_marian(self.path / origin.format, prefix=origin.prefix)
+        else:
+            one = read_hub(self.path / origin.format)
+            found = Tokenizers(one, one)
+        config: Any = self.recipe.config()
+        target_size = getattr(config, "target_vocabulary", None) or config.vocabulary
+        for tokenizer, size in zip(found, (config.vocabulary, target_size), strict=True):
+            if len(tokenizer) > size:
+                raise self._another(origin.format, f"{len(tokenizer)} tokens", size)
+        return found
+
+    def _another(self, name: str, found: str, expected: int | None) -> FolderError:
+        return FolderError(
+            f"{self.path / name} has {found}, the model {expected}: it belongs to another model. "
+            "Copy the model's own folder again."
+        )
+
+    def characters(self) -> Characters:
+        """Load the characters of a tagger's vocabulary."""
+        alphabet = read_json(self.path / "characters.json")
+        if not isinstance(alphabet, str):
+            raise FolderError(
+                f"{self.path / 'characters.json'} is not a text of characters. Copy the folder "
+                "again."
+            )
+        characters = Characters(alphabet)
+        vocabulary = getattr(self.recipe.config(), "vocabulary", None)
+        if len(characters) != vocabulary:
+            raise self._another("characters.json", f"{len(characters)} entries", vocabulary)
+        return characters
+
+    def preprocessing(self) -> Preprocessing:
+        """Load what happens to an image before the model sees it."""
+        path = self.path / "preprocessing.json"
+        stored = read_json(path)
+        if isinstance(stored, dict):
+            rename(stored, RENAMED["image"])
+        try:
+            found = TypeAdapter(Preprocessing).validate_python(stored)
+        except ValidationError as error:
+            raise FolderError(f"{path} does not fit: {error}.") from None
+        channels = self.recipe.derived().get("channels", found.channels)
+        if found.channels != channels:
+            raise self._another(path.name, f"{found.channels} channels", channels)
+        return found
+
+    def labels(self) -> list[str]:
+        """Load the names of the classes, in the order of the logits."""
+        try:
+            labels = LABELS.validate_python(read_json(self.path / "labels.json"))
+        except ValidationError:
+            raise FolderError(
+                f"{self.path / 'labels.json'} is not a list of texts. Copy the folder again."
+            ) from None
+        classes = getattr(self.recipe.config(), "classes", len(labels))
+        if len(labels) != classes:
+            raise self._another("labels.json", f"{len(labels)} classes", classes)
+        return labels
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """Read the log of evaluations."""
+        path = self.path / "evaluations.jsonl"
+        if not path.is_file():
+            return []
+        lines = []
+        try:
+            # Not splitlines: names of data may hold other separators, such as U+2028.
+            for text in filter(None, path.read_text(encoding="utf-8").split("\n")):
+                lines.append(loads(text))
+                Evaluation.model_validate(lines[-1])
+        except (OSError, ValueError) as error:
+            reason = str(error).partition(" [type=")[0]
+            raise FolderError(f"{path} has a damaged line: {reason}. Remove that line.") from None
+        for line in lines:
+            for score in line["all"].values():
+                score["value"] = math.nan if score["value"] is None else score["value"]
+        return lines
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON that people can read, atomically."""
+    write_text(path, dumps(value, indent=2) + "\n")
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Read a file of weights."""
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise FolderError(f"{path} cannot be read: {error}.") from error
+
+
+def write_weights(folder: Path, model: nn.Module, store: str) -> None:
+    """Write model.safetensors atomically, in the type that the recipe asks for."""
+    dtype = getattr(torch, store)
+    stored = {
+        name: tensor.cpu().to(dtype if tensor.is_floating_point() else tensor.dtype).contiguous()
+        for name, tensor in tensors(model).items()
+    }
+    write_tensors(folder, stored)
+
+
+def write_tensors(folder: Path, state: dict[str, Tensor]) -> None:
+    """Write model.safetensors atomically."""
+    # As bytes: safetensors' own files can be read by nobody else.
+    write_atomically(folder / "model.safetensors", save(state, metadata={"format": "pt"}))
+
+
+def own_files(folder: Path) -> list[Path]:
+    """List what Manyheads reads and writes in a model folder; other files there are their owner's.
+
+    A folder stands for all that is in it. The task's own files are those of the folder's recipe.
+    """
+    of_task: tuple[str, ...] = ()
+    with suppress(RecipeError, OSError):
+        of_task = find_task(read_toml(folder / "recipe.toml").get("task")).files
+    return [folder / name for name in (*HASHED, *UNHASHED, *of_task)]
+
+
+def check_out(out: Path, *, resume: bool) -> None:
+    """Refuse a folder that is not the run's own: training writes and removes files there."""
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file. Choose another `out`.")
+    if not out.exists() or all(path.name.startswith(OWN) for path in out.iterdir()):
+        return
+    if not (out / "recipe.toml").exists():
+        raise UsageError(
+            f"{out} is not empty, and no run: it has no recipe.toml. Choose another `out`."
+        )
+    if not resume:
+        raise UsageError(
+            f"{out} is not empty. Go on with the run in it with `resume=True`, or choose "
+            "another `out`."
+        )
+
+
+def write_manifest(folder: Path, recipe: Recipe, precision: Precision | None = None) -> None:
+    """Write manyheads.json: what the folder holds, and how it came to be."""
+    write_json(
+        folder / "manyheads.json",
+        {
+            "format_version": FORMAT_VERSION,
+            "task": recipe.task,
+            "preset": recipe.model["preset"],
+            "versions": versions(),
+            "precision": precision or recipe.train.precision,
+            "threads": torch.get_num_threads(),
+            "seed": recipe.seed,
+            **({"plugins": plugins} if (plugins := _plugins(recipe)) else {}),
+            "sha256": {name: sha256(folder / name) for name in _hashed(folder, recipe)},
+        },
+    )
+
+
+def _plugins(recipe: Recipe) -> list[str]:
+    """Name the plugins in use, and what defines the recipe's task, model or preset."""
+    name = str(recipe.model["preset"])
+    parts = (find_task(recipe.task), recipe, preset(name))
+    modules = [type(part).__module__ for part in parts]
+    modules.append(REGISTERED_BY.get(name, "manyheads"))
+    return sorted(LOADED | set(filter(None, map(home, modules))))
+
+
+def refresh_manifest(folder: Path, names: Iterable[str]) -> None:
+    """Write the hashes of files that a later version has written anew."""
+    manifest = folder / "manyheads.json"
+    if manifest.exists():
+        stored = read_json(manifest)
+        stored["sha256"].update({name: sha256(folder / name) for name in names})
+        write_json(manifest, stored | {"format_version": FORMAT_VERSION})
+
+
+def _hashed(folder: Path, recipe: Recipe) -> list[str]:
+    """Name the files that make a model what it is."""
+    found = (path for name in FOREIGN for path in sorted(folder.glob(f"{name}/*")))
+    foreign = [path.relative_to(folder).as_posix() for path in found]
+    names = (*HASHED, *find_task(recipe.task).files)
+    return [name for name in names if (folder / name).exists()] + foreign
+
+
+def inputs(folder: Path, recipe: Recipe) -> dict[str, str]:
+    """Return the sha256 of each file that gives ids their meaning: tokenizers, characters."""
+    others = {"recipe.toml", "model.safetensors", "preprocessing.json", "labels.json"}
+    names = set(_hashed(folder, recipe)) - others  # those are compared by what they say
+    return {name: sha256(folder / name) for name in sorted(names)}
+
+
+def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
+    """Write what turns text into token ids."""
+    for name, tokenizer in vocabularies.items():
+        write_atomically(folder / name, tokenizer.model)
+
+
+def write_preprocessing(folder: Path, preprocessing: Preprocessing) -> None:
+    """Write what turns images into tensors."""
+    write_json(folder / "preprocessing.json", asdict(preprocessing))
+
+
+def write_labels(folder: Path, preprocessing: Preprocessing, labels: list[str]) -> None:
+    """Write what turns images into tensors, and classes into words."""
+    write_preprocessing(folder, preprocessing)
+    write_json(folder / "labels.json", labels)
+
+
+def write_left_out(folder: Path, faults: list[str]) -> None:
+    """List the images that are not trained or validated on, if there are any."""
+    if faults:
+        write_text(folder / LEFT_OUT, "".join(f"{each}\n" for each in faults))
+
+
+def append_evaluation(folder: Path, line: Mapping[str, Any]) -> None:
+    """Add a line to the log of evaluations."""
+    append_line(folder / "evaluations.jsonl", dumps(dict(line)))
+
+
+def refuse_used(out: Path) -> None:
+    """Refuse a file, a folder with something in it, or an address."""
+    reject_address(out)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} is there already. Choose a new folder.")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that the results of a run depend on."""
+    return {
+        "manyheads": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file of a folder."""
+    try:
+        return loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FolderError(f"{path} cannot be read: {error}. Copy the folder again.") from error

@@ -1,0 +1,1 @@
+"""The [data] tables of recipes, and reading what they name."""

@@ -1,0 +1,39 @@
+"""The [data] table of parallel text."""
+
+from typing import Self
+
+from pydantic import model_validator
+
+from manyheads.project.recipe import DataTable
+
+
+class PairData(DataTable):
+    """Parallel text: "dates:SPLIT" is generated, everything else is a path."""
+
+    has_pairs = True
+
+    valid: str
+    source: str
+    target: str
+    # Further corpora, trained on together with `train`; one that is named n times counts n times.
+    additional: tuple[str, ...] = ()
+    # Corpora, or .tsv files with any number of columns, of which no line may be trained on.
+    exclude: tuple[str, ...] = ()
+    source_column: int | str | None = None  # of a table; None: named by the language, or the first
+    target_column: int | str | None = None
+
+    @model_validator(mode="after")
+    def _generated_data_alone(self) -> Self:
+        if self.train.startswith("dates:") and (self.additional or self.exclude):
+            raise ValueError("additional and exclude are for corpora in files, not for dates:")
+        return self
+
+    @property
+    def language_pair(self) -> tuple[str, str]:
+        """Those of the two sides."""
+        return self.source, self.target
+
+    @property
+    def columns(self) -> tuple[int | str | None, int | str | None]:
+        """Columns of a table: source and target."""
+        return self.source_column, self.target_column

@@ -1,0 +1,112 @@
+"""Parallel text that a recipe names."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+from manyheads.data.augment.text_noise import joined_pairs
+from manyheads.data.synthetic.dates import SPLITS, generate
+from manyheads.data.text.corpus import Corpus, hashes, origin, read_parallel
+from manyheads.data.text.exclusion import Exclusion, held_out_texts
+from manyheads.data.text.formats import FORMATS, Pair, read_pairs
+from manyheads.data.text.streamed_corpus import StreamedCorpus, read_bounded
+from manyheads.errors import RecipeError, UsageError, nearest
+from manyheads.project.paths import endings, find_data, is_hub_data
+from manyheads.project.recipe import CONVERTED
+from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.splits import named
+from manyheads.streams import stream
+
+DATES = {"train": 120_000, "valid": 3_300, "test": 3_300}  # pairs generated a split
+
+
+def read_corpus(name: str, data: PairData) -> Corpus:
+    """Read a parallel corpus: "dates:SPLIT" is generated, anything else is a path."""
+    if name.startswith("dates:"):
+        return _dates(name.removeprefix("dates:"))
+    return read_parallel(find_corpus(name, data), data.source, data.target, data.columns)
+
+
+def training_corpus(
+    data: PairData, say: Callable[[str], None] = lambda _: None
+) -> Corpus | StreamedCorpus:
+    """Read what is trained on, without what is excluded; a large corpus stays on disk."""
+    if data.train.startswith("dates:"):
+        return read_corpus(data.train, data)
+    paths = [find_corpus(name, data) for name in (data.train, *data.additional)]
+    sides = (data.source, data.target)
+    exclusion = Exclusion.of(
+        text for name in data.exclude for text in held_out_texts(find_corpus(name, data), *sides)
+    )
+
+    def pairs() -> Iterator[Pair]:
+        every = chain.from_iterable(read_pairs(p, *sides, columns=data.columns) for p in paths)
+        return exclusion.filter(every) if exclusion.held_out else every
+
+    origins = " + ".join(dict.fromkeys(origin(path, *sides) for path in paths))
+    hashed = tuple(digest for path in paths for digest in hashes(path, *sides))
+    corpus = read_bounded(pairs, origins, hashed)
+    if data.exclude and isinstance(corpus, Corpus):
+        count = exclusion.left_out
+        say(f"left out {count:,} pair{'s' * (count != 1)} with a line of data.exclude")
+    return corpus
+
+
+def with_joined_pairs(
+    corpus: Corpus | StreamedCorpus, share: float, seed: int
+) -> Corpus | StreamedCorpus:
+    """Add pairs that are two pairs in one line, `share` times as many as there are."""
+    if not share:
+        return corpus
+    if isinstance(corpus, StreamedCorpus):
+        raise RecipeError("augment.joined is for corpora that fit into memory: leave it out.")
+    return corpus.extended(
+        joined_pairs(corpus.source, corpus.target, share, stream(seed, "joined"))
+    )
+
+
+def find_corpus(name: str, data: PairData) -> str:
+    """Return what `read_pairs` reads: the path of a corpus, or its name on the hub."""
+    if "*" in name:
+        raise RecipeError(
+            f"{name!r} is a pattern: parallel text is one pair of files, named without their "
+            f"endings, or one file ({', '.join(FORMATS)})."
+        )
+    refuse_converted(name)
+    if is_hub_data(name):
+        return name
+    (path,) = find_data(name, data.root, endings(name, data.source, data.target))
+    return str(path)
+
+
+def refuse_converted(name: str) -> None:
+    """Refuse the name that stands for the data of a converted model."""
+    if name.startswith(CONVERTED):
+        raise UsageError(
+            f"The data of this model are not here ({name}): it was trained elsewhere. "
+            "Name your own; to measure it, with `data`."
+        )
+
+
+def _dates(split: str) -> Corpus:
+    if split not in SPLITS:
+        raise RecipeError(
+            f"There is no data 'dates:{split}'{nearest(split, SPLITS)}"
+            f"Generated splits: {', '.join(f'dates:{name}' for name in SPLITS)}."
+        )
+    pairs = generate(split, size=DATES[split])
+    digest = hashlib.sha256("\n".join(f"{p.source}\t{p.target}" for p in pairs).encode())
+    return Corpus(
+        source=[pair.source for pair in pairs],
+        target=[pair.target for pair in pairs],
+        origin=f"dates:{split}",
+        groups=[pair.phrasing for pair in pairs],
+        hashes=(digest.hexdigest(),),
+        test=split == "test",
+        links=[pair.links for pair in pairs],
+    )
+
+
+def corpus_split(split: str, data: PairData) -> Corpus:
+    """Read the corpus that a recipe names for a split."""
+    return read_corpus(named(split, data), data)

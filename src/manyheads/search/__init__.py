@@ -1,0 +1,1 @@
+"""An index of images, and search in it."""

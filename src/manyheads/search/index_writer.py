@@ -1,0 +1,323 @@
+"""Adding images to an index: what is known is not read or embedded again, what is done is saved."""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import torch
+
+from manyheads.asks.image_search_request import UnreadableImage
+from manyheads.data.images.image_file import ImageContent, load, naming
+from manyheads.data.images.image_set import ImageSet
+from manyheads.errors import DataError, ManyheadsError, UnreadableError
+from manyheads.search.embedder import Embedder, check_vectors, place_of, weights_of
+from manyheads.search.index_folder import (
+    Header,
+    IndexedImage,
+    IndexFolder,
+    check_place,
+    create,
+    state_of,
+)
+from manyheads.search.indexed_images import is_gone, sha256_of
+
+CHUNK = 32  # images that are read, and embedded, together
+PIXELS = 1 << 26  # of images that are embedded together, but for those DECODED last
+DECODED = 4  # images that a thread decodes before the pixels are counted
+COMMIT = 1.0  # seconds between two commits
+
+A = TypeVar("A")
+B = TypeVar("B")
+Progress = Callable[[int, int, dict[str, float]], None]
+
+
+@dataclass
+class Counts:
+    """What has been done so far."""
+
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    embedded: int = 0
+    gone: int = 0
+    unreadable: list[UnreadableImage] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Image:
+    """An image that has to be read."""
+
+    images: ImageSet
+    index: int
+    now: IndexedImage  # as it will be in the index, but for its row
+    before: IndexedImage | None  # as it is in the index
+
+    def read(self) -> "_Content | str":
+        """Read and hash it; return the reason if it cannot be read."""
+        try:
+            with naming(self.now.name):
+                content = self.images.read(self.index)
+                return _Content(sha256_of(content), content)
+        except UnreadableError as error:
+            return error.reason
+
+
+class _Content(NamedTuple):
+    sha256: str
+    content: bytes | ImageContent
+
+
+class IndexWriter:
+    """Writes to an index while its folder is locked; commits about once a second."""
+
+    def __init__(self, path: Path, embedder: Embedder, *, reread: bool = False) -> None:
+        """Open the index, if there is one; a new one is made with its first vectors."""
+        self.path = path
+        self.embedder = embedder
+        self.counts = Counts()
+        self.reread = reread
+        self.folder = IndexFolder(path, write=True) if check_place(path) else None
+        threads = torch.get_num_threads()
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._seen: set[str] = set()
+        self._committed = time.monotonic()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Clear what waits for a commit."""
+        self._new: dict[str, tuple[int, np.ndarray]] = {}  # sha256 -> row and vector
+        self._images: list[IndexedImage] = []
+        self._removed: list[str] = []
+
+    def add(
+        self, sets: Sequence[ImageSet], stopped: Callable[[], bool], progress: Progress
+    ) -> tuple[int, int]:
+        """Add the images of some sets.
+
+        Args:
+            sets: from `gather`.
+            stopped: asked now and then; if it says so, no more is done.
+            progress: called with the number of images done, of how many, and images a second.
+
+        Returns:
+            How many images are done, of how many.
+        """
+        total, done = sum(map(len, sets)), 0
+        began = time.monotonic()
+        try:
+            for images in sets:
+                waiting: list[_Image] = []
+                for number in range(1, len(images) + 1):
+                    image = self._look_up(images, number - 1)
+                    waiting += [] if image is None else [image]
+                    last = number == len(images)
+                    if last or len(waiting) == CHUNK:
+                        self._add(waiting)
+                        waiting = []
+                    if last or number % CHUNK == 0:
+                        now = time.monotonic()
+                        if now - self._committed >= COMMIT:
+                            self.commit()
+                        speed = (done + number) / max(now - began, 1e-9)
+                        progress(done + number, total, {"images_per_second": speed})
+                        if not last and stopped():
+                            return done + number - len(waiting), total
+                done += len(images)
+                self._remove_vanished_rows(images)
+                if stopped():
+                    break
+        except BaseException:
+            with suppress(ManyheadsError):  # the first error is the one to tell
+                self.commit()
+            raise
+        return done, total
+
+    def prune(self, *, remove: bool) -> None:
+        """Count the images whose files are gone, or remove them."""
+        if self.folder is None:
+            return
+        for file in self.folder.files():
+            if file not in self._seen and is_gone(file):
+                names = [name for name in self.folder.names_in(file) if name not in self._seen]
+                if remove:
+                    self._remove(names)
+                else:
+                    self.counts.gone += len(names)
+
+    def commit(self) -> None:
+        """Save what was added."""
+        if self.folder is None:
+            if (dim := self._dim) is None:
+                return
+            place, weights = place_of(self.embedder), weights_of(self.embedder)
+            create(self.path, Header(model=place, weights=weights, dim=dim))
+            self.folder = IndexFolder(self.path, write=True)
+        if self._new or self._images or self._removed:
+            vectors = [vector for _, vector in self._new.values()]
+            self.folder.commit(vectors, list(self._new), self._images, self._removed)
+            self._forget()
+        self._committed = time.monotonic()
+
+    def close(self) -> None:
+        """Close the index."""
+        if self._pool is not None:
+            self._pool.shutdown()
+        if self.folder is not None:
+            self.folder.close()
+
+    # --- One chunk ------------------------------------------------------------------------------
+
+    def _add(self, waiting: Sequence[_Image]) -> None:
+        """Read images, and embed the contents that the index does not know."""
+        read = self._map(_Image.read, waiting)
+        found: list[tuple[_Image, str]] = []
+        unknown: dict[str, bytes | ImageContent] = {}
+        for image, content in zip(waiting, read, strict=True):
+            if isinstance(content, str):
+                self._refuse(image, content)
+                continue
+            found.append((image, content.sha256))
+            if self._row_of(content.sha256) is None:
+                unknown[content.sha256] = content.content
+        reasons = self._embed(unknown)
+        for image, sha256 in found:
+            row = self._row_of(sha256)
+            if row is None:
+                self._refuse(image, reasons[sha256])
+            else:
+                self._put(image.now._replace(row=row), image.before)
+
+    def _look_up(self, images: ImageSet, index: int) -> _Image | None:
+        """Describe an image that has to be read; None if the index knows all about it."""
+        name = images.names[index]
+        path = images.files[index] if images.files else None
+        own = path is not None and str(path) == name
+        if own and path is not None and ".." in path.parts:
+            path = path.resolve()
+            name = str(path)
+        if name in self._seen:
+            return None
+        self._seen.add(name)
+        now = IndexedImage(
+            name=name,
+            file=None if path is None else str(path),
+            row=-1,
+            label=images.classes[int(images.labels[index])] if images.classes else None,
+            state=state_of(name, time.time_ns()) if own else None,
+        )
+        before = None if self.folder is None else self.folder.image(name)
+        known = before is not None and now.state is not None and before.state == now.state
+        if before is not None and known and not self.reread:
+            self._put(now._replace(row=before.row), before)
+            return None
+        return _Image(images, index, now, before)
+
+    def _put(self, now: IndexedImage, before: IndexedImage | None) -> None:
+        """Let an image of the index be so from now on."""
+        if before is None:
+            self.counts.added += 1
+        elif before.row != now.row:
+            self.counts.changed += 1
+        else:
+            self.counts.unchanged += 1
+        if now != before:
+            self._images.append(now)
+
+    def _refuse(self, image: _Image, reason: str) -> None:
+        """Tell that an image cannot be indexed; what it was before must not be found, either."""
+        error = f"{image.now.name} cannot be read as an image: {reason}."
+        self.counts.unreadable.append(UnreadableImage(path=image.now.name, error=error))
+        if image.before is not None:
+            self._remove([image.before.name])
+
+    def _remove(self, names: Sequence[str]) -> None:
+        self._removed += names
+        self.counts.removed += len(names)
+
+    def _remove_vanished_rows(self, images: ImageSet) -> None:
+        """Remove the images of a table or an archive that it does not hold any more."""
+        if self.folder is None or not images.files:
+            return
+        for file in dict.fromkeys(map(str, images.files)):
+            if file not in self._seen:
+                names = self.folder.names_in(file)
+                self._remove([name for name in names if name not in self._seen])
+
+    @property
+    def _dim(self) -> int | None:
+        if self.folder is not None:
+            return self.folder.header.dim
+        return next((len(vector) for _, vector in self._new.values()), None)
+
+    def _row_of(self, sha256: str) -> int | None:
+        if (new := self._new.get(sha256)) is not None:
+            return new[0]
+        return None if self.folder is None else self.folder.row_of(sha256)
+
+    def _map(self, function: Callable[[A], B], inputs: Sequence[A]) -> Iterable[B]:
+        """Apply a function in threads, if there are several; Pillow releases the GIL."""
+        return map(function, inputs) if self._pool is None else self._pool.map(function, inputs)
+
+    # --- The model ------------------------------------------------------------------------------
+
+    def _embed(self, contents: dict[str, bytes | ImageContent]) -> dict[str, str]:
+        """Give contents their vectors and rows; return the reasons why some have none."""
+        reasons: dict[str, str] = {}
+        decoded: dict[str, ImageContent] = {}
+        pixels = 0
+        waiting = list(contents.items())
+        step = 1 if self._pool is None else DECODED * torch.get_num_threads()
+        for first in range(0, len(waiting), step):
+            part = waiting[first : first + step]
+            images = self._map(_decode, [content for _, content in part])
+            for (sha256, _), image in zip(part, images, strict=True):
+                if isinstance(image, str):
+                    reasons[sha256] = image
+                else:
+                    decoded[sha256] = image
+                    pixels += image.size if isinstance(image, np.ndarray) else math.prod(image.size)
+            if decoded and (pixels > PIXELS or first + step >= len(waiting)):
+                reasons |= self._embed_decoded(decoded)
+                decoded, pixels = {}, 0
+        return reasons
+
+    def _embed_decoded(self, images: dict[str, ImageContent]) -> dict[str, str]:
+        reasons: dict[str, str] = {}
+        for sha256, vector in zip(images, self._vectors_of([*images.values()]), strict=True):
+            if isinstance(vector, str):
+                reasons[sha256] = vector
+            else:
+                first = 0 if self.folder is None else self.folder.rows
+                self._new[sha256] = first + len(self._new), vector
+                self.counts.embedded += 1
+        return reasons
+
+    def _vectors_of(self, images: list[ImageContent]) -> list[np.ndarray | str]:
+        """Embed images; of one that the model cannot take return the reason."""
+        try:
+            vectors = self.embedder.embed_images(images)
+        except DataError as error:
+            if len(images) > 1:
+                return [vector for image in images for vector in self._vectors_of([image])]
+            return [error.reason if isinstance(error, UnreadableError) else str(error).rstrip(".")]
+        check_vectors(vectors, (len(images), self._dim), self.embedder)
+        return [
+            vector if np.isfinite(vector).all() else "the model's vector of it is not finite"
+            for vector in vectors
+        ]
+
+
+def _decode(content: bytes | ImageContent) -> ImageContent | str:
+    """Decode an image; return the reason if that cannot be done."""
+    try:
+        with naming(""):
+            return load(lambda: content)
+    except UnreadableError as error:
+        return error.reason

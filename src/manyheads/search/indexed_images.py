@@ -1,0 +1,88 @@
+"""What is indexed: images from folders, files, tables and archives, with names that stay theirs."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from manyheads.data.images.image_file import ImageContent, is_image
+from manyheads.data.images.image_set import ImageSet, read_files
+from manyheads.data.text.formats import HUB
+from manyheads.errors import DataError, NotFoundError
+from manyheads.project.paths import data_root, here
+from manyheads.recipe_data.image_data import ImageData, LabelledImageData
+from manyheads.recipe_data.image_splits import find_images
+
+
+def gather(
+    given: Sequence[str], image_column: str = "image", label_column: str | None = None
+) -> list[ImageSet]:
+    """Find images without opening them; the names of the sets have absolute paths.
+
+    Args:
+        given: images, folders of images, and whatever a recipe's [data] table may name.
+        image_column: of tables.
+        label_column: of tables, or None; what it says of an image is its class in the set.
+
+    Raises:
+        NotFoundError: something is not there.
+        DataError: a folder has no images; a table cannot be read, or has no such column.
+    """
+    sets: list[ImageSet] = []
+    alone: list[Path] = []
+    for each in given:
+        name = _absolute(each)
+        if Path(name).is_file() and is_image(Path(name)):
+            alone.append(Path(name))
+            continue
+        data: ImageData
+        if label_column is None:
+            data = ImageData(train=name, image=image_column)
+        else:
+            data = LabelledImageData(train=name, image=image_column, label=label_column)
+        try:
+            sets.append(find_images(name, data))
+        except NotFoundError:
+            if name.startswith(HUB):
+                raise
+            raise NotFoundError(
+                f"There is no {each!r}, neither in the current folder nor in {data_root(None)}. "
+                "Name images, folders, tables (.csv, .tsv, .jsonl), .parquet or .tar files."
+            ) from None
+        except DataError as error:  # of recipes, whose keys have other names
+            message = str(error).replace(
+                "data.image and data.label", "`image_column` and `label_column`"
+            )
+            raise DataError(message) from error
+    return [*sets, read_files(alone)] if alone else sets
+
+
+def _absolute(name: str) -> str:
+    """Make the name of something in the current folder absolute, and the same from everywhere."""
+    found = here(name)
+    return str(Path(found).resolve()) if ".." in Path(found).parts else found
+
+
+def sha256_of(content: bytes | ImageContent) -> str:
+    """Hash the file of an image; of an image without a file its shape and its values."""
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).hexdigest()
+    kind = content.mode if isinstance(content, Image.Image) else content.dtype.str
+    values = np.ascontiguousarray(content)
+    digest = hashlib.sha256(f"{kind} {values.shape}\n".encode())
+    digest.update(values.tobytes())
+    return digest.hexdigest()
+
+
+def is_gone(file: str) -> bool:
+    """Tell whether a file is not there; one that cannot be looked for may be."""
+    try:
+        os.stat(file)  # noqa: PTH116 - as fast as possible, for each image
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False

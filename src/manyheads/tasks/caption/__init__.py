@@ -1,0 +1,1 @@
+"""Texts for images: recipe, pipeline, task, predictor, measures, looks."""

@@ -1,0 +1,152 @@
+"""A caption on its image: where the decoder looked for each word."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from math import exp
+
+import torch
+from torch import Tensor
+
+from manyheads.decode.step import Hypothesis
+from manyheads.errors import UsageError
+from manyheads.generation.special_ids import special_ids
+from manyheads.generation.token_details import describe
+from manyheads.lens.measures.token_losses import loss_table
+from manyheads.lens.thumbnail import thumbnail
+from manyheads.lens.trace.attention_reader import attentions
+from manyheads.lens.trace.grids import Crop
+from manyheads.lens.trace.shapes import ShapeLine, walk
+from manyheads.lens.view.image_view import Attribution, ImageView, image_view
+from manyheads.look.explained import shown_pixels
+from manyheads.look.figures import figures_of_image, watched
+from manyheads.nn.recording.token_grid import TokenGrid
+from manyheads.nn.recording.trace import Trace
+from manyheads.predict.image_inputs import ImageInput, opened
+from manyheads.tasks.caption.predictor import Captioner
+from manyheads.tasks.caption.task import language_prefix
+
+WORDS = 40  # that are shown
+NO_GRID = (
+    "The captioner does not record where in the image its words look: an image encoder calls "
+    "start_image(images) first and track_conv or track_modules behind what changes the grid "
+    "(docs/extending.md)."
+)
+TITLE = "How surprised the model was by each word"
+
+
+def explain_caption(
+    captioner: Captioner, given: ImageInput, language: str, reference: str | None = None
+) -> tuple[str, ImageView, Tensor]:
+    """Caption an image, or take a caption of one's own, and run the model once over both.
+
+    The view has the words of the caption in the place of classes, each with its probability and an
+    overlay: the cross-attention of its tokens, a mean over heads and layers.
+
+    Args:
+        captioner: the model.
+        given: the image.
+        language: of the caption.
+        reference: the caption; None: the model's own.
+
+    Returns:
+        The caption, its view, and the image.
+
+    Raises:
+        UsageError: the caption is empty; the model does not record where its words look.
+    """
+    image = opened(given)
+    language = captioner.known(language)
+    if reference is None:
+        ((best, *_),) = captioner.caption([image], language)
+        tokens, text = best.tokens, best.text
+    else:
+        (tokens,) = captioner.tokenizer.encode([reference])
+        text = reference
+    if not tokens:
+        raise UsageError("The caption is empty: there are no words to show.")
+    source, target = teacher_forcing(captioner, image, language, tokens)
+    with watched(captioner.model) as seen:
+        logits = captioner.model(source, target[:, :-1])
+    wanted = target[:, 1:]
+    prefix = len(language_prefix(captioner.tokenizer, language))
+    chances = logits.float().log_softmax(dim=-1).gather(2, wanted[..., None])
+    log_chances = chances[0, prefix:, 0].tolist()
+    written = Hypothesis(list(tokens), sum(log_chances), 0.0, True, log_chances)
+    details = describe(captioner.tokenizer, text, written)
+    crossed = [each for each in attentions(seen.trace) if each.layer_id.kind == "cross"]
+    grid = crossed[0].key_grid if crossed else None
+    if grid is None or any(each.shape[1] != grid.count for each in crossed):
+        raise UsageError(NO_GRID)
+    shares = torch.stack([each.whole().mean(dim=0) for each in crossed]).mean(dim=0)
+    words = list(_words(text, [(each.begin, each.end) for each in details]))[:WORDS]
+    overlays = [_overlay(grid, shares[prefix:], name, places) for name, places in words]
+    shown = shown_pixels(captioner.preprocessing, image)
+    height, width = shown.shape[:2]
+    view = image_view(
+        _of_encoder(seen.trace),
+        width=width,
+        height=height,
+        classes=[
+            (name, exp(sum(log_chances[place] for place in places))) for name, places in words
+        ],
+        crop=Crop(*captioner.preprocessing.box(width, height)),
+        attributions=overlays,
+        notes=["A word's probability is given the image and the words before it."],
+    )
+    end = special_ids(captioner.model).end
+    names = [captioner.tokenizer.piece(token) for token in [*tokens, end]]
+    costs = loss_table(
+        names,
+        [exp(each) for each in log_chances],
+        title=TITLE if reference is None else f"{TITLE} of your caption",
+        given="given the image and those before it",
+    )
+    figures = [costs, *figures_of_image(replace(seen, trace=_of_encoder(seen.trace)))]
+    return text, replace(view, figures=figures), thumbnail(torch.from_numpy(shown))
+
+
+def teacher_forcing(
+    captioner: Captioner, image: ImageInput, language: str, tokens: list[int]
+) -> tuple[Tensor, Tensor]:
+    """Return a normalised image (1, channel, height, width) and a whole target (1, token)."""
+    device = next(captioner.model.parameters()).device
+    pixels = captioner.pixels(image)[None].to(device)
+    front = language_prefix(captioner.tokenizer, language)
+    ids = special_ids(captioner.model)
+    target = torch.tensor([[ids.start, *front, *tokens, ids.end]], device=device)
+    return captioner.preprocessing.normalise(pixels), target
+
+
+def shapes_of_caption(captioner: Captioner, given: ImageInput) -> list[ShapeLine]:
+    """Walk through a caption: encode the image once, then read the whole text under the mask."""
+    language = captioner.known("")
+    ((best, *_),) = captioner.caption([given], language)
+    source, target = teacher_forcing(captioner, given, language, best.tokens)
+    with torch.inference_mode():
+        return walk(captioner.model, lambda: captioner.model(source, target[:, :-1]))
+
+
+def _of_encoder(trace: Trace) -> Trace:
+    return Trace([each for each in trace if each.layer_id.stack != "decoder"])
+
+
+def _overlay(grid: TokenGrid, shares: Tensor, name: str, places: list[int]) -> Attribution:
+    """Show the attention of some tokens; the row of a token is the one that predicts it."""
+    values = shares[places].mean(dim=0)
+    legend = "cross-attention while this word was written, a mean over heads and layers"
+    return Attribution(f"cross-attention: {name}", legend, name, grid, values, scaled="peak")
+
+
+def _words(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[str, list[int]]]:
+    """Join tokens to words that spaces separate; equal words are numbered."""
+    groups: list[list[int]] = []
+    for place, ((_, before), (begin, _)) in enumerate(pairwise([(0, 0), *spans])):
+        if not groups or text[before:begin].strip() != text[before:begin]:
+            groups.append([])
+        groups[-1].append(place)
+    seen: dict[str, int] = {}
+    for group in groups:
+        word = text[spans[group[0]][0] : spans[group[-1]][1]].strip() or "·"
+        seen[word] = seen.get(word, 0) + 1
+        yield (word if seen[word] == 1 else f"{word} ({seen[word]})"), group

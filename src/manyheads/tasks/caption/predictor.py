@@ -1,0 +1,201 @@
+"""Captioners: a stored model that writes texts for images, called with images or their paths."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manyheads.asks.caption_request import Caption, CaptionAnswer, CaptionRequest, CaptionToken
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.load_options import LoadOptions
+from manyheads.data.text.languages import base
+from manyheads.errors import FolderError, ManyheadsError, UsageError, nearest
+from manyheads.generation.decoding import Translation
+from manyheads.predict.image_inputs import ImageInput, named
+from manyheads.predict.image_predictor import ImagePredictor
+from manyheads.predict.predictor import text_positions
+from manyheads.predict.text_reader import check_seed
+from manyheads.predict.unusual import unsure_of_text
+from manyheads.project.folder import ModelFolder
+from manyheads.project.vocabulary import SHARED
+from manyheads.tasks.caption.task import caption
+
+
+class Captioner(ImagePredictor):
+    """Call it with an image, a path, or a list of either."""
+
+    request = CaptionRequest
+    page = "caption"
+
+    @classmethod
+    def positions(cls, recipe: Any) -> int:
+        """Those of texts longer than in training, or of [decode]."""
+        return max(text_positions(recipe.train.max_length), recipe.decode.max_length or 0)
+
+    def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
+        """Load a folder.
+
+        Raises:
+            FolderError: its tokenizer belongs to another model.
+        """
+        super().__init__(folder, options)
+        recipe: Any = folder.recipe
+        self.decode: DecodeConfig = recipe.decode
+        tokenizer: Any = folder.tokenizers().target
+        self.tokenizer = tokenizer
+        self.languages = list(self.tokenizer.languages)
+        if not self.languages and folder.recipe.origin is None:
+            raise FolderError(
+                f"{folder.path / SHARED} has no token of a language: it belongs to another model. "
+                "Copy the model's own folder again."
+            )
+
+    def __call__(
+        self, image: ImageInput | list[ImageInput] | tuple[ImageInput, ...], language: str = ""
+    ) -> str | list[str]:
+        """Write the text of one image, or of several, in a language; the first one if none."""
+        if not isinstance(image, list | tuple):
+            return self.caption([image], language)[0][0].text
+        return [best.text for best, *_ in self.caption(image, language)]
+
+    def caption(
+        self,
+        images: Sequence[ImageInput],
+        language: str = "",
+        *,
+        n_best: int = 1,
+        options: DecodeConfig | None = None,
+        seed: int = 1,
+        details: bool = False,
+    ) -> list[list[Translation]]:
+        """Return the n_best texts of each image with their scores.
+
+        Args:
+            images: paths, Pillow images or arrays.
+            language: one of `languages`; the first if empty.
+            n_best: texts an image; more than the beams widen the search.
+            options: how to search; the recipe's [decode] table if None.
+            seed: of sampling.
+            details: describe the tokens of each text.
+        """
+        if not images:
+            return []
+        pixels = torch.stack([self.pixels(image) for image in images])
+        return self._write(pixels, language, n_best, options, seed, details)
+
+    def _write(
+        self,
+        pixels: Tensor,
+        language: str,
+        n_best: int,
+        options: DecodeConfig | None,
+        seed: int,
+        details: bool,
+    ) -> list[list[Translation]]:
+        language = self.known(language)
+        check_seed(seed)
+        with self.engine.running():
+            return caption(
+                self.model,
+                self.tokenizer,
+                (pixels, self.preprocessing),
+                [(n, language) for n in range(len(pixels))],
+                self.decode if options is None else options,
+                n_best=n_best,
+                seed=seed,
+                details=details,
+            )
+
+    def known(self, language: str) -> str:
+        """Return a language that the model writes: the first one for an empty text.
+
+        Of one with a region, such as "ko-KR", the language is taken.
+        A converted model does not tell which it writes: for it the language is an empty text.
+
+        Raises:
+            UsageError: it does not write this one.
+        """
+        if not self.languages:
+            if language:
+                raise UsageError(
+                    f"`language` is {language!r}, but {self.folder.name} does not know languages: "
+                    "leave it out."
+                )
+            return ""
+        if language not in self.languages and base(language.lower()) in self.languages:
+            language = base(language.lower())
+        if language and language not in self.languages:
+            raise UsageError(
+                f"`language` is {language!r}{nearest(language, self.languages)}"
+                f"{self.folder.name} writes {', '.join(self.languages)}."
+            )
+        return language or self.languages[0]
+
+    def respond(self, request: CaptionRequest) -> list[CaptionAnswer]:
+        """Answer a request: one answer for each image; what cannot be read is told in its place."""
+        language = self.known(request.language or "")
+        found: list[Tensor | str] = []
+        for path in request.images:
+            try:
+                found.append(self.pixels(path))
+            except ManyheadsError as error:
+                found.append(str(error))
+        read = [each for each in found if isinstance(each, Tensor)]
+        options = request.decode(self.decode)
+        written = iter(
+            self._write(
+                torch.stack(read),
+                language,
+                request.n_best,
+                options,
+                request.seed,
+                request.probabilities,
+            )
+            if read
+            else []
+        )
+        return [
+            CaptionAnswer(path=named(path), error=each)
+            if isinstance(each, str)
+            else self._answer(named(path), language, next(written), searched=not request.samples)
+            for path, each in zip(request.images, found, strict=True)
+        ]
+
+    def _answer(
+        self, path: str, language: str, written: Sequence[Translation], *, searched: bool
+    ) -> CaptionAnswer:
+        best = written[0]
+        notes = []
+        # What is drawn may be improbable.
+        if searched and (unsure := unsure_of_text(self.folder.name, best)):
+            notes.append(unsure)
+        if not best.finished:
+            notes.append("the text was cut off at the length limit.")
+        return CaptionAnswer(
+            path=path,
+            text=best.text,
+            language=language,
+            n_best=tuple(_caption(each) for each in written),
+            notes=tuple(notes) or None,
+        )
+
+
+def _caption(written: Translation) -> Caption:
+    details = written.details
+    return Caption(
+        text=written.text,
+        score=written.score,
+        finished=written.finished,
+        tokens=None
+        if details is None
+        else tuple(
+            CaptionToken(
+                token=each.text,
+                probability=round(each.probability, 6),
+                begin=each.begin,
+                end=each.end,
+            )
+            for each in details
+        ),
+    )

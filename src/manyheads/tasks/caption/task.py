@@ -1,0 +1,334 @@
+"""Captions: images in, a text in a language out; cross-entropy per token, exact match and chrF."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+from zlib import crc32
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.evaluate_request import TextMetric
+from manyheads.bounds import Count
+from manyheads.data.augment.augment import Augmentation
+from manyheads.data.batching.batches import CaptionBatch, pad
+from manyheads.data.batching.buckets import rank_part, shuffled
+from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.image_set import Preprocessing
+from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer
+from manyheads.decode.step import Hypothesis, Step
+from manyheads.errors import DataError
+from manyheads.fit.training_images import ImageTrainConfig, Pixels, TrainingImages
+from manyheads.generation.decoding import Translation
+from manyheads.generation.search import batches, check_search, plan, search
+from manyheads.generation.special_ids import special_ids
+from manyheads.generation.token_details import describe
+from manyheads.measure.text_metrics import TEXT_METRICS, Score
+from manyheads.streams import generator
+from manyheads.train.losses import projected_cross_entropy
+from manyheads.train.task import Indices, Loss
+
+LONGEST = 128  # tokens of a caption, unless the [decode] table says otherwise
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptionTrainConfig(ImageTrainConfig):
+    """The [train] table of a captioner."""
+
+    max_length: Count = 128  # tokens; longer captions are left out of training, and counted
+    captions: Count | None = None  # drawn for each image in each epoch; None: all it has
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptionEvaluateConfig:
+    """The [evaluate] table: the metrics; the first is the main one."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    metrics: tuple[TextMetric, ...] = ("exact", "chrf")
+
+    def __post_init__(self) -> None:
+        """Refuse an empty list of metrics."""
+        if not self.metrics:
+            raise ValueError(f"metrics is empty: name at least one of {', '.join(TEXT_METRICS)}")
+
+
+class CaptionTask(TrainingImages[CaptionTrainConfig]):
+    """A Task for the training loop: a batch has all captions of its images."""
+
+    def __init__(
+        self,
+        train: CaptionedImages,
+        valid: CaptionedImages,
+        tokenizer: Tokenizer,
+        preprocessing: Preprocessing,
+        augmentation: Augmentation,
+        config: CaptionTrainConfig,
+        evaluate: CaptionEvaluateConfig,
+        *,
+        seed: int,
+        device: torch.device | None = None,
+    ) -> None:
+        """Turn the captions into token ids.
+
+        Raises:
+            DataError: no caption is short enough, or a language has no token.
+        """
+        super().__init__(
+            train.images,
+            valid.images,
+            preprocessing,
+            augmentation,
+            config,
+            seed=seed,
+            device=device,
+        )
+        self.tokenizer = tokenizer
+        self.metrics = evaluate.metrics
+        self.references = references(valid)
+        starts = [language_token(tokenizer, each) for each in train.languages]
+        for language in {language for _, language in self.references}:
+            language_token(tokenizer, language)
+        encoded = tokenizer.encode(train.texts)
+        targets = [
+            [START, first, *tokens, END] for first, tokens in zip(starts, encoded, strict=True)
+        ]
+        self.targets: list[list[list[int]]] = [[] for _ in range(len(train))]
+        self.left_out = 0
+        for owner, target in zip(train.owners.tolist(), targets, strict=True):
+            if len(target) - 1 <= config.max_length:
+                self.targets[owner].append(target)
+            else:
+                self.left_out += 1
+        self.kept = np.array([n for n, each in enumerate(self.targets) if each], dtype=int)
+        if not len(self.kept):
+            raise DataError(
+                f"{train.images.origin}: no caption has at most {config.max_length} tokens. Raise "
+                "train.max_length."
+            )
+
+    def plan(self, epoch: int, rank: int = 0, world: int = 1) -> list[Indices]:
+        """Shuffle the images that have captions."""
+        batches = shuffled(len(self.kept), self.config.batch_size, seed=self.seed, epoch=epoch)
+        return rank_part([self.kept[batch] for batch in batches], rank, world)
+
+    def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[CaptionBatch]:
+        """Read, augment and normalise the planned images; pad all of their captions."""
+        augment = self.augmenter(epoch)
+        for indices in batches:
+            pixels = augment(self.pixels[indices].to(self.device), indices)
+            chosen = [self._captions(index, epoch) for index in indices.tolist()]
+            owners = [row for row, targets in enumerate(chosen) for _ in targets]
+            targets = [target for targets in chosen for target in targets]
+            yield CaptionBatch(
+                self.preprocessing.normalise(pixels),
+                pad(targets, PAD),
+                torch.tensor(owners, dtype=torch.long),
+                indices,
+            )
+
+    def _captions(self, index: int, epoch: int) -> list[list[int]]:
+        """Draw captions of an image for an epoch: a pure function of seed, epoch and index."""
+        targets, count = self.targets[index], self.config.captions
+        if count is None or len(targets) <= count:
+            return targets
+        drawn = generator(self.seed, "captions", epoch, index).permutation(len(targets))
+        return [targets[number] for number in drawn[:count]]
+
+    def loss(self, model: nn.Module, batch: CaptionBatch) -> Loss:
+        """Sum the label-smoothed cross-entropy over all tokens behind the language's."""
+        batch = batch.to(next(model.parameters()).device)
+        shifted, wanted = batch.target[:, :-1], batch.target[:, 1:]
+        scored = wanted != PAD
+        scored[:, 0] = False  # the language is given
+        targets = wanted[scored]
+        readout = partial(
+            projected_cross_entropy, targets=targets, smoothing=self.config.label_smoothing
+        )
+        loss = model(batch.images, shifted, batch.owners, scored, readout)
+        return Loss(loss, len(targets), {})
+
+    def evaluate(self, model: nn.Module) -> dict[str, float]:
+        """Caption the validation images greedily in every language that they have captions in."""
+        outputs = caption(
+            model,
+            self.tokenizer,
+            self.valid,
+            list(self.references),
+            DecodeConfig(beams=1),
+        )
+        texts = [best.text for best, *_ in outputs]
+        scores = caption_scores(texts, self.references, self.metrics)
+        return {name: score.value for name, score in scores.items()}
+
+
+References = dict[tuple[int, str], list[str]]  # by image and language
+
+
+def references(captions: CaptionedImages) -> References:
+    """Collect the captions of each image in each language."""
+    found: References = {}
+    for owner, language, text in zip(
+        captions.owners.tolist(), captions.languages, captions.texts, strict=True
+    ):
+        found.setdefault((owner, language), []).append(text)
+    return found
+
+
+def caption_scores(
+    texts: Sequence[str], references: References, metrics: Sequence[TextMetric]
+) -> dict[str, Score]:
+    """Score one text for each image and language: the mean over languages, then each language.
+
+    Args:
+        texts: in the order of `references`.
+        references: captions; a text may equal any of them.
+        metrics: the first is the main one.
+    """
+    languages = list(dict.fromkeys(language for _, language in references))
+    each: dict[str, dict[str, Score]] = {name: {} for name in metrics}
+    for language in languages:
+        chosen = [
+            (text, right)
+            for text, ((_, other), right) in zip(texts, references.items(), strict=True)
+            if other == language
+        ]
+        outputs, rights = [text for text, _ in chosen], [right for _, right in chosen]
+        for name in metrics:
+            each[name][language] = TEXT_METRICS[name](outputs, rights, language)
+    scores: dict[str, Score] = {}
+    for name in metrics:
+        first, *others = each[name].values()
+        mean = float(np.mean([first.value, *(score.value for score in others)]))
+        told = f", mean of {len(languages)} languages" if others else ""
+        scores[name] = Score(mean, f"{first.signature}{told}")
+    if len(languages) > 1:
+        for name in metrics:
+            scores |= {f"{name}_{language}": score for language, score in each[name].items()}
+    return scores
+
+
+def language_token(tokenizer: Tokenizer, language: str) -> int:
+    """Return the token that a caption in a language begins with.
+
+    Raises:
+        DataError: the model has not learned this language.
+    """
+    known = tokenizer.languages
+    if language not in known:
+        raise DataError(
+            f"The language {language!r} is not one that the model writes: {', '.join(known)}."
+        )
+    return known[language]
+
+
+def language_prefix(tokenizer: Tokenizer, language: str) -> list[int]:
+    """Return the tokens in front of a caption: its language's, if the model knows languages."""
+    return [language_token(tokenizer, language)] if tokenizer.languages else []
+
+
+@torch.inference_mode()
+def caption(
+    model: nn.Module,
+    tokenizer: Tokenizer,
+    pixels: Pixels | tuple[Tensor, Preprocessing],
+    wanted: Sequence[tuple[int, str]],
+    decode: DecodeConfig,
+    *,
+    n_best: int = 1,
+    seed: int = 1,
+    details: bool = False,
+) -> list[list[Translation]]:
+    """Write texts for images; return the n_best texts of each, best first.
+
+    A text does not depend on the other images.
+
+    Args:
+        model: a captioner with the Step protocol.
+        tokenizer: with a token for each language.
+        pixels: a set, or pixels (image, channel, height, width), 0..255, and their preprocessing.
+        wanted: for each text, the index of its image and its language.
+        decode: the decoding options.
+        n_best: number of texts per image; raises the number of beams if necessary.
+        seed: of sampling; a sample depends only on the seed, the image and the language.
+        details: describe the tokens of each text.
+
+    Raises:
+        DataError: a language that the model does not write.
+        UsageError: invalid banned tokens, or a coverage penalty for a model without attention.
+    """
+    assert isinstance(model, Step)
+    ids: Any = special_ids(model)
+    rows, preprocessing = (pixels, pixels.preprocessing) if isinstance(pixels, Pixels) else pixels
+    most = int(getattr(ids, "token_limit", LONGEST * 8))
+    prefixes = [language_prefix(tokenizer, language) for _, language in wanted]
+    given = 1 if tokenizer.languages else 0
+    check_search(decode, prefixes, [], vocabulary=len(tokenizer), end=ids.end)
+    jobs = [
+        plan(
+            decode,
+            number,
+            prefix,
+            limit=decode.max_length or max(LONGEST, decode.min_length + 1),
+            most=most,
+            n_best=n_best,
+            prefix=prefix,
+            max_loop=decode.max_loop,
+        )
+        for number, prefix in enumerate(prefixes)
+    ]
+    device = next(model.parameters()).device
+    results: list[list[Translation]] = [[] for _ in wanted]
+    for batch in batches(jobs):
+        part = rows[np.array([wanted[job.number][0] for job in batch])]
+        keyed = [
+            replace(job, key=(crc32(image.numpy().tobytes()), *job.key))
+            for job, image in zip(batch, part, strict=True)
+        ]
+        images = preprocessing.normalise(part.to(device))
+        found = search(
+            model,
+            images,
+            keyed,
+            decode,
+            ids,
+            tokenizer,
+            n_best,
+            seed,
+            real=partial(_everything, model, images),
+            given=given,
+        )
+        for job, hypotheses in zip(batch, found, strict=True):
+            written = [behind(hypothesis, given) for hypothesis in hypotheses]
+            texts = tokenizer.decode([hypothesis.tokens for hypothesis in written])
+            results[job.number] = [
+                Translation(
+                    text,
+                    h.score,
+                    h.log_probability,
+                    h.tokens,
+                    h.finished,
+                    h.token_log_probabilities,
+                    describe(tokenizer, text, h) if details else None,
+                )
+                for text, h in zip(texts, written, strict=True)
+            ]
+    return results
+
+
+def behind(output: Hypothesis, given: int) -> Hypothesis:
+    """Leave out the tokens that were given, such as the language's: their log-probability is 0."""
+    return replace(
+        output,
+        tokens=output.tokens[given:],
+        token_log_probabilities=output.token_log_probabilities[given:],
+    )
+
+
+def _everything(model: nn.Module, images: Tensor) -> Tensor:
+    """Mask of the parts of images: nothing is padding."""
+    memory: Tensor = model.encode(images)  # type: ignore[operator]
+    return torch.ones(memory.shape[:2], dtype=torch.bool, device=memory.device)

@@ -1,0 +1,1 @@
+"""Classification of images: recipe, pipeline, task, predictor, measures, looks."""

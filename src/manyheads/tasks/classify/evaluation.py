@@ -1,0 +1,154 @@
+"""Classifier metrics on an image set, and their charts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from manyheads.data.images.image_set import ImageSet
+from manyheads.fit.training_images import Pixels, predict_all_logits
+from manyheads.measure.bootstrap import Interval
+from manyheads.measure.text_metrics import Score
+from manyheads.tasks.classify.class_metrics import (
+    BINS,
+    bootstrap,
+    calibration_error,
+    confusion,
+    mean_average_precision,
+    micro_f1,
+    per_class,
+    per_label,
+    reliability,
+    top_k,
+)
+from manyheads.tasks.classify.predictor import Classifier
+from manyheads.train.class_losses import binary_cross_entropy
+
+MOST = 50  # classes whose confusion matrix is logged
+PLOTS = ("reliability.png", "confusion.png")
+CONFUSED = 5  # pairs of classes that are named
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Scores, the first is the headline, and the details for the log."""
+
+    scores: dict[str, Score]
+    details: dict[str, Any]
+
+
+def measure(classifier: Classifier, images: ImageSet) -> Measured:
+    """Measure a classifier on images whose classes are numbered as it numbers them."""
+    logits = predict_all_logits(classifier.model, Pixels(images, classifier.preprocessing))
+    found = _several(logits, images) if images.multi_label else _single(logits, images)
+    details = {"images": len(images)} | found.details
+    return Measured(
+        found.scores, details | ({"left_out": len(lost)} if (lost := images.left_out) else {})
+    )
+
+
+def _single(logits: torch.Tensor, images: ImageSet) -> Measured:
+    labels, classes = images.labels, images.classes
+    log_p = F.log_softmax(logits, dim=-1).double().numpy()
+    probabilities = np.exp(log_p)
+    # As the model answers: the first of equally likely classes.
+    guesses = logits.argmax(dim=1).numpy()
+    right = guesses == labels
+    matrix = confusion(guesses, labels, len(classes))
+    bins = reliability(np.minimum(probabilities.max(axis=1), 1.0), right)
+    losses = -np.take_along_axis(log_p, labels[:, None], axis=1)[:, 0]
+    hits = {"accuracy": right}
+    scores = {
+        "accuracy": Score(100 * right.mean(), "share of images whose most probable class is right")
+    }
+    if len(classes) > 5:
+        hits["top5"] = top_k(probabilities, labels, 5)
+        scores["top5"] = Score(
+            100 * hits["top5"].mean(), "share whose class is among the five most probable"
+        )
+    scores["ece"] = Score(calibration_error(bins), f"expected calibration error, {BINS} bins")
+    scores["loss"] = Score(losses.mean(), "mean cross-entropy, natural logarithm")
+    details = {
+        "intervals": {
+            name: _as_json(bootstrap(_share(each), len(each))) for name, each in hits.items()
+        },
+        "classes": {
+            name: each._asdict() for name, each in zip(classes, per_class(matrix), strict=True)
+        },
+        "confused": _confused(matrix, classes),
+        "reliability": [each._asdict() for each in bins],
+    }
+    if len(classes) <= MOST:
+        details["confusion"] = matrix.tolist()
+    return Measured(_floats(scores), details)
+
+
+def _several(logits: torch.Tensor, images: ImageSet) -> Measured:
+    labels, classes = images.labels, images.classes
+    probabilities = logits.double().sigmoid().numpy()
+    chosen = (probabilities > 0.5).astype(int)
+    each = per_label(chosen, labels)
+    sums = binary_cross_entropy(logits, torch.from_numpy(labels), smoothing=0.0)
+    found = bootstrap(
+        lambda rows: mean_average_precision(probabilities[rows], labels[rows]),
+        len(labels),
+        samples=200,
+    )
+    scores = {
+        "map": Score(found.value, "mean over the classes of their average precision"),
+        "f1": Score(micro_f1(chosen, labels), "of all decisions together, at probability 1/2"),
+        "f1_macro": Score(float(np.mean([one.f1 for one in each])), "mean over the classes"),
+        "loss": Score(sums.sum.item() / sums.weight, "mean sigmoid loss, natural logarithm"),
+    }
+    details = {
+        "intervals": {"map": _as_json(found)},
+        "classes": {name: one._asdict() for name, one in zip(classes, each, strict=True)},
+    }
+    return Measured(_floats(scores), details)
+
+
+def _share(hits: np.ndarray) -> Callable[[np.ndarray], float]:
+    return lambda rows: 100 * hits[rows].mean()
+
+
+def _floats(scores: dict[str, Score]) -> dict[str, Score]:
+    return {name: Score(float(score.value), score.signature) for name, score in scores.items()}
+
+
+def _as_json(interval: Interval) -> list[float]:
+    return [float(interval.low), float(interval.high)]
+
+
+def _confused(matrix: np.ndarray, classes: list[str]) -> list[dict[str, Any]]:
+    """Name the pairs of classes that are mistaken most often."""
+    wrong = matrix.copy()
+    np.fill_diagonal(wrong, 0)
+    order = np.argsort(-wrong, axis=None, kind="stable")[:CONFUSED]
+    pairs = [divmod(int(place), len(classes)) for place in order]
+    return [
+        {"is": classes[row], "said": classes[column], "count": int(wrong[row, column])}
+        for row, column in pairs
+        if wrong[row, column]
+    ]
+
+
+def draw(line: dict[str, Any], folder: Path) -> list[Path]:
+    """Draw what was measured: reliability.png, and confusion.png of up to 50 classes.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    from manyheads.lens.plot.classifier_charts import draw_confusion, draw_reliability
+
+    drawn = []
+    if "reliability" in line:
+        drawn.append(folder / PLOTS[0])
+        draw_reliability(line["reliability"], line["all"]["ece"]["value"], drawn[-1])
+    if "confusion" in line:
+        drawn.append(folder / PLOTS[1])
+        draw_confusion(np.array(line["confusion"]), list(line["classes"]), drawn[-1])
+    return drawn

@@ -1,0 +1,78 @@
+"""What looking at the classification of an image shows."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from manyheads.errors import UsageError, nearest
+from manyheads.lens.thumbnail import thumbnail
+from manyheads.lens.trace.grids import Crop
+from manyheads.lens.trace.shapes import ShapeLine, walk
+from manyheads.lens.view.image_view import ImageView, image_view
+from manyheads.look.explained import shown_pixels
+from manyheads.look.figures import figures_of_image, watched
+from manyheads.look.image_overlays import explain_class
+from manyheads.predict.image_inputs import ImageInput, opened
+from manyheads.tasks.classify.predictor import Classifier
+
+
+def explain_image(
+    classifier: Classifier,
+    given: ImageInput,
+    *,
+    top: int = 5,
+    target: str | None = None,
+    baseline: str = "black",
+    integrated: bool | None = None,
+) -> tuple[ImageView, Tensor]:
+    """Classify an image with a recorder open, and explain one class: by default the most likely.
+
+    The view has the `top` classes and the explained one; of `baseline` see `explain_class`.
+    Returns the view and the image, a large one smaller: (height, width) or (height, width, 3),
+    0..255.
+    """
+    image = opened(given)
+    with watched(classifier.model) as seen:
+        (guesses,) = classifier.classify([image], top=len(classifier.labels))
+    label = guesses[0].label if target is None else target
+    if label not in classifier.labels:
+        raise UsageError(
+            f"{classifier.folder.name} has no class {label!r}{nearest(label, classifier.labels)}"
+            f"Its classes: {', '.join(classifier.labels[:20])}"
+            + (", ..." if len(classifier.labels) > 20 else ".")
+        )
+    device = next(classifier.model.parameters()).device
+    pixels = classifier.pixels(image).to(device)
+    images, black = classifier.preprocessing.normalise(torch.stack((pixels, 0 * pixels))).split(1)
+    attributions, notes = explain_class(
+        classifier.model,
+        images,
+        target=classifier.labels.index(label),
+        label=label,
+        baseline=baseline,
+        black=black[0],
+        integrated=integrated,
+    )
+    shown = shown_pixels(classifier.preprocessing, image)
+    height, width = shown.shape[:2]
+    view = image_view(
+        seen.trace,
+        width=width,
+        height=height,
+        classes=[
+            (guess.label, guess.probability)
+            for place, guess in enumerate(guesses)
+            if place < top or guess.label == label
+        ],
+        crop=Crop(*classifier.preprocessing.box(width, height)),
+        attributions=attributions,
+        notes=notes,
+    )
+    return replace(view, figures=figures_of_image(seen)), thumbnail(torch.from_numpy(shown))
+
+
+def shapes_of_image(classifier: Classifier, path: Path) -> list[ShapeLine]:
+    """Walk through the classification of an image."""
+    return walk(classifier.model, lambda: classifier.classify([path]))

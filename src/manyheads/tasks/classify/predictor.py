@@ -1,0 +1,110 @@
+"""Classifiers: a stored image model, called with images or their paths."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, overload
+
+import torch
+
+from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest, ClassProbability
+from manyheads.asks.load_options import LoadOptions
+from manyheads.errors import ManyheadsError, UsageError
+from manyheads.fit.training_images import predict_logits
+from manyheads.predict.image_inputs import ImageInput, named
+from manyheads.predict.image_predictor import ImagePredictor
+from manyheads.predict.predictor import OutputClasses
+from manyheads.predict.unusual import unsure_of_class
+from manyheads.project.folder import ModelFolder
+from manyheads.tasks.classify.task import classify
+
+
+class Prediction(NamedTuple):
+    """One class and its probability."""
+
+    label: str
+    probability: float
+
+
+class Classifier(ImagePredictor):
+    """Call it with an image, a path, or a list of either."""
+
+    request = ClassifyRequest
+    page = "classify"
+
+    @classmethod
+    def output_classes(cls, folder: ModelFolder) -> OutputClasses:
+        """The labels of its folder."""
+        data: Any = folder.recipe.data
+        return OutputClasses(folder.labels(), data.multi_label)
+
+    def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
+        super().__init__(folder, options)
+        self.labels, self.multi_label = self.output_classes(folder)
+
+    @overload
+    def __call__(self, image: ImageInput) -> str: ...
+    @overload
+    def __call__(self, image: list[ImageInput] | tuple[ImageInput, ...]) -> list[str]: ...
+    def __call__(
+        self, image: ImageInput | list[ImageInput] | tuple[ImageInput, ...]
+    ) -> str | list[str]:
+        """Name the most probable class of one image, or of several."""
+        if not isinstance(image, list | tuple):
+            return self.classify([image])[0][0].label
+        return [best.label for best, *_ in self.classify(image)]
+
+    def respond(self, request: ClassifyRequest) -> list[ClassifyAnswer]:
+        """Answer a request: one answer for each image; what cannot be read is told in its place."""
+        if request.labels or request.templates:
+            raise UsageError(
+                f"{self.folder.name} has classes of its own: leave out `labels` and `templates`, "
+                "or take a model that matches images and texts, such as emoji-search."
+            )
+        found: list[torch.Tensor | str] = []
+        for path in request.images:
+            try:
+                found.append(self.pixels(path))
+            except ManyheadsError as error:
+                found.append(str(error))
+        read = [each for each in found if isinstance(each, torch.Tensor)]
+        predictions = iter(self.guesses(torch.stack(read), top=request.top) if read else [])
+        return [
+            ClassifyAnswer(path=named(path), error=each)
+            if isinstance(each, str)
+            else self._answer(named(path), next(predictions))
+            for path, each in zip(request.images, found, strict=True)
+        ]
+
+    def _answer(self, path: str, predictions: Sequence[Prediction]) -> ClassifyAnswer:
+        return ClassifyAnswer(
+            path=path,
+            classes=tuple(
+                ClassProbability(label=label, probability=probability)
+                for label, probability in predictions
+            ),
+            # Where several classes may apply, none may.
+            notes=None if self.multi_label else unsure_of_class(self.folder.name, *predictions[0]),
+        )
+
+    def classify(self, images: Sequence[ImageInput], *, top: int = 5) -> list[list[Prediction]]:
+        """Return the `top` most probable classes of each image with their probabilities.
+
+        Where several classes may apply to an image, each has a probability of its own.
+        """
+        if not isinstance(images, list | tuple):
+            raise UsageError(f"The images are {images!r:.80}: give a list, also for one alone.")
+        if not images:
+            return []
+        return self.guesses(torch.stack([self.pixels(image) for image in images]), top=top)
+
+    def guesses(self, pixels: torch.Tensor, *, top: int = 5) -> list[list[Prediction]]:
+        """The same for images that are `pixels` already: (image, channel, height, width)."""
+        with self.engine.running():
+            if self.multi_label:
+                probabilities = predict_logits(self.model, self.preprocessing, pixels).sigmoid()
+            else:
+                probabilities = classify(self.model, self.preprocessing, pixels).exp()
+        values, classes = probabilities.topk(min(top, len(self.labels)))
+        return [
+            [Prediction(self.labels[c], p) for c, p in zip(row_classes, row_values, strict=True)]
+            for row_classes, row_values in zip(classes.tolist(), values.tolist(), strict=True)
+        ]

@@ -1,0 +1,1 @@
+"""Vectors of images: recipe, pipeline, task, predictor, measures, looks."""

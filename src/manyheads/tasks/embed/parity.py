@@ -1,0 +1,44 @@
+"""Parity of encoders of images."""
+
+import torch
+from torch import Tensor
+
+from manyheads.asks.export_request import ParityRequest
+from manyheads.engines.parity import Parity
+from manyheads.fit.training_images import Pixels, predict_all_logits
+from manyheads.measure.parity_inputs import (
+    data_to_compare,
+    examples_to_compare,
+    relative_difference,
+    run_both,
+)
+from manyheads.measure.score import images_to_measure
+from manyheads.recipe_data.image_data import ImageRecipe
+from manyheads.tasks.embed.predictor import Embedder
+
+
+def encoder_parity(
+    reference: Embedder, exported: Embedder, recipe: ImageRecipe, request: ParityRequest
+) -> Parity:
+    """Compare the vectors of the same images, and which other image is nearest to each."""
+    images, head = data_to_compare(lambda given: images_to_measure(recipe, given), request)
+    images = images.select(examples_to_compare(len(images), request))
+    ours, theirs, seconds = run_both(
+        reference,
+        exported,
+        lambda each: predict_all_logits(each.model, Pixels(images, each.preprocessing)),
+    )
+    return Parity(
+        data=head["data"],
+        inputs=len(images),
+        compared="vectors",
+        difference=relative_difference(ours, theirs),
+        changed=float((_nearest(ours) != _nearest(theirs)).float().mean()),
+        seconds=seconds,
+    )
+
+
+def _nearest(vectors: Tensor) -> Tensor:
+    """Return the number of the other vector that is most similar to each."""
+    unit = vectors.float() / vectors.float().norm(dim=1, keepdim=True)
+    return (unit @ unit.T).fill_diagonal_(-torch.inf).argmax(dim=1)

@@ -1,0 +1,1 @@
+"""Masked language models: recipe, pipeline, task, predictor, measures, looks."""

@@ -1,0 +1,1 @@
+"""Language models: recipe, pipeline, task, predictor, measures, looks."""

@@ -1,0 +1,1 @@
+"""Images and texts in one space: recipe, pipeline, task, predictor, measures, looks."""

@@ -1,0 +1,123 @@
+"""Matchers: a stored model that puts images and texts into one space of vectors."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest, ClassProbability
+from manyheads.asks.load_options import LoadOptions
+from manyheads.errors import ManyheadsError, UsageError
+from manyheads.predict.image_inputs import ImageInput, named
+from manyheads.predict.image_predictor import ImagePredictor
+from manyheads.predict.predictor import text_positions
+from manyheads.predict.text_reader import check_texts
+from manyheads.predict.unusual import unsure_of_class
+from manyheads.project.folder import ModelFolder
+from manyheads.tasks.match.task import embed_pixels, embed_texts
+
+AT_ONCE = 256  # images in memory
+
+
+class Matcher(ImagePredictor):
+    """Call it with images and texts: the cosine of every pair.
+
+    It classifies by words, too: a request to classify names the classes.
+    """
+
+    request = ClassifyRequest
+    zero_shot = True
+
+    @classmethod
+    def positions(cls, recipe: Any) -> int:
+        """Those of texts longer than in training."""
+        return text_positions(recipe.train.max_length)
+
+    def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
+        super().__init__(folder, options)
+        recipe: Any = folder.recipe
+        self.tokenizer = folder.tokenizers().target
+        config: Any = recipe.config()
+        own = folder.recipe.origin is not None  # then as many as it learned positions
+        self.longest = config.max_length if own else int(recipe.train.max_length)  # tokens
+
+    def __call__(self, images: Sequence[ImageInput], texts: Sequence[str] = (), /) -> np.ndarray:
+        """Return the cosines (image, text)."""
+        cosines: np.ndarray = self.embed_images(images) @ self.embed_texts(texts).T
+        return cosines
+
+    def embed_images(self, images: Sequence[ImageInput]) -> np.ndarray:
+        """Return the unit vectors of images: (image, dim), float32."""
+        if not isinstance(images, list | tuple):
+            raise UsageError(f"The images are {images!r:.80}: give a list, also for one alone.")
+        parts = [images[first : first + AT_ONCE] for first in range(0, len(images), AT_ONCE)]
+        found = [self.embed_pixels([self.pixels(image) for image in part]) for part in parts]
+        return np.concatenate(found) if found else np.empty((0, self.dim), dtype=np.float32)
+
+    def embed_pixels(self, pixels: Sequence[Tensor]) -> np.ndarray:
+        """The same for images that are preprocessed already."""
+        with self.engine.running():
+            vectors = embed_pixels(self.model, self.preprocessing, torch.stack([*pixels]))
+        return vectors.numpy()
+
+    def embed_texts(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the unit vectors of texts: (text, dim), float32."""
+        check_texts(texts)
+        if not texts:
+            return np.empty((0, self.dim), dtype=np.float32)
+        with self.engine.running():
+            return embed_texts(self.model, self.tokenizer, texts, self.longest).numpy()
+
+    @property
+    def dim(self) -> int:
+        """The width of the common space."""
+        config: Any = self.folder.recipe.config()
+        return int(config.embedding)
+
+    def respond(self, request: ClassifyRequest) -> list[ClassifyAnswer]:
+        """Classify images by words: one answer for each; what cannot be read is told in its place.
+
+        Each class is the mean vector of its templates, as in CLIP (section 3.1.4). Probabilities
+        are a softmax over the classes that were given.
+
+        Raises:
+            UsageError: no classes, one alone, the same twice, or one without letters.
+        """
+        classes = request.labels
+        alone = len(classes) < 2 or len(set(classes)) < len(classes)
+        if alone or not all(map(str.strip, classes)):
+            raise UsageError(
+                f"`labels` is {', '.join(classes) or 'empty'}: {self.folder.name} classifies by "
+                "words, so give two classes or more, each once and none of them empty, such as "
+                "cat,dog,house."
+            )
+        if wrong := [each for each in request.templates if "{}" not in each]:
+            raise UsageError(f"`templates` has {wrong[0]!r}: write {{}} where the class stands.")
+        templates = request.templates or ("{}",)
+        written = [template.replace("{}", name) for name in classes for template in templates]
+        vectors = self.embed_texts(written).reshape(len(classes), len(templates), -1).mean(axis=1)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return [self._classified(path, classes, vectors, request.top) for path in request.images]
+
+    def _classified(
+        self, path: Any, classes: Sequence[str], vectors: np.ndarray, top: int
+    ) -> ClassifyAnswer:
+        try:
+            image = torch.from_numpy(self.embed_images([path]))
+        except ManyheadsError as error:
+            return ClassifyAnswer(path=named(path), error=str(error))
+        model: Any = self.model
+        with torch.inference_mode():
+            device = next(self.model.parameters()).device
+            scores = model.scores(image.to(device), torch.from_numpy(vectors).to(device))[0]
+        found = tuple(_best(scores, classes, top))
+        notes = unsure_of_class(self.folder.name, found[0].label, found[0].probability)
+        return ClassifyAnswer(path=named(path), classes=found, notes=notes)
+
+
+def _best(scores: Tensor, classes: Sequence[str], top: int) -> Iterable[ClassProbability]:
+    values, order = scores.float().log_softmax(dim=0).exp().topk(min(top, len(classes)))
+    for value, number in zip(values.tolist(), order.tolist(), strict=True):
+        yield ClassProbability(label=classes[number], probability=value)

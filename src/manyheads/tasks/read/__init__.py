@@ -1,0 +1,1 @@
+"""Reading of printed lines: recipe, pipeline, task, predictor, measures, looks."""

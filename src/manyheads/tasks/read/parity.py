@@ -1,0 +1,81 @@
+"""Compare a reader of printed lines on an engine with the same on torch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from manyheads.data.images.line_image import stack
+from manyheads.data.spread import spread
+from manyheads.engines.parity import Parity
+from manyheads.errors import DataError
+from manyheads.measure.parity_inputs import relative_difference, run_both
+from manyheads.tasks.read.predictor import Reader
+from manyheads.tasks.read.printed_lines import PrintedLines
+from manyheads.tasks.read.task import by_width, measure
+
+
+class SomeLines:
+    """Some lines of a set."""
+
+    def __init__(self, lines: PrintedLines, chosen: Sequence[int]) -> None:
+        self.lines = lines
+        self.chosen = chosen
+        self.texts = [lines.texts[index] for index in chosen]
+
+    def widths(self, epoch: int) -> np.ndarray:
+        """Return the width of each line."""
+        found: np.ndarray = self.lines.widths(epoch)[self.chosen]
+        return found
+
+    def pixels(self, index: int, epoch: int) -> np.ndarray:
+        """Return a line: (height, width), 0..255, dark on light."""
+        return self.lines.pixels(self.chosen[index], epoch)
+
+    def describe(self, index: int, epoch: int) -> str:
+        """Name a line for messages."""
+        return self.lines.describe(self.chosen[index], epoch)
+
+
+def read_parity(
+    reference: Reader, exported: Reader, lines: PrintedLines, name: str, limit: int
+) -> Parity:
+    """Read the same lines on both; wider ones than the reader reads in one piece are left out.
+
+    Raises:
+        DataError: all lines are.
+    """
+    most = reference.image.max_width
+    fit = np.flatnonzero(lines.widths(0) <= most)
+    if not len(fit):
+        raise DataError(
+            f"{lines.origin}: no line is at most {most} pixels wide at a height of "
+            f"{reference.image.height}, as image.max_width says. Give others as `data`."
+        )
+    some = SomeLines(lines, fit[spread(len(fit), limit)].tolist())
+    ours, theirs, seconds = run_both(
+        reference, exported, lambda each: measure(each.model, each.characters, some)
+    )
+    return Parity(
+        data=name,
+        inputs=len(some.texts),
+        compared="logits",
+        difference=_difference(reference.model, exported.model, some),
+        changed=float(np.mean([a != b for a, b in zip(ours.texts, theirs.texts, strict=True)])),
+        metric="cer",
+        before=ours.scores["cer"],
+        after=theirs.scores["cer"],
+        lower_is_better=True,
+        seconds=seconds,
+    )
+
+
+@torch.inference_mode()
+def _difference(ours: Any, theirs: Any, lines: SomeLines) -> float:
+    """Return the largest difference of logits, by the largest of its batch."""
+    found = 0.0
+    for width, members in by_width(lines.widths(0).tolist()):
+        images = stack([lines.pixels(index, 0) for index in members], width)
+        found = max(found, relative_difference(ours(images), theirs(images)))
+    return found

@@ -1,0 +1,244 @@
+"""The predictor of a line reader: an image in, the text that is printed on it out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from torch import Tensor
+
+from manyheads.asks.caption_request import Caption, CaptionAnswer, CaptionRequest, CaptionToken
+from manyheads.asks.load_options import LoadOptions
+from manyheads.data.images.image_file import naming
+from manyheads.data.images.line_image import LineImage, grey, line_pixels, padded_width
+from manyheads.data.images.line_layout import cut_wide, find_lines
+from manyheads.data.text.languages import base
+from manyheads.decode.ctc import CtcResult, best_path, prefix_search
+from manyheads.errors import ManyheadsError, UsageError
+from manyheads.predict.image_inputs import ImageInput, named, opened
+from manyheads.predict.predictor import Predictor
+from manyheads.project.folder import ModelFolder
+from manyheads.tasks.read.task import BLANK, ReadCharacter, predict_logits, spell
+
+# Mean probability of the letters of an image below which the answer says so
+# (`python -m benchmarks.reading notes`).
+UNSURE = 0.9
+
+
+class ReadText(NamedTuple):
+    """One text of a line or an image, and how probable it is."""
+
+    characters: tuple[ReadCharacter, ...]
+    score: float  # log-probability
+
+    @property
+    def text(self) -> str:
+        """The characters together."""
+        return "".join(each.character for each in self.characters)
+
+
+@dataclass(frozen=True)
+class ReadLine:
+    """What was read in one line of an image."""
+
+    texts: tuple[ReadText, ...]  # the most probable first
+    paragraph: int  # its number
+
+    @property
+    def text(self) -> str:
+        """The most probable text."""
+        return self.texts[0].text
+
+
+class _Prepared(NamedTuple):
+    """A piece of a line as the model sees it."""
+
+    pixels: np.ndarray  # (height, width), 0..255
+    line: int  # of its image
+    paragraph: int
+    spaced: bool  # a space follows
+
+
+class Reader(Predictor):
+    """Call it with an image, a path, or a list of either."""
+
+    request = CaptionRequest
+
+    @classmethod
+    def positions(cls, recipe: Any) -> int:
+        """A column of the widest line each."""
+        return padded_width(recipe.image.max_width) // recipe.config().column_width
+
+    def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
+        super().__init__(folder, options)
+        recipe: Any = folder.recipe
+        self.characters = folder.characters()
+        self.image: LineImage = recipe.image
+        self.language: str | None = recipe.data.language
+
+    @overload
+    def __call__(self, image: ImageInput) -> str: ...
+    @overload
+    def __call__(self, image: list[ImageInput] | tuple[ImageInput, ...]) -> list[str]: ...
+    def __call__(
+        self, image: ImageInput | list[ImageInput] | tuple[ImageInput, ...]
+    ) -> str | list[str]:
+        """Read the text of one image, or of several, line by line."""
+        found = self.read(image if isinstance(image, list | tuple) else [image])
+        texts = [combine([line.texts for line in lines], 1, separators(lines)) for lines in found]
+        written = [best.text for best, *_ in texts]
+        return written if isinstance(image, list | tuple) else written[0]
+
+    def respond(self, request: CaptionRequest) -> list[CaptionAnswer]:
+        """Answer a request: one answer for each image; what cannot be read is told in its place."""
+        if request.samples:
+            raise UsageError(
+                f"{self.folder.name} reads what is there and draws nothing: leave out `sample`, "
+                "`temperature`, `top_k` and `top_p`."
+            )
+        asked, own = request.language, self.language
+        if asked not in (None, own) and base(asked.lower()) != base(own or ""):
+            raise UsageError(
+                f"{self.folder.name} reads {self.language or 'one language'}, not "
+                f"{request.language!r}: leave out `language`."
+            )
+        beams = max(request.beams or 1, request.n_best)
+        found: list[list[_Prepared] | str] = []
+        for path in request.images:
+            try:
+                found.append(self._prepare(path))
+            except ManyheadsError as error:
+                found.append(str(error))
+        read = iter(self._read([each for each in found if not isinstance(each, str)], beams))
+        return [
+            CaptionAnswer(path=named(path), error=each)
+            if isinstance(each, str)
+            else self._answer(named(path), next(read), request)
+            for path, each in zip(request.images, found, strict=True)
+        ]
+
+    def _answer(
+        self, path: str, lines: Sequence[ReadLine], request: CaptionRequest
+    ) -> CaptionAnswer:
+        best = combine([line.texts for line in lines], request.n_best, separators(lines))
+        return CaptionAnswer(
+            path=path,
+            text=best[0].text,
+            language=self.language,
+            n_best=tuple(
+                Caption(
+                    text=each.text,
+                    score=round(each.score, 4),
+                    tokens=tuple(_tokens(each)) if request.probabilities else None,
+                )
+                for each in best
+            ),
+            notes=tuple(self.notes(lines, best[0])) or None,
+        )
+
+    def notes(self, lines: Sequence[ReadLine], best: ReadText) -> Iterator[str]:
+        """Say what to know about what was read in an image."""
+        if not lines:
+            yield "there is no text to be seen in it."
+        if len(lines) > 1:
+            yield (
+                f"{len(lines)} lines were found by the rows without ink between them: columns of "
+                "text, tables and curved lines are not told apart."
+            )
+        sure = [each.probability for each in best.characters if each.character != "\n"]
+        if sure and sum(sure) / len(sure) < UNSURE:
+            yield (
+                f"it is unlike what {self.folder.name} learned to read: a character has a "
+                f"probability of {sum(sure) / len(sure):.0%} on average. Check the text."
+            )
+
+    def read(self, images: Sequence[ImageInput], *, beams: int = 1) -> list[list[ReadLine]]:
+        """Read the lines of each image, from top to bottom.
+
+        Args:
+            images: paths, Pillow images or arrays (height, width, channel).
+            beams: 1 takes the best path; more search for so many texts of each line.
+        """
+        if not isinstance(images, list | tuple):
+            raise UsageError(f"The images are {images!r:.80}: give a list, also for one alone.")
+        return self._read([self._prepare(image) for image in images], beams)
+
+    def _prepare(self, image: ImageInput) -> list[_Prepared]:
+        """Cut an image into lines, and these into pieces that are not wider than in training."""
+        content = opened(image)
+        with naming(named(image)):
+            found = []
+            for number, line in enumerate(find_lines(grey(content))):
+                pixels = line_pixels(line.pixels, self.image)
+                for piece, spaced in cut_wide(pixels, self.image.max_width):
+                    found.append(_Prepared(piece, number, line.paragraph, spaced))
+        return found
+
+    def _read(self, images: Sequence[list[_Prepared]], beams: int) -> list[list[ReadLine]]:
+        """Read prepared images; pieces of one width are read together."""
+        pieces = [piece for image in images for piece in image]
+        with self.engine.running():
+            scores = iter(predict_logits(self.model, [piece.pixels for piece in pieces]))
+        return [
+            [
+                ReadLine(self._texts(list(line), scores, beams), paragraph)
+                for (_, paragraph), line in groupby(image, lambda each: (each.line, each.paragraph))
+            ]
+            for image in images
+        ]
+
+    def _texts(
+        self, pieces: list[_Prepared], scores: Iterator[Tensor], beams: int
+    ) -> tuple[ReadText, ...]:
+        parts = []
+        for piece in pieces:
+            found: list[CtcResult] = (
+                prefix_search(next(scores), BLANK, beams=beams)
+                if beams > 1
+                else [best_path(next(scores), BLANK)]
+            )
+            space = (ReadCharacter(" ", 1.0),) * piece.spaced
+            parts.append(
+                [ReadText((*spell(self.characters, each), *space), each.score) for each in found]
+            )
+        return tuple(combine(parts, beams, [""] * len(parts)))
+
+
+def separators(lines: Sequence[ReadLine]) -> list[str]:
+    """Return what is written in front of each line: an empty line before another paragraph."""
+    numbers = [line.paragraph for line in lines]
+    return ["\n" if now == before else "\n\n" for before, now in pairwise([0, *numbers])]
+
+
+def combine(
+    parts: Sequence[Sequence[ReadText]], count: int, before: Sequence[str]
+) -> list[ReadText]:
+    """Join one text of each part, so that the `count` most probable wholes come out.
+
+    Args:
+        parts: the texts of each, most probable first.
+        count: of the wholes.
+        before: what is written in front of each part but the first.
+    """
+    best = [ReadText((), 0.0)]
+    for number, (texts, glue) in enumerate(zip(parts, before, strict=True)):
+        between = tuple(ReadCharacter(each, 1.0) for each in glue) if number else ()
+        wholes = [
+            ReadText((*whole.characters, *between, *text.characters), whole.score + text.score)
+            for whole in best
+            for text in texts
+        ]
+        best = sorted(wholes, key=lambda whole: -whole.score)[:count]
+    return best
+
+
+def _tokens(read: ReadText) -> Iterator[CaptionToken]:
+    place = 0
+    for character, probability in read.characters:
+        end = place + len(character)
+        if character.strip():
+            yield CaptionToken(
+                token=character, probability=round(probability, 4), begin=place, end=end
+            )
+        place = end

@@ -1,0 +1,1 @@
+"""Masked images: recipe, pipeline, task, predictor, measures, looks."""

@@ -1,0 +1,157 @@
+"""Self-supervised learning from images: mask patches and predict their pixels.
+
+SimMIM (Xie et al. 2022): masked patches become a learned token, the encoder reads all tokens, one
+linear layer predicts the pixels, and the loss is the L1 distance on the masked patches.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from manyheads.bounds import Share
+from manyheads.data.augment.augment import Augmentation
+from manyheads.data.batching.batches import Batch
+from manyheads.data.images.image_set import ImageSet, Preprocessing
+from manyheads.fit.training_images import ROWS, ImageTrainConfig, Pixels, TrainingImages
+from manyheads.models.vit import Vit
+from manyheads.nn.layers.linear import Linear
+from manyheads.nn.vision.patch import patchify
+from manyheads.streams import generator
+from manyheads.train.task import Indices, Loss
+
+METRICS = ("loss",)
+ENCODER = "vit."  # name prefix of the weights that initialise a classifier
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReconstructTrainConfig(ImageTrainConfig):
+    """The [train] table of masked image modelling."""
+
+    masked: Share = 0.6  # share of masked patches (Xie et al. 2022, table 1)
+
+
+class Reconstructor(nn.Module):
+    """A ViT with masked patches, and a linear layer that predicts pixels."""
+
+    def __init__(self, vit: Vit) -> None:
+        super().__init__()
+        config = vit.config
+        self.vit = vit
+        del self.vit.head
+        self.hidden = nn.Parameter(torch.zeros(config.dim))
+        self.decoder = Linear(config.dim, config.channels * config.patch**2)
+        nn.init.trunc_normal_(self.hidden, std=0.02)
+        nn.init.trunc_normal_(self.decoder.weight, std=0.02)
+        nn.init.zeros_(self.decoder.bias)
+
+    def forward(self, images: Tensor, masked: Tensor) -> Tensor:
+        """Predict the pixels of all patches of normalised images, given the masked (image, patch).
+
+        Returns:
+            (image, patch, pixel), each patch flattened as `patchify` does.
+        """
+        vit = self.vit
+        size = vit.config.patch
+        grid = images.shape[2] // size, images.shape[3] // size
+        patches = vit.patches(images)
+        patches = torch.where(masked[:, :, None], self.hidden.to(patches.dtype), patches)
+        x = vit.encode(vit.pool.prepend(patches), grid)
+        return self.decoder(x[:, vit.pool.extra :])
+
+
+@dataclass(frozen=True)
+class MaskedBatch(Batch):
+    """Normalised images, and the mask of their patches."""
+
+    images: Tensor  # (image, channel, height, width)
+    masked: Tensor  # (image, patch)
+    indices: np.ndarray
+
+    @property
+    def units(self) -> int:
+        """The number of images."""
+        return len(self.indices)
+
+
+class ReconstructTask(TrainingImages[ReconstructTrainConfig]):
+    """A Task for the training loop."""
+
+    def __init__(
+        self,
+        train: ImageSet,
+        valid: ImageSet,
+        preprocessing: Preprocessing,
+        augmentation: Augmentation,
+        config: ReconstructTrainConfig,
+        patch: int,
+        *,
+        seed: int,
+        device: torch.device | None = None,
+    ) -> None:
+        super().__init__(
+            train, valid, preprocessing, augmentation, config, seed=seed, device=device
+        )
+        self.patch = patch
+
+    def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[MaskedBatch]:
+        """Read, augment, normalise and mask the planned batches."""
+        masks = Masks(self.preprocessing, self.patch, self.config.masked, self.seed, epoch)
+        augment = self.augmenter(epoch)
+        for indices in batches:
+            pixels = augment(self.pixels[indices].to(self.device), indices)
+            images = self.preprocessing.normalise(pixels)
+            yield MaskedBatch(images, masks.batch(indices).to(self.device), indices)
+
+    def loss(self, model: nn.Module, batch: MaskedBatch) -> Loss:
+        """Sum the L1 distance over the images: of each the mean over its masked pixels."""
+        batch = batch.to(next(model.parameters()).device)
+        each = distances(model, batch.images, batch.masked, self.patch)
+        return Loss(each.sum(), float(len(each)), {})
+
+    def evaluate(self, model: nn.Module) -> dict[str, float]:
+        """Measure the L1 distance on the validation images, always with the same masks."""
+        return {"loss": distance(model, self.valid, self.patch, self.config.masked)}
+
+
+class Masks:
+    """Draws the masked patches of an example: a pure function of (seed, epoch, example)."""
+
+    def __init__(
+        self, preprocessing: Preprocessing, patch: int, share: float, seed: int, epoch: int
+    ) -> None:
+        self.patches = (preprocessing.height // patch) * (preprocessing.width // patch)
+        self.count = max(1, round(share * self.patches))
+        self.seed, self.epoch = seed, epoch
+
+    def __call__(self, example: int) -> np.ndarray:
+        """Return (patch,) boolean."""
+        random = generator(self.seed, "mask", self.epoch, example)
+        masked = np.zeros(self.patches, dtype=bool)
+        masked[random.permutation(self.patches)[: self.count]] = True
+        return masked
+
+    def batch(self, examples: np.ndarray) -> Tensor:
+        """Return (example, patch) boolean."""
+        return torch.from_numpy(np.stack([self(int(example)) for example in examples]))
+
+
+def distances(model: nn.Module, images: Tensor, masked: Tensor, patch: int) -> Tensor:
+    """Return for each image the mean L1 distance over its masked pixels."""
+    gap = (model(images, masked).float() - patchify(images, patch)).abs().mean(dim=2)
+    return (gap * masked).sum(dim=1) / masked.sum(dim=1).clamp(min=1)
+
+
+@torch.inference_mode()
+def distance(model: nn.Module, pixels: Pixels, patch: int, share: float) -> float:
+    """Return the mean L1 distance on the masked patches of a set, always with the same masks."""
+    device = next(model.parameters()).device
+    masks = Masks(pixels.preprocessing, patch, share, seed=0, epoch=0)
+    total = 0.0
+    for indices in torch.arange(len(pixels.images)).split(ROWS):
+        images = pixels.preprocessing.normalise(pixels[indices.numpy()].to(device))
+        masked = masks.batch(indices.numpy()).to(device)
+        total += distances(model, images, masked, patch).sum().item()
+    return total / len(pixels.images)

@@ -1,0 +1,1 @@
+"""Spacing of Korean texts: recipe, pipeline, task, predictor, measures, looks."""

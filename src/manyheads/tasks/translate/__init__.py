@@ -1,0 +1,1 @@
+"""Translation: recipe, pipeline, task, predictor, measures, looks."""

@@ -1,0 +1,229 @@
+"""Measuring translations: scores, the same by length and by group, signs of trouble, and time."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from manyheads.asks.evaluate_request import EvaluateRequest, TextMetric
+from manyheads.data.spread import spread
+from manyheads.data.text.corpus import Corpus, read_references
+from manyheads.data.text.formats import read_pairs
+from manyheads.data.text.lines import ending
+from manyheads.errors import UsageError
+from manyheads.files import write_text
+from manyheads.generation.output_monitor import OutputMonitor, signs
+from manyheads.measure.bootstrap import bootstrap
+from manyheads.measure.score import Line, heading, is_test
+from manyheads.measure.text_metrics import TEXT_METRICS, Score
+from manyheads.predict.text_predictor import one_line
+from manyheads.project.alignment import store
+from manyheads.project.domain import store_domain
+from manyheads.project.folder import own_files
+from manyheads.project.paths import endings, find_data, here, make_room
+from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.pair_splits import corpus_split, find_corpus, read_corpus
+from manyheads.recipe_data.splits import inputs_of, named
+from manyheads.tasks.translate.alignment_choice import choose_reader, measured
+from manyheads.tasks.translate.domain_limits import set_domain, unusual_share
+from manyheads.tasks.translate.length_bins import length_bins
+from manyheads.tasks.translate.predictor import Translator
+
+ALONE = 100  # sentences translated one at a time to measure how long an answer takes
+
+
+def corpus_to_measure(
+    data: PairData, request: EvaluateRequest, *, others: Sequence[PairData] = ()
+) -> tuple[Corpus, Line]:
+    """Read the corpus of a request, and the beginning of the line about it.
+
+    Raises:
+        UsageError: a test split, of the recipe or one of the others, without final.
+    """
+    languages = ("", f".{data.source}", f".{data.target}")
+    name = request.data or data.split_name(request.split) or ""
+    if data.columns == (None, None) and ending(name) == ".tsv":  # may have more, such as a group
+        data = data.model_copy(update={"source_column": 1, "target_column": 2})
+    if request.data is None:
+        corpus = corpus_split(request.split, data)
+    else:
+        corpus = read_corpus(here(request.data, languages), data)
+    if request.group is not None:
+        corpus = replace(corpus, groups=groups_of(corpus, data, request))
+    test = corpus.test or any(is_test(request.data, each, languages) for each in others)
+    head = heading(corpus.origin, corpus.hashes, request, data, test=test, suffixes=languages)
+    if request.references is not None:
+        (path,) = find_data(here(request.references), data.root)
+        references, digest = read_references(path, corpus.source)
+        further = [
+            [text for text in texts if text != target]
+            for texts, target in zip(references, corpus.target, strict=True)
+        ]
+        corpus = replace(corpus, others=further)
+        head |= {"references": request.references, "references_sha256": digest}
+    return corpus, head
+
+
+def groups_of(corpus: Corpus, data: PairData, request: EvaluateRequest) -> list[str]:
+    """Read the group of each pair from another column of the same table.
+
+    Raises:
+        UsageError: the corpus is no table.
+        DataError: the table has no such column.
+    """
+    if corpus.groups is not None or endings(corpus.origin, data.source, data.target) != ("",):
+        raise UsageError(
+            f"{corpus.origin} is not a table, so no column says what group a pair is of: leave "
+            "`group` out."
+        )
+    group = request.group or ""
+    column = int(group) if group.isdigit() else group
+    name = named(request.split, data) if request.data is None else here(request.data)
+    path = find_corpus(name, data)
+    first = data.columns[0] or (1 if group.isdigit() else None)  # of a table without names
+    columns = (first, column)
+    return [pair.target for pair in read_pairs(path, data.source, data.target, columns=columns)]
+
+
+def measure_alignment(
+    translator: Translator, corpus: Corpus, outputs: Sequence[str], chosen_on: str | None
+) -> dict[str, Any] | None:
+    """Measure the alignment of words; if `chosen_on` names validation data, choose the head there.
+
+    A shipped model keeps the head it came with.
+    """
+    if chosen_on is not None:
+        entry = choose_reader(translator, corpus, chosen_on)
+        if entry is not None:
+            translator.alignment = entry.chosen
+            store(translator.folder, entry.model_dump())
+    return measured(translator, corpus, outputs, translator.alignment)
+
+
+def measure(
+    translator: Translator,
+    corpus: Corpus,
+    metrics: Sequence[TextMetric],
+    request: EvaluateRequest,
+    chosen_on: str | None = None,
+) -> tuple[list[str], dict[str, Score], Line]:
+    """Translate a corpus; return outputs, scores, and the rest of the line for the log.
+
+    If `chosen_on` names validation data, what is usual for the model is set by them.
+    """
+    target = translator.target
+    names = dict.fromkeys(metrics)
+    for name in names:
+        TEXT_METRICS[name](["text"], ["text"], target)  # a missing package is found at once
+    if request.outputs is not None:
+        folder = translator.folder
+        data = inputs_of(cast(PairData, folder.recipe.data), request.data)
+        make_room(request.outputs, *own_files(folder.path), *data)
+    if request.timing:
+        translator.translate(corpus.source[:1])  # the first call sets things up
+    began = time.perf_counter()
+    found = [best[0] for best in translator.translate(corpus.source)]
+    seconds = time.perf_counter() - began
+    outputs = [each.text for each in found]
+    if request.outputs is not None:
+        write_outputs(request.outputs, outputs)
+    counted = {
+        name: TEXT_METRICS[name].statistics(outputs, corpus.references, target) for name in names
+    }
+    found_intervals = {name: bootstrap(each) for name, each in counted.items()}
+    scores: dict[str, Score] = {
+        name: Score(each.value, counted[name].signature) for name, each in found_intervals.items()
+    }
+    line: dict[str, Any] = {
+        "pairs": len(corpus),
+        "beams": translator.decode.beams,
+        "intervals": {name: [each.low, each.high] for name, each in found_intervals.items()},
+    }
+    if corpus.groups is not None:
+        first = (*request.text_metrics, *metrics)[0]
+        line["groups"] = by_group(corpus, outputs, first, target)
+    if request.by_length:
+        line["by_length"] = by_length(corpus, outputs, list(names), translator)
+    if request.timing:
+        line["timing"] = {
+            "sentences_per_second": len(found) / seconds,
+            "tokens_per_second": sum(len(each.tokens) for each in found) / seconds,
+            **latency(translator, corpus.source),
+            "threads": torch.get_num_threads(),
+            "device": next(translator.model.parameters()).device.type,
+        }
+    if chosen_on is not None and (domain := set_domain(translator, corpus, found, chosen_on)):
+        translator.domain = domain
+        store_domain(translator.folder, domain)
+    if (unusual := unusual_share(translator, corpus, found)) is not None:
+        line["unusual"] = unusual
+    watch = OutputMonitor(corpus.source, corpus.target)
+    signed = signs(corpus.source, outputs, corpus.target)
+    line["signs"] = signed._asdict()
+    if remarks := watch.remarks(signed):
+        line["remarks"] = list(remarks.values())
+    return outputs, scores, line
+
+
+def by_group(
+    corpus: Corpus, outputs: Sequence[str], name: TextMetric, language: str
+) -> dict[str, float]:
+    """Score each kind of pair by one metric."""
+    assert corpus.groups is not None
+    members: dict[str, list[int]] = {}
+    for index, group in enumerate(corpus.groups):
+        members.setdefault(group, []).append(index)
+    return {
+        group: _score(name, corpus, outputs, chosen, language) for group, chosen in members.items()
+    }
+
+
+def by_length(
+    corpus: Corpus, outputs: Sequence[str], names: Sequence[TextMetric], translator: Translator
+) -> dict[str, Any]:
+    """Score sentences of like length by every metric."""
+    unit, bins = length_bins(corpus.source, translator.source)
+    return {
+        "unit": unit,
+        "bins": [
+            {"first": each.first, "last": each.last, "pairs": len(each.members)}
+            | {
+                name: _score(name, corpus, outputs, each.members, translator.target)
+                for name in names
+            }
+            for each in bins
+        ],
+    }
+
+
+def latency(translator: Translator, sources: Sequence[str]) -> dict[str, float]:
+    """Translate sentences from all over a corpus one at a time."""
+    chosen = spread(len(sources), ALONE)
+    milliseconds = []
+    for index in chosen:
+        began = time.perf_counter()
+        translator.translate([sources[index]])
+        milliseconds.append(1000 * (time.perf_counter() - began))
+    middle, slow = np.quantile(milliseconds, [0.5, 0.95])
+    return {
+        "alone": len(chosen),
+        "median_milliseconds": float(middle),
+        "p95_milliseconds": float(slow),
+    }
+
+
+def write_outputs(path: Path, outputs: Iterable[str]) -> None:
+    """Write translations so that line N belongs to pair N, whatever a model may put out."""
+    write_text(path, "".join(f"{one_line(output)}\n" for output in outputs))
+
+
+def _score(
+    name: TextMetric, corpus: Corpus, outputs: Sequence[str], chosen: Sequence[int], language: str
+) -> float:
+    every = corpus.references
+    references = [every[index] for index in chosen]
+    return TEXT_METRICS[name]([outputs[index] for index in chosen], references, language).value

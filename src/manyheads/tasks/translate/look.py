@@ -1,0 +1,127 @@
+"""What looking at a translation shows."""
+
+from dataclasses import replace
+from math import exp
+
+import torch
+from torch import Tensor
+
+from manyheads.generation.decoding import Translation
+from manyheads.generation.special_ids import special_ids
+from manyheads.generation.token_details import spans
+from manyheads.lens.labels import labels
+from manyheads.lens.measures.alignment_head import alignment_view
+from manyheads.lens.measures.token_losses import loss_table
+from manyheads.lens.trace.decoding import decoded
+from manyheads.lens.trace.shapes import ShapeLine, walk
+from manyheads.lens.view.text_view import Span, StepView, TextView, text_view
+from manyheads.look.explained import explained
+from manyheads.look.figures import figures_of_text, watched
+from manyheads.look.text_overlays import Reading
+from manyheads.nn.recording.trace import Trace, record
+from manyheads.predict.text_reader import refuse_empty
+from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.reference import teacher_forcing
+from manyheads.tasks.translate.word_alignment import reads_source
+
+
+def explain_text(
+    translator: Translator, text: str, *, integrated: bool | None = None
+) -> tuple[str, TextView]:
+    """Translate a text, then run the model once over text and translation with a recorder open.
+
+    Gradients are integrated if `integrated` is True, or None and the cost is low. Returns the
+    translation and its view.
+    """
+    with record() as search:
+        source, target, best = _translated(translator, text)
+    read, wanted = target[:, :-1], target[:, 1:]
+    with watched(translator.model) as seen:
+        logits = translator.model(source, read)
+    log_chances = logits.float().log_softmax(dim=-1).gather(2, wanted[..., None])
+    chances = log_chances.exp()[0, :, 0].tolist()
+    sources, targets = translator.tokenizers
+    start = targets.piece(special_ids(translator.model).start)
+    source_spans = [*spans(sources, text), None]
+    output_spans: list[Span | None] = [
+        [token.begin, token.end] if token.begin < token.end else None
+        for token in best.details or []
+    ]
+    output_spans.append(None)
+    view = text_view(
+        seen.trace,
+        source=[sources.piece(token) for token in source[0].tolist()],
+        output=[targets.piece(token) for token in wanted[0].tolist()],
+        probabilities=chances,
+        start=start,
+        source_spans=source_spans,
+        output_spans=output_spans,
+    )
+    reading = Reading(
+        translator.model,
+        source,
+        wanted[0].tolist(),
+        lambda ids: translator.model(ids, read.expand(len(ids), -1)),
+        view.source,
+        view.output,
+        source_spans,
+        output_spans,
+    )
+    view = explained(view, reading, integrated=integrated)
+    figures = figures_of_text(
+        seen,
+        names={
+            "encoder": labels(view.source),
+            "decoder": labels([start, *view.output[:-1]]),
+        },
+        outputs=labels(view.output),
+        gates=view.gates,
+        pieces=(sources.piece, targets.piece),
+    )
+    costs = loss_table(
+        view.output,
+        chances,  # those of the view are rounded, and the loss of 0 is infinite
+        title="How surprised the model was by each word",
+        given="given the source and those before it",
+    )
+    aligned = (
+        alignment_view(seen.trace, translator.alignment, len(best.tokens), len(view.source) - 1)
+        if reads_source(translator.model)
+        else None
+    )
+    return best.text, replace(
+        view,
+        figures=[costs, *figures],
+        alignment=aligned,
+        steps=_steps(translator, search, best),
+    )
+
+
+def _steps(translator: Translator, search: Trace, best: Translation) -> list[StepView]:
+    """List the candidates of the search in every step."""
+    name = translator.tokenizers.target.piece
+    tokens = [*best.tokens, *([special_ids(translator.model).end] if best.finished else [])]
+    found = decoded(search, tokens)
+    return [
+        StepView(
+            name(token),
+            round(exp(log_probability), 6),
+            [(name(each.token), round(each.probability, 6)) for each in candidates],
+        )
+        for token, log_probability, candidates in zip(
+            tokens, best.token_log_probabilities, found.candidates, strict=True
+        )
+    ]
+
+
+def shapes_of_text(translator: Translator, text: str) -> list[ShapeLine]:
+    """Walk through a translation: encode once, then read the whole output under the mask."""
+    source, target, _ = _translated(translator, text)
+    with torch.inference_mode():
+        return walk(translator.model, lambda: translator.model(source, target[:, :-1]))
+
+
+def _translated(translator: Translator, text: str) -> tuple[Tensor, Tensor, Translation]:
+    refuse_empty(text)
+    ((best, *_),) = translator.translate([text], details=True)
+    return *teacher_forcing(translator, text, best.tokens), best

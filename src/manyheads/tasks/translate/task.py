@@ -1,0 +1,171 @@
+"""Translation: sentence pairs, an encoder-decoder, cross-entropy per token, BLEU or exact match."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import nn
+
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.evaluate_request import TextMetric
+from manyheads.bounds import Count, NotNegative
+from manyheads.data.augment.text_noise import TextNoise
+from manyheads.data.batching.batches import TextBatch, pad
+from manyheads.data.batching.buckets import length_buckets, rank_part
+from manyheads.data.text.corpus import Corpus
+from manyheads.data.text.streamed_corpus import StreamedCorpus
+from manyheads.data.tokenizers.subword_sampling import SubwordSampler
+from manyheads.data.tokenizers.token_store import TokenStore, encode_in_memory
+from manyheads.data.tokenizers.tokenizer import OURS, Tokenizers
+from manyheads.errors import DataError
+from manyheads.generation.decoding import translate
+from manyheads.generation.output_monitor import OutputMonitor
+from manyheads.generation.special_ids import SpecialIds
+from manyheads.measure.text_metrics import TEXT_METRICS
+from manyheads.train.config import TrainConfig
+from manyheads.train.losses import projected_cross_entropy
+from manyheads.train.task import Indices, Loss
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateTrainConfig(TrainConfig):
+    """The [train] table of a translator."""
+
+    max_tokens: Count = 4096  # per batch and side, padding included
+    r_drop: NotNegative = 0.0  # alpha of R-Drop (Liang et al. 2021), a second pass; 5 is usual
+    max_length: Count = 256  # tokens; longer pairs are left out of training, and counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateConfig:
+    """The [evaluate] table: the metrics; the first is the main one."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    metrics: tuple[TextMetric, ...] = ("bleu",)
+
+    def __post_init__(self) -> None:
+        """Refuse an empty list of metrics."""
+        if not self.metrics:
+            raise ValueError(f"metrics is empty: name at least one of {', '.join(TEXT_METRICS)}")
+
+
+class TranslateTask:
+    """A Task for the training loop."""
+
+    unit = "tokens"
+
+    def __init__(
+        self,
+        train: Corpus | StreamedCorpus,
+        valid: Corpus,
+        tokenizers: Tokenizers,
+        config: TranslateTrainConfig,
+        evaluate: EvaluateConfig,
+        *,
+        seed: int,
+        ids: SpecialIds = OURS,
+        sampling: float = 0.0,
+        noise: TextNoise | None = None,
+        store: TokenStore | None = None,
+        language: str = "",
+    ) -> None:
+        """Turn the corpus into token ids.
+
+        `store` has the training corpus as token ids (None: encode it in memory), and its texts if
+        segmentations are sampled or `noise` changes pairs. `language` is that of the target, for
+        the metrics.
+
+        Raises:
+            DataError: no pair is short enough.
+        """
+        self.valid = valid
+        self.tokenizers = tokenizers
+        self.config = config
+        self.metrics = evaluate.metrics
+        self.language = language
+        self.watch = OutputMonitor(valid.source, valid.target)
+        self.seed = seed
+        self.train = train
+        self.ids = ids
+        self.sampling = sampling
+        self.noise = noise if noise and noise.changes_pairs else None
+        if store is None:
+            texts = sampling > 0 or self.noise is not None
+            store = encode_in_memory(train.pairs(), tokenizers, texts=texts)
+        self.store = store
+        # Plus the end token; decoder inputs have a start instead of an end, so the same length.
+        source, target = (side.lengths.astype(np.int32) + 1 for side in store.ids)
+        self.kept = np.flatnonzero(np.maximum(source, target) <= config.max_length)
+        self.left_out = len(store) - len(self.kept)
+        if not len(self.kept):
+            raise DataError(
+                f"{train.origin}: no pair has at most {config.max_length} tokens a side. "
+                "Raise train.max_length, or give one sentence a line."
+            )
+        self.lengths = source[self.kept], target[self.kept]
+
+    def plan(self, epoch: int, rank: int = 0, world: int = 1) -> list[Indices]:
+        """Bucket the pairs by the length of their best segmentation."""
+        source, target = self.lengths
+        buckets = length_buckets(
+            source, target, self.config.max_tokens, seed=self.seed, epoch=epoch
+        )
+        return [self.kept[bucket] for bucket in rank_part(buckets, rank, world)]
+
+    def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[TextBatch]:
+        """Pad the planned batches; with sampling, of segmentations drawn for this epoch."""
+        drawn = self.sampling or self.noise
+        segment = self._sampler(epoch) if drawn else self.store.tokens
+        start, end, padding = self.ids.start, self.ids.end, self.ids.pad
+        for indices in batches:
+            sources, targets = segment(indices)
+            source = [[*tokens, end] for tokens in sources]
+            target = [[start, *tokens, end] for tokens in targets]
+            units = sum(map(len, source)) + sum(map(len, target)) - len(target)
+            yield TextBatch(pad(source, padding), pad(target, padding), indices, units)
+
+    def _sampler(self, epoch: int) -> SubwordSampler:
+        return SubwordSampler(
+            self.store,
+            self.tokenizers,
+            self.sampling,
+            max_length=self.config.max_length - 1,
+            seed=self.seed,
+            epoch=epoch,
+            noise=self.noise,
+        )
+
+    def loss(self, model: nn.Module, batch: TextBatch) -> Loss:
+        """Sum the label-smoothed cross-entropy over all target tokens (teacher forcing)."""
+        batch = batch.to(next(model.parameters()).device)
+        wanted = batch.target[:, 1:]
+        real = wanted != self.ids.pad
+        targets = wanted[real]
+        readout = partial(
+            projected_cross_entropy,
+            targets=targets,
+            smoothing=self.config.label_smoothing,
+            r_drop=self.config.r_drop,
+        )
+        source, shifted = batch.source, batch.target[:, :-1]
+        if self.config.r_drop:  # every pair twice, with different dropout
+            source, shifted, real = (part.repeat(2, 1) for part in (source, shifted, real))
+        loss = model(source, shifted, real, readout)
+        return Loss(loss, len(targets), {})
+
+    def evaluate(self, model: nn.Module) -> dict[str, float]:
+        """Translate the validation sources greedily, score and monitor the outputs."""
+        outputs = translate(model, self.tokenizers, self.valid.source, DecodeConfig(beams=1))
+        texts = [best[0].text for best in outputs]
+        scores = {
+            name: TEXT_METRICS[name](texts, self.valid.target, self.language).value
+            for name in self.metrics
+        }
+        return scores | self.watch(texts)
+
+    def describe(self, batch: TextBatch) -> str:
+        """Return the file and line numbers of the pairs."""
+        return self.train.describe(batch.indices)

@@ -1,0 +1,1 @@
+"""Models with one output per token: what generating, filling and tagging share."""
