@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from manyheads.doctor import curves, finding, heads, learning, outputs, samples, weights
+from manyheads.doctor import curves, finding, learning, outputs, samples, weights
 from manyheads.doctor import image_leakage as image_leaks
 from manyheads.doctor import text_leakage as leaks
 from manyheads.generation.output_monitor import SIGNS
