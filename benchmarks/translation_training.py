@@ -23,7 +23,8 @@ from manyheads.data.batching.batches import TextBatch, pad
 from manyheads.data.batching.buckets import length_buckets
 from manyheads.models.presets import PRESETS
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.tasks.translate.task import TranslateTask, TranslateTrainConfig
+from manyheads.tasks.translate.recipe import TranslateTrainConfig
+from manyheads.tasks.translate.task import TranslateTask
 from manyheads.train.task import Loss
 
 TITLE = "Training a translator"

@@ -797,7 +797,8 @@ def test_changes_inside_touch_as_many_files_as_the_guide_says(tmp_path: Path) ->
     text_format, image_format, model, task = (apply(diff, copy) for diff in DIFFS)
     code, before, _ = (EXTEND / "own_model.py").read_text().partition("\nmanyheads.register_preset")
     assert before
-    (copy / "models" / "mixer.py").write_text(code)
+    presets = "PRESETS = {'mixer-tiny': MixerConfig()}"
+    (copy / "models" / "mixer.py").write_text(f"{code}\n{presets}\n")
     model.add("models/mixer.py")
     code, before, _ = (EXTEND / "own_task.py").read_text().partition("manyheads.register_task(")
     assert before

@@ -1,6 +1,6 @@
 """The rule of every table that plugins add to: a new name, and an entry of the right kind."""
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -10,7 +10,12 @@ V = TypeVar("V")
 
 
 def register(
-    table: dict[str, V], what: str, name: str, entry: V, wanted: str, lacks: Sequence[str] = ()
+    table: MutableMapping[str, V],
+    what: str,
+    name: str,
+    entry: V,
+    wanted: str,
+    lacks: Sequence[str] = (),
 ) -> None:
     """Add an entry to a table; the same one again changes nothing.
 

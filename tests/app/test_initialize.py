@@ -15,9 +15,9 @@ from manyheads.models.presets import build
 from manyheads.models.transformer import Transformer
 from manyheads.project.folder import ModelFolder
 from manyheads.project.recipe import read_recipe
-from manyheads.tasks.translate.initialize import Start, common_pieces, load_pretrained, pretrained
+from manyheads.tasks.translate.initialize import common_pieces, load_pretrained, pretrained
 from manyheads.tasks.translate.predictor import Translator
-from manyheads.tasks.translate.recipe import TranslateRecipe
+from manyheads.tasks.translate.recipe import Start, TranslateRecipe
 from manyheads.train.checkpoint import sha256, tensors
 from tests import language
 from tests.made import run

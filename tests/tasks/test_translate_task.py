@@ -25,7 +25,8 @@ from manyheads.data.tokenizers.tokenizer import (
 from manyheads.errors import DataError
 from manyheads.generation.decoding import translate
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.tasks.translate.task import EvaluateConfig, TranslateTask, TranslateTrainConfig
+from manyheads.tasks.translate.recipe import EvaluateConfig, TranslateTrainConfig
+from manyheads.tasks.translate.task import TranslateTask
 from manyheads.train.loop import fit
 from tests.made import Silent, numbers
 

@@ -7,7 +7,7 @@ from torch import nn
 from manyheads.data.augment.augment import Augmentation
 from manyheads.tasks.caption.task import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
 from manyheads.tasks.classify.task import ClassifyTask, ClassifyTrainConfig
-from manyheads.tasks.translate.task import TranslateTrainConfig
+from manyheads.tasks.translate.recipe import TranslateTrainConfig
 from tests.made import numbers
 from tests.squares import captioned
 from tests.tasks import test_caption_task as captions

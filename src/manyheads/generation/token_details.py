@@ -4,16 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import exp
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from manyheads.data.batching.batches import pad
-from manyheads.data.tokenizers.tokenizer import Piece, TextTokenizer
-from manyheads.decode.step import Hypothesis
 from manyheads.lens.measures.alignment_head import AlignmentHead, fallback, layers, links, read
-from manyheads.lens.view.text_view import Span
 from manyheads.nn.recording.trace import record
+
+if TYPE_CHECKING:
+    from manyheads.data.tokenizers.tokenizer import Piece, TextTokenizer
+    from manyheads.decode.step import Hypothesis
+    from manyheads.lens.view.text_view import Span
 
 Reading = tuple[int, float]  # a source token, and its share of the attention
 
@@ -29,15 +32,15 @@ class OutputToken:
     probability: float  # given the source and the tokens before it
     begin: int
     end: int
-    source: Piece | None = None  # the source token with the largest attention weight
+    source: "Piece | None" = None  # the source token with the largest attention weight
     share: float | None = None  # that weight
 
 
 def describe(
-    tokenizer: TextTokenizer,
+    tokenizer: "TextTokenizer",
     text: str,
-    output: Hypothesis,
-    read: Sequence[tuple[Piece, float]] = (),
+    output: "Hypothesis",
+    read: Sequence[tuple["Piece", float]] = (),
 ) -> list[OutputToken]:
     """Describe the tokens of a translation.
 
@@ -62,7 +65,7 @@ def behind_space(text: str, begin: int, end: int) -> int:
     return end - len(text[begin:end].lstrip(" "))
 
 
-def spans(tokenizer: TextTokenizer, text: str) -> list[Span | None]:
+def spans(tokenizer: "TextTokenizer", text: str) -> list["Span | None"]:
     """Return the characters that each token of a text covers; None: a byte, a language code."""
     found = [
         (behind_space(text, piece.begin, piece.end), piece.end) for piece in tokenizer.pieces(text)

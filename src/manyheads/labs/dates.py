@@ -5,7 +5,8 @@ from functools import lru_cache
 from manyheads.data.synthetic.dates import generate
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.tokenizers.tokenizer import PairTokenizerConfig, Tokenizer, Tokenizers
-from manyheads.tasks.translate.task import EvaluateConfig, TranslateTask, TranslateTrainConfig
+from manyheads.tasks.translate.recipe import EvaluateConfig, TranslateTrainConfig
+from manyheads.tasks.translate.task import TranslateTask
 
 
 @lru_cache(maxsize=2)

@@ -13,7 +13,8 @@ from manyheads.models.components import CellName
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.streams import generator
-from manyheads.tasks.translate.task import EvaluateConfig, TranslateTask, TranslateTrainConfig
+from manyheads.tasks.translate.recipe import EvaluateConfig, TranslateTrainConfig
+from manyheads.tasks.translate.task import TranslateTask
 from manyheads.tokenwise.token_task import IGNORED, Examples, TokenTask, TokenTrainConfig, measure
 
 FIRST = UNKNOWN + 1  # the token of symbol 0, after the special tokens

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
+from manyheads.models.config import ModelConfig
 from manyheads.models.graphs import (
     Graph,
     GraphCache,
@@ -170,3 +171,11 @@ class ContinueGraph(nn.Module):
 def _select(state: CausalState, rows: Kept) -> CausalState:
     ready = None if state.ready is None else state.ready[rows]
     return CausalState([cache.select(rows) for cache in state.caches], state.beams, ready)
+
+
+PRESETS: dict[str, ModelConfig] = {
+    # The encoder and the decoder alone (atlas T20), of the size of transformer-tiny's
+    "gpt-tiny": CausalConfig(dim=128, layers=4, heads=4, ffn_dim=256, positions="sinusoidal"),
+    # Radford et al. 2019, table 2; Devlin et al. 2019, section 3
+    "gpt2-small": CausalConfig(),
+}

@@ -6,6 +6,7 @@ Without segments and next-sentence prediction, which Liu et al. 2019 (RoBERTa) f
 from dataclasses import dataclass
 
 from manyheads.models.components import Norm
+from manyheads.models.config import ModelConfig
 from manyheads.models.language_model import LanguageModel, LanguageModelConfig
 from manyheads.nn.layers.masks import padding_mask
 from manyheads.nn.shapes import Mask, TokenIds
@@ -34,3 +35,11 @@ class MaskedLanguageModel(LanguageModel):
     def mask(self, tokens: TokenIds) -> Mask:
         """Let every token see both sides of it."""
         return padding_mask(tokens, self.config.pad)
+
+
+PRESETS: dict[str, ModelConfig] = {
+    "bert-tiny": MaskedConfig(
+        dim=128, layers=4, heads=4, ffn_dim=256, positions="sinusoidal", norm="pre"
+    ),
+    "bert-base": MaskedConfig(),
+}

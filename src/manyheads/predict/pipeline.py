@@ -4,29 +4,32 @@ Training, evaluating, looking and examining ask a recipe's pipeline and know no 
 """
 
 import inspect
-from abc import ABC, abstractmethod
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 from torch import Tensor, nn
 
 from manyheads.asks.evaluate_request import EvaluateRequest
-from manyheads.asks.export_request import ParityRequest
-from manyheads.asks.load_options import LoadOptions
-from manyheads.asks.look_request import LookRequest
-from manyheads.data.images.image_set import ImageSet
-from manyheads.engines.parity import Parity
 from manyheads.errors import UsageError
-from manyheads.lens.trace.shapes import ShapeLine
-from manyheads.lens.view.image_view import ImageView
-from manyheads.lens.view.text_view import TextView
-from manyheads.models.config import ModelConfig
 from manyheads.predict.predictor import Predictor
-from manyheads.project.folder import ModelFolder
 from manyheads.project.recipe import Recipe
 from manyheads.project.registry import find_task
-from manyheads.train.task import Task
+
+if TYPE_CHECKING:
+    from manyheads.asks.export_request import ParityRequest
+    from manyheads.asks.load_options import LoadOptions
+    from manyheads.asks.look_request import LookRequest
+    from manyheads.data.images.image_set import ImageSet
+    from manyheads.engines.parity import Parity
+    from manyheads.lens.trace.shapes import ShapeLine
+    from manyheads.lens.view.image_view import ImageView
+    from manyheads.lens.view.text_view import TextView
+    from manyheads.models.config import ModelConfig
+    from manyheads.project.folder import ModelFolder
+    from manyheads.train.task import Task
 
 Say = Callable[[str], None]  # tells the user what happens
 
@@ -34,8 +37,8 @@ Say = Callable[[str], None]  # tells the user what happens
 class Prepared(NamedTuple):
     """What a run needs before its model."""
 
-    task: Task[Any]
-    config: ModelConfig
+    task: "Task[Any]"
+    config: "ModelConfig"
     write_inputs: Callable[[Path], None]  # writes the tokenizer, or preprocessing and labels
     # What a resumed run should find again: sha256 of the data, and of a teacher's folder.
     environment: dict[str, str]
@@ -55,7 +58,7 @@ class Explanation(NamedTuple):
     """What looking at one input shows."""
 
     told: dict[str, str]  # what was given and came out: texts, or a path
-    view: TextView | ImageView
+    view: "TextView | ImageView"
     pixels: Tensor | None = None  # of an image: (height, width) or (height, width, 3), 0..255
 
 
@@ -63,10 +66,15 @@ R = TypeVar("R", bound=Recipe)
 P = TypeVar("P", bound=Predictor)
 
 
-class Pipeline(ABC, Generic[R, P]):
-    """One task. `prepare` and `load` must be there; the rest has defaults that refuse politely."""
+class Pipeline(Generic[R, P]):
+    """One task. `prepare` and `load` must be there; the rest has defaults that refuse politely.
+
+    A task of the package has its parts in modules of its folder (`home`), named by their role and
+    imported when they are first needed: translating imports nothing that trains or measures.
+    """
 
     task: ClassVar[str]  # as recipes name it
+    home: ClassVar[str] = ""  # package whose modules have the parts
     recipe: ClassVar[type[Recipe]]
     predictor: ClassVar[type[Predictor]]
     what: ClassVar[str] = "A model of a task from outside the package."  # for the model card
@@ -77,7 +85,6 @@ class Pipeline(ABC, Generic[R, P]):
     # Files that only this task writes beside the weights; they are checked like those of all.
     files: ClassVar[tuple[str, ...]] = ()
 
-    @abstractmethod
     def prepare(self, recipe: R, out: Path, say: Say) -> Prepared:
         """Read a recipe's data; take the tokenizer from the run folder `out`, if it is there.
 
@@ -86,8 +93,14 @@ class Pipeline(ABC, Generic[R, P]):
             DataError: data cannot be used.
             UsageError: data are a test split.
         """
+        return self.part("preparation").prepare(recipe, out, say)
 
-    def build(self, recipe: R, config: ModelConfig) -> nn.Module:
+    def part(self, role: str) -> Any:
+        """Import the module of a part; None if the task has none."""
+        known = self.home and find_spec(f"{self.home}.{role}")
+        return import_module(f"{self.home}.{role}") if known else None
+
+    def build(self, recipe: R, config: "ModelConfig") -> nn.Module:
         """Build the model as it is trained, with fresh weights from torch's generator.
 
         Raises:
@@ -118,21 +131,24 @@ class Pipeline(ABC, Generic[R, P]):
             For each side of the model: `model`, `sha256` and the `tensors` that were copied; None
             if all weights are fresh.
         """
-        return None
+        part = self.part("initialize")
+        return part.initialize(model, recipe, out) if part else None
 
     def classifier_weights(self, stored: dict[str, Tensor]) -> dict[str, Tensor] | None:
         """Name weights as those of a classifier that starts from them; None: none can."""
         return None
 
-    def load(self, folder: ModelFolder, options: LoadOptions) -> P:
+    def load(self, folder: "ModelFolder", options: "LoadOptions") -> P:
         """Make the predictor of a stored model."""
         return cast(type[P], self.predictor)(folder, options)
 
     def evaluate(self, predictor: P, request: EvaluateRequest) -> dict[str, Any]:
         """Measure a stored model; return the line for its log (see `evaluate/score.py`)."""
+        if part := self.part("evaluation"):
+            return part.evaluate(predictor, request)
         raise UsageError(f"{predictor.folder.name}: the task {self.task!r} has no evaluation.")
 
-    def parity(self, reference: P, exported: P, request: ParityRequest) -> Parity:
+    def parity(self, reference: P, exported: P, request: "ParityRequest") -> "Parity":
         """Compare an engine with torch on the same inputs, before an export is kept.
 
         Args:
@@ -140,15 +156,15 @@ class Pipeline(ABC, Generic[R, P]):
             exported: the same model on the engine.
             request: what to compare on.
         """
-        raise NotImplementedError
+        return self.part("parity").parity(reference, exported, request)
 
-    def check_compared(self, folder: ModelFolder) -> None:
+    def check_compared(self, folder: "ModelFolder") -> None:
         """Refuse to export a model of a task that has no `parity`.
 
         Raises:
             UsageError: it has none.
         """
-        if type(self).parity is Pipeline.parity:
+        if type(self).parity is Pipeline.parity and self.part("parity") is None:
             raise UsageError(
                 f"{folder.name}: engines are not compared for the task {self.task!r}, so nothing "
                 "of it can be exported."
@@ -156,27 +172,34 @@ class Pipeline(ABC, Generic[R, P]):
 
     def after_training(self, predictor: P) -> EvaluateRequest:
         """Choose what to measure when training is over."""
-        return EvaluateRequest()
+        asked = getattr(self.part("evaluation"), "after_training", None)
+        return asked(predictor) if asked else EvaluateRequest()
 
-    def validation_images(self, recipe: R) -> ImageSet:
+    def validation_images(self, recipe: R) -> "ImageSet":
         """Read the images of the validation data, to calibrate an export on.
 
         Raises:
             NotFoundError: they are not here.
             UsageError: the task has none.
         """
+        if read := getattr(self.part("preparation"), "validation_images", None):
+            return read(recipe)
         raise UsageError(f"the task {self.task!r} has no images.")
 
-    def card(self, folder: ModelFolder) -> Section:
+    def card(self, folder: "ModelFolder") -> Section:
         """Describe a model and its use for its card."""
         return Section(self.what, self.use.format(name=folder.name))
 
-    def look(self, predictor: P, request: LookRequest) -> Explanation:
+    def look(self, predictor: P, request: "LookRequest") -> Explanation:
         """Run a model on one input with a recorder open."""
+        if look := getattr(self.part("look"), "look", None):
+            return look(predictor, request)
         raise UsageError(f"{predictor.folder.name}: there is nothing to look at in {self.task!r}.")
 
-    def shapes(self, predictor: P, given: str) -> list[ShapeLine]:
+    def shapes(self, predictor: P, given: str) -> list["ShapeLine"]:
         """List the parts that one input passes through, with the shapes that go in and out."""
+        if shapes := getattr(self.part("look"), "shapes", None):
+            return shapes(predictor, given)
         raise UsageError(f"{predictor.folder.name}: there is nothing to look at in {self.task!r}.")
 
     def samples(self, recipe: R, run: Any) -> Any:
@@ -192,7 +215,8 @@ class Pipeline(ABC, Generic[R, P]):
         Raises:
             ManyheadsError: the data are not there, or cannot be used.
         """
-        return None
+        part = self.part("samples")
+        return part.samples(recipe, run) if part else None
 
     def against_overfitting(self, recipe: R) -> dict[str, object]:
         """Suggest recipe keys against overfitting, besides dropout and early stopping."""

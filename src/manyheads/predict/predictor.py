@@ -1,15 +1,17 @@
 """The protocol of predictors: a stored model that is called with raw input and answers requests."""
 
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from torch import nn
 
 from manyheads.asks.load_options import LoadOptions
-from manyheads.asks.request import Request
-from manyheads.data.images.image_set import Preprocessing
 from manyheads.engines.engine import Engine, find_engine
 from manyheads.errors import UsageError
-from manyheads.project.folder import ModelFolder
+
+if TYPE_CHECKING:
+    from manyheads.asks.request import Request
+    from manyheads.data.images.image_set import Preprocessing
+    from manyheads.project.folder import ModelFolder
 
 
 class OutputClasses(NamedTuple):
@@ -22,7 +24,7 @@ class OutputClasses(NamedTuple):
 class Predictor(Protocol):
     """A stored model, ready to be called. `model` is the torch module, `folder` its folder."""
 
-    request: ClassVar[type[Request] | None] = None
+    request: ClassVar[type["Request"] | None] = None
     """What `answer` takes; None: it answers no requests."""
 
     zero_shot: ClassVar[bool] = False
@@ -34,22 +36,22 @@ class Predictor(Protocol):
     page: ClassVar[Literal["classify", "caption", "translate"] | None] = None
     """The program of an exported page that does the same with the model; None: there is none."""
 
-    folder: ModelFolder
+    folder: "ModelFolder"
     engine: Engine
     model: nn.Module
 
-    def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
+    def __init__(self, folder: "ModelFolder", options: LoadOptions = LoadOptions()) -> None:
         self.folder = folder
         self.engine = find_engine(options.engine)(options.device, options.threads)
         self.model = self.engine.load(folder, options.image_size)
 
     @classmethod
-    def image_input(cls, folder: ModelFolder) -> Preprocessing | None:  # noqa: ARG003
+    def image_input(cls, folder: "ModelFolder") -> "Preprocessing | None":  # noqa: ARG003
         """Return what is done to images of one size; None: the model does not read any."""
         return None
 
     @classmethod
-    def output_classes(cls, folder: ModelFolder) -> OutputClasses | None:  # noqa: ARG003
+    def output_classes(cls, folder: "ModelFolder") -> OutputClasses | None:  # noqa: ARG003
         """Return what the logits of a stored model stand for; None: they are not of classes."""
         return None
 
@@ -89,6 +91,6 @@ def text_positions(max_length: int) -> int:
     return 4 * max_length + 64
 
 
-def answers(predictor: Predictor, request: type[Request]) -> bool:
+def answers(predictor: Predictor, request: type["Request"]) -> bool:
     """Tell whether a predictor answers requests of this type."""
     return predictor.request is not None and issubclass(request, predictor.request)

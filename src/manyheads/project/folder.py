@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
@@ -15,7 +15,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.data.tokenizers.hub import read_hub
 from manyheads.data.tokenizers.marian import read_marian
@@ -39,6 +38,9 @@ from manyheads.strict_json import dumps, loads
 from manyheads.train.checkpoint import not_finite, restore, sha256, tensors
 from manyheads.train.config import Precision
 from manyheads.version import __version__
+
+if TYPE_CHECKING:
+    from manyheads.data.images.image_set import Preprocessing
 
 FORMAT_VERSION = 2
 LEFT_OUT = "left_out.txt"  # images that could not be read, and why
@@ -291,8 +293,10 @@ class ModelFolder:
             raise self._another("characters.json", f"{len(characters)} entries", vocabulary)
         return characters
 
-    def preprocessing(self) -> Preprocessing:
+    def preprocessing(self) -> "Preprocessing":
         """Load what happens to an image before the model sees it."""
+        from manyheads.data.images.image_set import Preprocessing  # only models of images need it
+
         path = self.path / "preprocessing.json"
         stored = read_json(path)
         if isinstance(stored, dict):
@@ -453,12 +457,12 @@ def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
         write_atomically(folder / name, tokenizer.model)
 
 
-def write_preprocessing(folder: Path, preprocessing: Preprocessing) -> None:
+def write_preprocessing(folder: Path, preprocessing: "Preprocessing") -> None:
     """Write what turns images into tensors."""
     write_json(folder / "preprocessing.json", asdict(preprocessing))
 
 
-def write_labels(folder: Path, preprocessing: Preprocessing, labels: list[str]) -> None:
+def write_labels(folder: Path, preprocessing: "Preprocessing", labels: list[str]) -> None:
     """Write what turns images into tensors, and classes into words."""
     write_preprocessing(folder, preprocessing)
     write_json(folder / "labels.json", labels)

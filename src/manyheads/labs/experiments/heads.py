@@ -23,7 +23,7 @@ from manyheads.lens.panels import Lines, Table, number
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.per_head import PerHeadAttention
 from manyheads.streams import stream
-from manyheads.tasks.translate.task import TranslateTrainConfig
+from manyheads.tasks.translate.recipe import TranslateTrainConfig
 from manyheads.tokenwise.token_task import TokenTrainConfig
 from manyheads.tokenwise.token_task import measure as score
 

@@ -13,7 +13,7 @@ from manyheads.labs.symbols import Symbols, copying, random_texts, training, tra
 from manyheads.lens.panels import Lines
 from manyheads.models.config import ModelConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
-from manyheads.tasks.translate.task import TranslateTrainConfig
+from manyheads.tasks.translate.recipe import TranslateTrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)

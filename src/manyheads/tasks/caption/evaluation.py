@@ -1,17 +1,17 @@
 """Measuring captions: one text for each image and language, scored by language."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from manyheads.asks.evaluate_request import EvaluateRequest, TextMetric
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.fit.training_images import Pixels
-from manyheads.measure.score import Line, heading
+from manyheads.measure.score import Line, heading, refuse_report, scored
 from manyheads.measure.text_metrics import Score
 from manyheads.project.paths import without_root
-from manyheads.recipe_data.caption_data import CaptionRecipe
 from manyheads.recipe_data.caption_splits import captioned_split, read_given
 from manyheads.tasks.caption.predictor import Captioner
+from manyheads.tasks.caption.recipe import CaptionRecipe
 from manyheads.tasks.caption.task import caption, caption_scores, references
 
 SHOWN = 10  # wrong captions in the log
@@ -64,3 +64,12 @@ def measure_captions(
     ]
     scores = caption_scores(texts, right, metrics)
     return scores, {"images": len(captions), "wrong": len(wrong), "examples": wrong[:SHOWN]}
+
+
+def evaluate(predictor: Captioner, request: EvaluateRequest) -> dict[str, Any]:
+    """Score one caption for each image and language."""
+    refuse_report(predictor.folder.name, request)
+    recipe = cast(CaptionRecipe, predictor.folder.recipe)
+    captions, head = captions_to_measure(recipe, request)
+    scores, more = measure_captions(predictor, captions, recipe.evaluate.metrics, recipe.data.root)
+    return head | scored(scores) | more

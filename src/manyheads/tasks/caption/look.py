@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from math import exp
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from manyheads.asks.look_request import LookRequest
 from manyheads.decode.step import Hypothesis
 from manyheads.errors import UsageError
 from manyheads.generation.special_ids import special_ids
@@ -20,9 +22,11 @@ from manyheads.lens.trace.shapes import ShapeLine, walk
 from manyheads.lens.view.image_view import Attribution, ImageView, image_view
 from manyheads.look.explained import shown_pixels
 from manyheads.look.figures import figures_of_image, watched
+from manyheads.look.refusals import refuse_for_images
 from manyheads.nn.recording.token_grid import TokenGrid
 from manyheads.nn.recording.trace import Trace
-from manyheads.predict.image_inputs import ImageInput, opened
+from manyheads.predict.image_inputs import ImageInput, named, opened
+from manyheads.predict.pipeline import Explanation
 from manyheads.tasks.caption.predictor import Captioner
 from manyheads.tasks.caption.task import language_prefix
 
@@ -150,3 +154,23 @@ def _words(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[str, list[
         word = text[spans[group[0]][0] : spans[group[-1]][1]].strip() or "·"
         seen[word] = seen.get(word, 0) + 1
         yield (word if seen[word] == 1 else f"{word} ({seen[word]})"), group
+
+
+def look(predictor: Captioner, request: LookRequest) -> Explanation:
+    """Show each word of the caption on the image."""
+    refuse_for_images(predictor, request, writes=True)
+    if request.target is not None or request.baseline != "black":
+        raise UsageError(
+            f"{predictor.folder.name} has no classes to explain: leave out `target` and "
+            "`baseline`; `reference` takes a caption of your own."
+        )
+    text, view, pixels = explain_caption(
+        predictor, request.given, request.language or "", request.reference
+    )
+    return Explanation({"path": named(request.given), "answer": text}, view, pixels)
+
+
+def shapes(predictor: Captioner, given: str) -> list[ShapeLine]:
+    """Walk through a caption."""
+    refuse_for_images(predictor, LookRequest(given=given))
+    return shapes_of_caption(predictor, Path(given))

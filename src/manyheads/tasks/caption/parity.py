@@ -76,3 +76,8 @@ def _token_scores(
     wanted = target[:, 1:]
     scores = found.log_softmax(dim=-1).gather(2, wanted[..., None])[..., 0]
     return scores[wanted != ids.pad], found.abs().max()
+
+
+def parity(reference: Captioner, exported: Captioner, request: ParityRequest) -> Parity:
+    """Compare captions, and scores of the tokens of given ones."""
+    return captioner_parity(reference, exported, reference.folder.recipe, request)

@@ -3,15 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
+from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data.images.image_set import ImageSet
 from manyheads.fit.training_images import Pixels, predict_all_logits
 from manyheads.measure.bootstrap import Interval
+from manyheads.measure.score import images_to_measure, refuse_report, scored
 from manyheads.measure.text_metrics import Score
 from manyheads.tasks.classify.class_metrics import (
     BINS,
@@ -26,6 +28,7 @@ from manyheads.tasks.classify.class_metrics import (
     top_k,
 )
 from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.train.class_losses import binary_cross_entropy
 
 MOST = 50  # classes whose confusion matrix is logged
@@ -152,3 +155,11 @@ def draw(line: dict[str, Any], folder: Path) -> list[Path]:
         drawn.append(folder / PLOTS[1])
         draw_confusion(np.array(line["confusion"]), list(line["classes"]), drawn[-1])
     return drawn
+
+
+def evaluate(predictor: Classifier, request: EvaluateRequest) -> dict[str, Any]:
+    """Score classes: accuracy and calibration, or average precision of several labels."""
+    refuse_report(predictor.folder.name, request)
+    images, head = images_to_measure(cast(ClassifyRecipe, predictor.folder.recipe), request)
+    measured = measure(predictor, images.relabel(predictor.labels))
+    return head | scored(measured.scores) | measured.details

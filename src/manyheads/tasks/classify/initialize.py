@@ -8,49 +8,25 @@ the other has learned. At another image size positions and bias tables are inter
 
 from collections.abc import Sequence, Set
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from manyheads.errors import NotFoundError, RecipeError
+from manyheads.errors import RecipeError
 from manyheads.fit.start_record import start_record
 from manyheads.models.resize import refit
 from manyheads.nn.layers.head import heads
 from manyheads.predict.pipeline import pipeline_of
-from manyheads.project.folder import ModelFolder
+from manyheads.project.folder import ModelFolder, read_json
 from manyheads.project.paths import find_model
 from manyheads.project.recipe import Recipe
 from manyheads.recipe_data.image_data import ImageRecipe
+from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.train.checkpoint import tensors
 
 SHOWN = 8
-OF_THE_DATA = ("classes", "height", "width", "channels")  # keys of a model
-OF_CHANNELS = ("mode", "num_channels", "mean", "std")  # keys of [image]
-
-
-def inherit(table: dict[str, Any], name: str) -> None:
-    """Fill in a recipe's [model] and [image] from the model that it starts from, in place.
-
-    Weights go on to mean what they learned only with the same pixels. A preset in the recipe stands
-    for a whole [model] table, and each key of [image] for itself. If there is a preset, a model
-    that is not there is reported when the run is prepared.
-    """
-    try:
-        folder = ModelFolder(find_model(name))
-    except NotFoundError:
-        if "preset" in table.get("model", {}):
-            return
-        raise
-    model, image = table.setdefault("model", {}), table.setdefault("image", {})
-    if isinstance(model, dict) and "preset" not in model:
-        theirs = folder.recipe.model
-        table["model"] = {key: theirs[key] for key in theirs if key not in OF_THE_DATA} | model
-    if isinstance(image, dict) and folder.recipe.data.has_images:
-        stored = asdict(folder.preprocessing())
-        if image.get("mode", stored["mode"]) != stored["mode"]:  # other channels, other numbers
-            stored = {key: stored[key] for key in stored if key not in OF_CHANNELS}
-        table["image"] = stored | image
 
 
 def differences(recipe: ImageRecipe, folder: ModelFolder) -> str:
@@ -122,3 +98,10 @@ def _weights(folder: ModelFolder, stored: dict[str, Tensor]) -> dict[str, Tensor
 def _without(named: dict[str, Tensor], left_out: Set[str]) -> dict[str, Tensor]:
     """Leave out the tensors of some modules."""
     return {n: tensor for n, tensor in named.items() if n.rpartition(".")[0] not in left_out}
+
+
+def initialize(model: nn.Module, recipe: ClassifyRecipe, out: Path) -> dict[str, Any] | None:
+    """Copy the weights of the model that [start] names."""
+    if recipe.start is None:
+        return None
+    return start_classifier(model, recipe, recipe.start.model, read_json(out / "labels.json"))

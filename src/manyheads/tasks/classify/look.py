@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from manyheads.asks.look_request import LookRequest
 from manyheads.errors import UsageError, nearest
 from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.trace.grids import Crop
@@ -14,7 +15,9 @@ from manyheads.lens.view.image_view import ImageView, image_view
 from manyheads.look.explained import shown_pixels
 from manyheads.look.figures import figures_of_image, watched
 from manyheads.look.image_overlays import explain_class
-from manyheads.predict.image_inputs import ImageInput, opened
+from manyheads.look.refusals import refuse_for_images
+from manyheads.predict.image_inputs import ImageInput, named, opened
+from manyheads.predict.pipeline import Explanation
 from manyheads.tasks.classify.predictor import Classifier
 
 
@@ -76,3 +79,22 @@ def explain_image(
 def shapes_of_image(classifier: Classifier, path: Path) -> list[ShapeLine]:
     """Walk through the classification of an image."""
     return walk(classifier.model, lambda: classifier.classify([path]))
+
+
+def look(predictor: Classifier, request: LookRequest) -> Explanation:
+    """Show what speaks for a class."""
+    refuse_for_images(predictor, request)
+    view, pixels = explain_image(
+        predictor,
+        request.given,
+        target=request.target,
+        baseline=request.baseline,
+        integrated=request.integrated,
+    )
+    return Explanation({"path": named(request.given)}, view, pixels)
+
+
+def shapes(predictor: Classifier, given: str) -> list[ShapeLine]:
+    """Walk through the classification of an image."""
+    refuse_for_images(predictor, LookRequest(given=given))
+    return shapes_of_image(predictor, Path(given))

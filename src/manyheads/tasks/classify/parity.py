@@ -1,5 +1,7 @@
 """Parity of classifiers."""
 
+from typing import cast
+
 from manyheads.asks.export_request import ParityRequest
 from manyheads.engines.parity import Parity
 from manyheads.fit.training_images import Pixels, predict_all_logits
@@ -13,6 +15,7 @@ from manyheads.measure.score import images_to_measure
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.tasks.classify.class_metrics import mean_average_precision
 from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.classify.recipe import ClassifyRecipe
 
 
 def classifier_parity(
@@ -53,3 +56,9 @@ def classifier_parity(
         after=after,
         seconds=seconds,
     )
+
+
+def parity(reference: Classifier, exported: Classifier, request: ParityRequest) -> Parity:
+    """Compare logits and classes."""
+    recipe = cast(ClassifyRecipe, reference.folder.recipe)
+    return classifier_parity(reference, exported, recipe, request)

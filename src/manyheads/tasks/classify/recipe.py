@@ -1,19 +1,25 @@
 """The recipe of the task "classify"."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import model_validator
 
+from manyheads.errors import NotFoundError
+from manyheads.project.folder import ModelFolder
+from manyheads.project.paths import find_model
 from manyheads.project.recipe import Converted, Table
 from manyheads.recipe_data.image_data import ImageRecipe, LabelledImageData
 from manyheads.tasks.classify.distil import Distil
-from manyheads.tasks.classify.initialize import inherit
 from manyheads.tasks.classify.task import (
     METRICS,
     MULTI_LABEL_METRICS,
     ClassifyTrainConfig,
 )
+
+OF_THE_DATA = ("classes", "height", "width", "channels")  # keys of a model
+OF_CHANNELS = ("mode", "num_channels", "mean", "std")  # keys of [image]
 
 
 class Start(Table):
@@ -61,3 +67,27 @@ class ClassifyRecipe(ImageRecipe):
     def tables_not_written(self) -> Sequence[str]:
         """The training of a converted model is not known."""
         return ("augment", "train") if self.converted else ()
+
+
+def inherit(table: dict[str, Any], name: str) -> None:
+    """Fill in a recipe's [model] and [image] from the model that it starts from, in place.
+
+    Weights go on to mean what they learned only with the same pixels. A preset in the recipe stands
+    for a whole [model] table, and each key of [image] for itself. If there is a preset, a model
+    that is not there is reported when the run is prepared.
+    """
+    try:
+        folder = ModelFolder(find_model(name))
+    except NotFoundError:
+        if "preset" in table.get("model", {}):
+            return
+        raise
+    model, image = table.setdefault("model", {}), table.setdefault("image", {})
+    if isinstance(model, dict) and "preset" not in model:
+        theirs = folder.recipe.model
+        table["model"] = {key: theirs[key] for key in theirs if key not in OF_THE_DATA} | model
+    if isinstance(image, dict) and folder.recipe.data.has_images:
+        stored = asdict(folder.preprocessing())
+        if image.get("mode", stored["mode"]) != stored["mode"]:  # other channels, other numbers
+            stored = {key: stored[key] for key in stored if key not in OF_CHANNELS}
+        table["image"] = stored | image

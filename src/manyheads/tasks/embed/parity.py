@@ -1,5 +1,7 @@
 """Parity of encoders of images."""
 
+from typing import cast
+
 import torch
 from torch import Tensor
 
@@ -15,6 +17,7 @@ from manyheads.measure.parity_inputs import (
 from manyheads.measure.score import images_to_measure
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.tasks.embed.predictor import Embedder
+from manyheads.tasks.embed.recipe import EmbedRecipe
 
 
 def encoder_parity(
@@ -42,3 +45,9 @@ def _nearest(vectors: Tensor) -> Tensor:
     """Return the number of the other vector that is most similar to each."""
     unit = vectors.float() / vectors.float().norm(dim=1, keepdim=True)
     return (unit @ unit.T).fill_diagonal_(-torch.inf).argmax(dim=1)
+
+
+def parity(reference: Embedder, exported: Embedder, request: ParityRequest) -> Parity:
+    """Compare vectors."""
+    recipe = cast(EmbedRecipe, reference.folder.recipe)
+    return encoder_parity(reference, exported, recipe, request)

@@ -1,16 +1,9 @@
 """Image encoders, whole: weights of other libraries without a classifier, for vectors of images."""
 
-from pathlib import Path
-from typing import cast
-
 from torch import Tensor
 
-from manyheads.asks.export_request import ParityRequest
-from manyheads.engines.parity import Parity
-from manyheads.errors import RecipeError
-from manyheads.predict.pipeline import Pipeline, Prepared, Say, Section
+from manyheads.predict.pipeline import Pipeline, Section
 from manyheads.project.folder import ModelFolder
-from manyheads.tasks.embed.parity import encoder_parity
 from manyheads.tasks.embed.predictor import Embedder
 from manyheads.tasks.embed.recipe import EmbedRecipe
 
@@ -20,21 +13,10 @@ class EmbedPipeline(Pipeline[EmbedRecipe, Embedder]):
 
     task = "embed"
     recipe = EmbedRecipe
+    home = "manyheads.tasks.embed"
     predictor = Embedder
     forward = ("images",)
     members = ("config", "features")
-
-    def prepare(self, recipe: EmbedRecipe, out: Path, say: Say) -> Prepared:
-        """Refuse: an encoder learns as a part of another model."""
-        raise RecipeError(
-            "An encoder is not trained alone: train a classifier, a captioner or a matcher that "
-            "starts from its folder."
-        )
-
-    def parity(self, reference: Embedder, exported: Embedder, request: ParityRequest) -> Parity:
-        """Compare vectors."""
-        recipe = cast(EmbedRecipe, reference.folder.recipe)
-        return encoder_parity(reference, exported, recipe, request)
 
     def classifier_weights(self, stored: dict[str, Tensor]) -> dict[str, Tensor]:
         """All of them."""

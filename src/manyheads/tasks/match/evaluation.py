@@ -1,7 +1,7 @@
 """Measuring matchers: recall of images by texts, and of texts by images."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -10,11 +10,16 @@ from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.errors import DataError
 from manyheads.fit.training_images import Pixels
-from manyheads.measure.score import Line, heading
+from manyheads.measure.score import Line, heading, refuse_report, scored
 from manyheads.measure.text_metrics import Score
 from manyheads.recipe_data.caption_data import CaptionData, CaptionRecipe
-from manyheads.recipe_data.caption_splits import captioned_split, read_captioned, read_given
+from manyheads.recipe_data.caption_splits import (
+    captioned_split,
+    read_captioned,
+    read_given,
+)
 from manyheads.tasks.match.predictor import Matcher
+from manyheads.tasks.match.recipe import MatchRecipe
 from manyheads.tasks.match.task import Queries, image_vectors, plain, queries, recalls
 
 SIGNATURE = "recall, any right one of the first"
@@ -92,3 +97,12 @@ def _joined(
         for own, key in zip(asked.images, keys, strict=True)
     ]
     return torch.cat([vectors, others]), replace(asked, images=right)
+
+
+def evaluate(predictor: Matcher, request: EvaluateRequest) -> dict[str, Any]:
+    """Find images by texts and texts by images."""
+    refuse_report(predictor.folder.name, request, matches=True)
+    recipe = cast(MatchRecipe, predictor.folder.recipe)
+    asked, among, head = matches_to_measure(recipe, recipe.data.asked, request)
+    scores, more = measure_matches(predictor, asked, among)
+    return head | scored(scores) | more

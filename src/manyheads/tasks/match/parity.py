@@ -1,5 +1,7 @@
 """Parity of matchers of images and texts."""
 
+from typing import cast
+
 from torch import Tensor
 
 from manyheads.asks.export_request import ParityRequest
@@ -14,6 +16,7 @@ from manyheads.measure.parity_inputs import (
 from manyheads.recipe_data.caption_data import CaptionData, CaptionRecipe
 from manyheads.tasks.match.evaluation import matches_to_measure
 from manyheads.tasks.match.predictor import Matcher
+from manyheads.tasks.match.recipe import MatchRecipe
 from manyheads.tasks.match.task import embed_texts, image_vectors, queries, recalls
 
 
@@ -53,3 +56,9 @@ def matcher_parity(
         after=found[1][metric],
         seconds=seconds,
     )
+
+
+def parity(reference: Matcher, exported: Matcher, request: ParityRequest) -> Parity:
+    """Compare the vectors of images and texts."""
+    recipe = cast(MatchRecipe, reference.folder.recipe)
+    return matcher_parity(reference, exported, recipe, recipe.data.asked, request)

@@ -1,18 +1,21 @@
 """Compare a reader of printed lines on an engine with the same on torch."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
+from manyheads.asks.export_request import ParityRequest
 from manyheads.data.images.line_image import stack
 from manyheads.data.spread import spread
 from manyheads.engines.parity import Parity
 from manyheads.errors import DataError
-from manyheads.measure.parity_inputs import relative_difference, run_both
+from manyheads.measure.parity_inputs import data_to_compare, relative_difference, run_both
+from manyheads.tasks.read.evaluation import lines_to_measure
 from manyheads.tasks.read.predictor import Reader
 from manyheads.tasks.read.printed_lines import PrintedLines
+from manyheads.tasks.read.recipe import ReadRecipe
 from manyheads.tasks.read.task import by_width, measure
 
 
@@ -79,3 +82,10 @@ def _difference(ours: Any, theirs: Any, lines: SomeLines) -> float:
         images = stack([lines.pixels(index, 0) for index in members], width)
         found = max(found, relative_difference(ours(images), theirs(images)))
     return found
+
+
+def parity(reference: Reader, exported: Reader, request: ParityRequest) -> Parity:
+    """Compare the logits of columns, and the texts."""
+    recipe = cast(ReadRecipe, reference.folder.recipe)
+    lines, head = data_to_compare(lambda given: lines_to_measure(recipe, given), request, "lines")
+    return read_parity(reference, exported, lines, head["data"], request.limit)

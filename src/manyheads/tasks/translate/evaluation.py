@@ -14,11 +14,12 @@ from manyheads.data.spread import spread
 from manyheads.data.text.corpus import Corpus, read_references
 from manyheads.data.text.formats import read_pairs
 from manyheads.data.text.lines import ending
+from manyheads.engines.engine import engine_name
 from manyheads.errors import UsageError
 from manyheads.files import write_text
 from manyheads.generation.output_monitor import OutputMonitor, signs
 from manyheads.measure.bootstrap import bootstrap
-from manyheads.measure.score import Line, heading, is_test
+from manyheads.measure.score import Line, heading, is_test, refuse_among, scored
 from manyheads.measure.text_metrics import TEXT_METRICS, Score
 from manyheads.predict.text_predictor import one_line
 from manyheads.project.alignment import store
@@ -26,12 +27,18 @@ from manyheads.project.domain import store_domain
 from manyheads.project.folder import own_files
 from manyheads.project.paths import endings, find_data, here, make_room
 from manyheads.recipe_data.pair_data import PairData
-from manyheads.recipe_data.pair_splits import corpus_split, find_corpus, read_corpus
+from manyheads.recipe_data.pair_splits import (
+    corpus_split,
+    find_corpus,
+    read_corpus,
+)
 from manyheads.recipe_data.splits import inputs_of, named
 from manyheads.tasks.translate.alignment_choice import choose_reader, measured
 from manyheads.tasks.translate.domain_limits import set_domain, unusual_share
 from manyheads.tasks.translate.length_bins import length_bins
 from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.recipe import TranslateRecipe
+from manyheads.tasks.translate.word_alignment import reads_source
 
 ALONE = 100  # sentences translated one at a time to measure how long an answer takes
 
@@ -227,3 +234,24 @@ def _score(
     every = corpus.references
     references = [every[index] for index in chosen]
     return TEXT_METRICS[name]([outputs[index] for index in chosen], references, language).value
+
+
+def evaluate(predictor: Translator, request: EvaluateRequest) -> dict[str, Any]:
+    """Score translations; on validation data, set what is usual, and the head that aligns."""
+    refuse_among(predictor.folder.name, request)
+    recipe = cast(TranslateRecipe, predictor.folder.recipe)
+    corpus, head = corpus_to_measure(recipe.data, request)
+    metrics = [*recipe.evaluate.metrics, *request.text_metrics]
+    valid = request.data is None and request.split == "valid"
+    # What is usual is what torch answers, whatever runs the model later.
+    keeps = not predictor.folder.shipped and engine_name(predictor.engine) == "torch"
+    named = recipe.data.valid if valid and keeps else None
+    outputs, scores, more = measure(predictor, corpus, metrics, request, named)
+    if request.alignment:
+        more["alignment"] = measure_alignment(predictor, corpus, outputs, named)
+    return head | scored(scores) | more
+
+
+def after_training(predictor: Translator) -> EvaluateRequest:
+    """Measure the alignment too, if the model attends to the source."""
+    return EvaluateRequest(alignment=reads_source(predictor.model))

@@ -8,10 +8,10 @@ Low-Resource Neural Machine Translation").
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 import torch
-from pydantic import model_validator
 from torch import nn
 
 from manyheads.data.tokenizers.tokenizer import PairTokenizerConfig, Tokenizer
@@ -19,7 +19,7 @@ from manyheads.errors import RecipeError
 from manyheads.fit.start_record import start_record
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model
-from manyheads.project.recipe import Recipe, Table
+from manyheads.project.recipe import Recipe
 from manyheads.project.vocabulary import (
     SHARED,
     SOURCE,
@@ -28,6 +28,7 @@ from manyheads.project.vocabulary import (
     learn_tokenizer,
     need_vocabularies,
 )
+from manyheads.tasks.translate.recipe import Start, TranslateRecipe
 from manyheads.train.checkpoint import tensors
 
 # Names of tensors with a row for each token, of the target or of both sides.
@@ -39,22 +40,6 @@ OF_TOKENS = ("embedding.weight", *OF_TARGET, "output.bias")
 
 # Keys that must be equal for a layer's weights to fit.
 SAME = ("dim", "heads", "ffn_dim", "norm", "activation", "positions", "norm_eps")
-
-
-class Start(Table):
-    """The [start] table: language models or translators whose weights a translator begins with."""
-
-    encoder: str | None = None
-    decoder: str | None = None
-    # "theirs": take the vocabulary over. "own": learn one from the training data; pieces that both
-    # vocabularies have begin with their vectors, the others with fresh ones.
-    vocabulary: Literal["theirs", "own"] = "theirs"
-
-    @model_validator(mode="after")
-    def _names_one(self) -> "Start":
-        if self.encoder is None and self.decoder is None:
-            raise ValueError("name a model as encoder, as decoder, or as both")
-        return self
 
 
 @dataclass(frozen=True)
@@ -209,3 +194,10 @@ def _check(start: Pretrained, recipe: Recipe) -> None:
             "\n".join([f"{key}: the layers of {path} do not fit the translator's:", *wrong])
             + "\nGive both models the same values."
         )
+
+
+def initialize(model: nn.Module, recipe: TranslateRecipe, out: Path) -> dict[str, Any] | None:
+    """Copy the weights of the models that [start] names."""
+    if recipe.start is None:
+        return None
+    return load_pretrained(model, recipe, recipe.start, need_vocabularies(out))

@@ -6,6 +6,7 @@ from math import exp
 import torch
 from torch import Tensor
 
+from manyheads.asks.look_request import LookRequest
 from manyheads.generation.decoding import Translation
 from manyheads.generation.special_ids import special_ids
 from manyheads.generation.token_details import spans
@@ -17,11 +18,13 @@ from manyheads.lens.trace.shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import Span, StepView, TextView, text_view
 from manyheads.look.explained import explained
 from manyheads.look.figures import figures_of_text, watched
+from manyheads.look.refusals import refuse_for_texts, word_figures
 from manyheads.look.text_overlays import Reading
 from manyheads.nn.recording.trace import Trace, record
+from manyheads.predict.pipeline import Explanation
 from manyheads.predict.text_reader import refuse_empty
 from manyheads.tasks.translate.predictor import Translator
-from manyheads.tasks.translate.reference import teacher_forcing
+from manyheads.tasks.translate.reference import reference_figure, teacher_forcing
 from manyheads.tasks.translate.word_alignment import reads_source
 
 
@@ -125,3 +128,21 @@ def _translated(translator: Translator, text: str) -> tuple[Tensor, Tensor, Tran
     refuse_empty(text)
     ((best, *_),) = translator.translate([text], details=True)
     return *teacher_forcing(translator, text, best.tokens), best
+
+
+def look(predictor: Translator, request: LookRequest) -> Explanation:
+    """Show where the translation comes from, and what the request asks for besides."""
+    given = refuse_for_texts(predictor, request, translates=True)
+    text = predictor.read_source(given).text
+    figures = word_figures(predictor, text, request)
+    if request.reference is not None:
+        figures.insert(0, reference_figure(predictor, text, request.reference))
+    output, view = explain_text(predictor, text, integrated=request.integrated)
+    told = {"text": text, "translation": output}
+    return Explanation(told, replace(view, figures=[*figures, *view.figures]))
+
+
+def shapes(predictor: Translator, given: str) -> list[ShapeLine]:
+    """Walk through a translation."""
+    refuse_for_texts(predictor, LookRequest(given=given))
+    return shapes_of_text(predictor, given)

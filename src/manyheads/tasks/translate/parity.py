@@ -1,6 +1,7 @@
 """Compare a translator on an engine with the same on torch."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.recipe_data.pair_data import PairData
 from manyheads.tasks.translate.evaluation import corpus_to_measure
 from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.recipe import TranslateRecipe
 
 BLEU = 0.3  # points of BLEU that may be lost; of other metrics those of `Parity.allowed`
 SCORED = 100  # pairs whose tokens are scored: every token of each is compared
@@ -96,3 +98,10 @@ def _difference(
         for each in (reference, exported)
     )
     return float(np.abs(ours - theirs).max() / largest_logit(reference.model, *given))
+
+
+def parity(reference: Translator, exported: Translator, request: ParityRequest) -> Parity:
+    """Compare translations, and scores of the tokens of given ones."""
+    recipe = cast(TranslateRecipe, reference.folder.recipe)
+    metric = recipe.evaluate.metrics[0]
+    return translation_parity(reference, exported, recipe.data, metric, request)

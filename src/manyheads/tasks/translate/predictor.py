@@ -3,12 +3,11 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from manyheads.asks.decode_config import DecodeConfig
 from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.search_options import changed
 from manyheads.asks.translate_request import (
@@ -27,8 +26,11 @@ from manyheads.predict.source_text import same_end
 from manyheads.predict.text_predictor import TextPredictor
 from manyheads.predict.text_reader import TextInput, check_seed, check_texts
 from manyheads.project.alignment import stored
-from manyheads.project.folder import ModelFolder
 from manyheads.tasks.translate.stored_translator import StoredTranslator
+
+if TYPE_CHECKING:
+    from manyheads.asks.decode_config import DecodeConfig
+    from manyheads.project.folder import ModelFolder
 
 
 class Translator(StoredTranslator, TextPredictor):
@@ -43,7 +45,7 @@ class Translator(StoredTranslator, TextPredictor):
         """Those of texts longer than in training, or of [decode]."""
         return max(super().positions(recipe), recipe.decode.max_length or 0)
 
-    def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
+    def __init__(self, folder: "ModelFolder", options: LoadOptions = LoadOptions()) -> None:
         super().__init__(folder, options)
         self.read_folder(folder, folder.tokenizers())
         self.alignment = stored(folder)  # the attention head that aligns words with the source
@@ -113,7 +115,7 @@ class Translator(StoredTranslator, TextPredictor):
         *,
         beams: int | None = None,
         n_best: int = 1,
-        options: DecodeConfig | None = None,
+        options: "DecodeConfig | None" = None,
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Sequence[Sequence[int]]] | None = None,
         seed: int = 1,

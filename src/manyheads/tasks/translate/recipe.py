@@ -1,15 +1,58 @@
 """The recipe of the task "translate"."""
 
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from pydantic import model_validator
 
 from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.evaluate_request import METRICS, TextMetric
+from manyheads.bounds import Count, NotNegative
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, PairTokenizerConfig
-from manyheads.project.recipe import Converted, Recipe
+from manyheads.project.recipe import Converted, Recipe, Table
 from manyheads.recipe_data.pair_data import PairData
-from manyheads.tasks.translate.initialize import Start
-from manyheads.tasks.translate.task import EvaluateConfig, TranslateTrainConfig
+from manyheads.train.config import TrainConfig
+
+
+class Start(Table):
+    """The [start] table: language models or translators whose weights a translator begins with."""
+
+    encoder: str | None = None
+    decoder: str | None = None
+    # "theirs": take the vocabulary over. "own": learn one from the training data; pieces that both
+    # vocabularies have begin with their vectors, the others with fresh ones.
+    vocabulary: Literal["theirs", "own"] = "theirs"
+
+    @model_validator(mode="after")
+    def _names_one(self) -> "Start":
+        if self.encoder is None and self.decoder is None:
+            raise ValueError("name a model as encoder, as decoder, or as both")
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateTrainConfig(TrainConfig):
+    """The [train] table of a translator."""
+
+    max_tokens: Count = 4096  # per batch and side, padding included
+    r_drop: NotNegative = 0.0  # alpha of R-Drop (Liang et al. 2021), a second pass; 5 is usual
+    max_length: Count = 256  # tokens; longer pairs are left out of training, and counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateConfig:
+    """The [evaluate] table: the metrics; the first is the main one."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    metrics: tuple[TextMetric, ...] = ("bleu",)
+
+    def __post_init__(self) -> None:
+        """Refuse an empty list of metrics."""
+        if not self.metrics:
+            raise ValueError(f"metrics is empty: name at least one of {', '.join(METRICS)}")
 
 
 class TranslateRecipe(Recipe):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from torch import nn
 
@@ -10,8 +10,14 @@ from manyheads.data.text.corpus import Corpus
 from manyheads.data.text.streamed_corpus import StreamedCorpus
 from manyheads.doctor import text_leakage
 from manyheads.doctor.finding import cut
+from manyheads.doctor.run_inspection import RunInspection
 from manyheads.doctor.samples import TEXTS, Examined, Learned, Samples, mean_loss
 from manyheads.doctor.spread import spread
+from manyheads.generation.special_ids import SpecialIds
+from manyheads.recipe_data.pair_splits import corpus_split, training_corpus
+from manyheads.tasks.translate.examination import examine_translations
+from manyheads.tasks.translate.recipe import TranslateRecipe
+from manyheads.tasks.translate.task import TranslateTask
 from manyheads.train.task import Task
 
 # Nats a token that the right source gains over a wrong one: 5% of perplexity. Shipped translators
@@ -71,3 +77,36 @@ def mismatched(pairs: Corpus) -> Corpus:
     """Give every target the source of another pair, half the sample away."""
     half = len(pairs) // 2
     return replace(pairs, source=[*pairs.source[half:], *pairs.source[:half]])
+
+
+def samples(recipe: TranslateRecipe, run: RunInspection) -> PairSamples:
+    """Take some pairs of both splits, and the same with the sources of other pairs."""
+    corpora = training_corpus(recipe.data), corpus_split("valid", recipe.data)
+    few = some_pairs(corpora[0]), some_pairs(corpora[1])
+    config = replace(recipe.train, label_smoothing=0.0, r_drop=0.0)
+    tokenizers = run.tokenizers()
+
+    def task(pairs: Corpus) -> TranslateTask:
+        return TranslateTask(
+            pairs,
+            pairs,
+            tokenizers,
+            config,
+            recipe.evaluate,
+            seed=recipe.seed,
+            ids=cast(SpecialIds, recipe.config()),
+            language=recipe.data.target,
+        )
+
+    return PairSamples(
+        train=task(few[0]),
+        valid=task(few[1]),
+        sizes=(len(few[0]), len(few[1])),
+        validation=len(corpora[1]),
+        corpora=corpora,
+        few=few,
+        mismatched=(task(mismatched(few[0])), task(mismatched(few[1]))),
+        write=lambda model, step, finished: examine_translations(
+            model, few[1], tokenizers, recipe.decode, recipe, step, finished
+        ),
+    )

@@ -1,24 +1,26 @@
 """What is stored with a translator besides its weights, and the notes on its translations."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from manyheads.asks.decode_config import DecodeConfig
-from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.decode.loops import loops
-from manyheads.generation.decoding import Translation
 from manyheads.predict.source_text import SourceText, read_source
 from manyheads.predict.unusual import reasons, unsure_of_translation
 from manyheads.project.domain import stored_domain
-from manyheads.project.folder import ModelFolder
+
+if TYPE_CHECKING:
+    from manyheads.asks.decode_config import DecodeConfig
+    from manyheads.data.tokenizers.tokenizer import Tokenizers
+    from manyheads.generation.decoding import Translation
+    from manyheads.project.folder import ModelFolder
 
 
 class StoredTranslator:
     """Reads sources and writes notes; a server does so where the weights are not loaded."""
 
-    folder: ModelFolder
+    folder: "ModelFolder"
 
-    def read_folder(self, folder: ModelFolder, tokenizers: Tokenizers) -> None:
+    def read_folder(self, folder: "ModelFolder", tokenizers: "Tokenizers") -> None:
         """Read what is stored.
 
         Raises:
@@ -48,8 +50,8 @@ class StoredTranslator:
     def notes(
         self,
         text: str,
-        best: Translation,
-        options: DecodeConfig | None = None,
+        best: "Translation",
+        options: "DecodeConfig | None" = None,
         *,
         searched: bool = True,
     ) -> Iterator[str]:
@@ -96,7 +98,7 @@ class StoredTranslator:
         if not best.finished:
             yield "the translation was cut off at the length limit."
 
-    def unusual(self, text: str, best: Translation) -> bool:
+    def unusual(self, text: str, best: "Translation") -> bool:
         """Tell whether a text, as the model reads it, or its best translation is noted."""
         unsure = unsure_of_translation(self.folder.name, best, self.domain)
         return bool(unsure) or any(reasons(self.tokenizers.source, text, best, self.domain))

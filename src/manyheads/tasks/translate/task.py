@@ -1,16 +1,12 @@
 """Translation: sentence pairs, an encoder-decoder, cross-entropy per token, BLEU or exact match."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
 
 import numpy as np
 from torch import nn
 
 from manyheads.asks.decode_config import DecodeConfig
-from manyheads.asks.evaluate_request import TextMetric
-from manyheads.bounds import Count, NotNegative
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.batching.batches import TextBatch, pad
 from manyheads.data.batching.buckets import length_buckets, rank_part
@@ -24,32 +20,9 @@ from manyheads.generation.decoding import translate
 from manyheads.generation.output_monitor import OutputMonitor
 from manyheads.generation.special_ids import SpecialIds
 from manyheads.measure.text_metrics import TEXT_METRICS
-from manyheads.train.config import TrainConfig
+from manyheads.tasks.translate.recipe import EvaluateConfig, TranslateTrainConfig
 from manyheads.train.losses import projected_cross_entropy
 from manyheads.train.task import Indices, Loss
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslateTrainConfig(TrainConfig):
-    """The [train] table of a translator."""
-
-    max_tokens: Count = 4096  # per batch and side, padding included
-    r_drop: NotNegative = 0.0  # alpha of R-Drop (Liang et al. 2021), a second pass; 5 is usual
-    max_length: Count = 256  # tokens; longer pairs are left out of training, and counted
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluateConfig:
-    """The [evaluate] table: the metrics; the first is the main one."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
-
-    metrics: tuple[TextMetric, ...] = ("bleu",)
-
-    def __post_init__(self) -> None:
-        """Refuse an empty list of metrics."""
-        if not self.metrics:
-            raise ValueError(f"metrics is empty: name at least one of {', '.join(TEXT_METRICS)}")
 
 
 class TranslateTask:

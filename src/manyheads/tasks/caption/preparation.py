@@ -1,0 +1,55 @@
+"""From a recipe to what a run needs before its model."""
+
+from pathlib import Path
+
+from manyheads.fit.inputs import digest, images_digest, readable_captions
+from manyheads.predict.pipeline import Prepared, Say
+from manyheads.project.folder import write_preprocessing, write_vocabularies
+from manyheads.project.vocabulary import SHARED, learn_tokenizer, load_vocabularies
+from manyheads.recipe_data.caption_splits import captioned_splits
+from manyheads.tasks.caption.recipe import CaptionRecipe
+from manyheads.tasks.caption.task import CaptionTask
+from manyheads.train.device import best_device
+
+
+def prepare(recipe: CaptionRecipe, out: Path, say: Say) -> Prepared:
+    """Read images and captions; learn the vocabulary, or take that of the run."""
+    train, valid = readable_captions(*captioned_splits(recipe), recipe, out, say)
+    languages = list(dict.fromkeys(train.languages))
+    found = load_vocabularies(out)
+    if not found:
+        say(f"learning a vocabulary from {len(train.texts):,} captions")
+        found = {SHARED: learn_tokenizer(train.texts, recipe.tokenizer, languages)}
+    tokenizer = found[SHARED]
+    task = CaptionTask(
+        train,
+        valid,
+        tokenizer,
+        recipe.image,
+        recipe.augment,
+        recipe.train,
+        recipe.evaluate,
+        seed=recipe.seed,
+        device=best_device(),
+    )
+    say(
+        f"{len(train):,} images, {len(train.texts):,} captions in {', '.join(languages)}; "
+        f"{len(valid):,} images to validate on"
+    )
+    if task.left_out:
+        say(
+            f"left out {task.left_out:,} captions, longer than train.max_length = "
+            f"{recipe.train.max_length} tokens"
+        )
+
+    def write(folder: Path) -> None:
+        write_vocabularies(folder, found)
+        write_preprocessing(folder, recipe.image)
+
+    texts = digest(*train.texts, *train.languages, *valid.texts, *valid.languages)
+    return Prepared(
+        task,
+        recipe.config(vocabulary=len(tokenizer)),
+        write,
+        {"data": digest(images_digest(train.images, valid.images), texts)},
+    )

@@ -1,0 +1,22 @@
+"""Measuring a stored model."""
+
+from typing import Any, cast
+
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.fit.training_images import Pixels
+from manyheads.measure.score import images_to_measure, refuse_report, scored
+from manyheads.measure.text_metrics import Score
+from manyheads.tasks.reconstruct.predictor import Reconstruction
+from manyheads.tasks.reconstruct.recipe import ReconstructRecipe
+from manyheads.tasks.reconstruct.task import distance
+
+
+def evaluate(predictor: Reconstruction, request: EvaluateRequest) -> dict[str, Any]:
+    """Measure the distance between hidden patches and what was drawn in their place."""
+    refuse_report(predictor.folder.name, request)
+    recipe = cast(ReconstructRecipe, predictor.folder.recipe)
+    images, head = images_to_measure(recipe, request)
+    masked, pixels = recipe.train.masked, Pixels(images, predictor.preprocessing)
+    found = distance(predictor.model, pixels, recipe.patch, masked)
+    signature = f"mean L1 distance on hidden pixels, normalised, {masked:.0%} hidden"
+    return head | {"images": len(images)} | scored({"loss": Score(found, signature)})

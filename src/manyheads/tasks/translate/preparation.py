@@ -1,0 +1,77 @@
+"""From a recipe to what a run needs before its model."""
+
+from pathlib import Path
+from typing import cast
+
+from manyheads.data.text.corpus import Corpus
+from manyheads.fit.encoded_corpus import encoded_corpus
+from manyheads.fit.inputs import digest, has_token_limit, refuse_longer
+from manyheads.generation.special_ids import SpecialIds
+from manyheads.measure.text_metrics import TEXT_METRICS
+from manyheads.predict.pipeline import Prepared, Say
+from manyheads.project.folder import CACHE, write_vocabularies
+from manyheads.project.vocabulary import (
+    learn_vocabularies,
+    load_vocabularies,
+    sizes,
+    tokenizers,
+)
+from manyheads.recipe_data.pair_splits import corpus_split, training_corpus, with_joined_pairs
+from manyheads.recipe_data.splits import reject_test_splits
+from manyheads.tasks.translate.initialize import start_vocabularies
+from manyheads.tasks.translate.recipe import TranslateRecipe
+from manyheads.tasks.translate.task import TranslateTask
+from manyheads.train.ranks import rank_and_world
+
+
+def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
+    """Read the corpora; learn the vocabulary, or take that of the run or of [start]."""
+    for name in recipe.evaluate.metrics:
+        # A missing package is found before training.
+        TEXT_METRICS[name](["text"], ["text"], recipe.data.target)
+    corpus, valid = training_corpus(recipe.data, say), corpus_split("valid", recipe.data)
+    reject_test_splits(corpus, valid)
+    corpus = with_joined_pairs(corpus, recipe.augment.joined, recipe.seed)
+    found = load_vocabularies(out)
+    if not found:
+        # A whole pass over a large corpus, for the rank that learns from it.
+        first = rank_and_world()[0] == 0
+        sources, targets = corpus.sample(recipe.seed) if first else ([], [])
+        if recipe.start is not None and recipe.start.vocabulary == "theirs":
+            say("taking over the vocabulary of the models to start from")
+            found = start_vocabularies(recipe, recipe.start, recipe.tokenizer, sources, targets)
+        else:
+            kind = "a vocabulary" if recipe.tokenizer.shared else "two vocabularies"
+            which = "" if isinstance(corpus, Corpus) else "a sample of "
+            say(f"learning {kind} from {which}{len(sources):,} pairs")
+            found = learn_vocabularies(sources, targets, recipe.tokenizer)
+    config = recipe.config(**sizes(found))
+    texts = recipe.tokenizer.sampling > 0 or recipe.augment.changes_pairs
+    task = TranslateTask(
+        corpus,
+        valid,
+        tokenizers(found),
+        recipe.train,
+        recipe.evaluate,
+        seed=recipe.seed,
+        ids=cast(SpecialIds, config),
+        sampling=recipe.tokenizer.sampling,
+        noise=recipe.augment,
+        store=encoded_corpus(corpus, found, recipe.data, out / CACHE, say, texts=texts),
+        language=recipe.data.target,
+    )
+    if task.left_out:
+        say(
+            f"left out {task.left_out:,} of {len(task.store):,} pairs, longer than "
+            f"train.max_length = {recipe.train.max_length} tokens"
+        )
+    if has_token_limit(config):  # or the validation data would be encoded for nothing
+        encoded = tokenizers(found).source.encode(valid.source)
+        longest = max(len(tokens) + 1 for tokens in encoded)  # with the end
+        refuse_longer(config, longest, *(side.max() for side in task.lengths))
+    return Prepared(
+        task,
+        config,
+        lambda folder: write_vocabularies(folder, found),
+        {"data": digest(*corpus.hashes, *valid.hashes)},
+    )
