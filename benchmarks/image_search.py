@@ -23,8 +23,8 @@ import numpy as np
 
 import manyheads
 from manyheads.data.images.image_file import ImageContent
-from manyheads.search.embedder import weights_of
-from manyheads.search.index_folder import Header, IndexedImage, IndexFolder, create
+from manyheads.image_search.embedder import weights_of
+from manyheads.image_search.index_folder import Header, IndexedImage, IndexFolder, create
 from manyheads.train.device import processor
 
 DIM = 256

@@ -459,8 +459,8 @@ def searcher() -> Any:
 
 
 def index_samples() -> list[Sample]:
-    from manyheads.search.embedder import weights_of
-    from manyheads.search.index_folder import Header, IndexedImage, IndexFolder, create
+    from manyheads.image_search.embedder import weights_of
+    from manyheads.image_search.index_folder import Header, IndexedImage, IndexFolder, create
 
     samples = []
     for count in (1, 4, 60):
@@ -477,7 +477,7 @@ def index_samples() -> list[Sample]:
 
 
 def read_index(folder: Path) -> object:
-    from manyheads.search.image_index import ImageIndex
+    from manyheads.image_search.image_index import ImageIndex
 
     with ImageIndex(folder, model=searcher()) as index:
         index.search("any", top=3)

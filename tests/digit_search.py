@@ -17,8 +17,8 @@ from PIL import Image
 
 from manyheads.data.images.digits import read_digits
 from manyheads.fit.training_images import predict_logits
+from manyheads.image_search import index_writer as writer
 from manyheads.predict.image_inputs import ImageInput
-from manyheads.search import index_writer as writer
 from manyheads.tasks.classify.predictor import Classifier
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]

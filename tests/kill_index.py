@@ -22,9 +22,9 @@ import pytest
 import manyheads
 from manyheads.errors import NotFoundError
 from manyheads.files import append_bytes
-from manyheads.search import index_folder
-from manyheads.search import index_writer as writer
-from manyheads.search.index_folder import IndexFolder
+from manyheads.image_search import index_folder
+from manyheads.image_search import index_writer as writer
+from manyheads.image_search.index_folder import IndexFolder
 from tests.digit_search import give
 
 CHUNK = 8  # images between two commits

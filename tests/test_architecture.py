@@ -276,7 +276,7 @@ ACYCLIC = (
     "doctor",
     "engines",
     "fit",
-    "look",
+    "looking",
     "predict",
     "project",
     "cli",

@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
 SOURCES = "".join(
     path.read_text(encoding="utf-8")
-    for path in sorted((ROOT / "src" / "manyheads" / "app" / "doctor").glob("*.py"))
+    for folder in ("doctor", "tasks", "tokenwise")
+    for path in sorted((ROOT / "src" / "manyheads" / folder).rglob("*.py"))
 )
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from manyheads.engine_export import export
     from manyheads.errors import ManyheadsError
     from manyheads.fit.run import train
-    from manyheads.look.looking import look
+    from manyheads.image_search.image_index import ImageIndex, index, search
+    from manyheads.looking.look_inside import look
     from manyheads.measure.evaluate import evaluate
     from manyheads.models.presets import build, preset, register_preset
     from manyheads.nn.recording.trace import record
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from manyheads.predict.pipeline import Pipeline
     from manyheads.project.registry import register_task
     from manyheads.reading import read
-    from manyheads.search.image_index import ImageIndex, index, search
 
 __all__ = ["ImageIndex", "ManyheadsError", "Pipeline", "__version__", "build", "evaluate", "export"]
 __all__ += ["index", "load", "look", "preset", "read", "record", "register_preset", "register_task"]

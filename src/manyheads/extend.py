@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from manyheads.lens.trace.shapes import ShapeLine, walk
     from manyheads.lens.view.image_view import Attribution, ImageView, image_view
     from manyheads.lens.view.text_view import TextOverlay, TextView, text_overlay, text_view
-    from manyheads.look.refusals import refuse_for_images, refuse_for_texts
+    from manyheads.looking.refusals import refuse_for_images, refuse_for_texts
     from manyheads.measure.score import heading, scored
     from manyheads.measure.text_metrics import Score
     from manyheads.models.config import ModelConfig

@@ -22,7 +22,7 @@ from manyheads.documents.documents import translate_document
 from manyheads.engine_export import export
 from manyheads.errors import FolderError, MissingExtraError, UsageError
 from manyheads.generation.token_scores import token_log_probabilities
-from manyheads.look.looking import look
+from manyheads.looking.look_inside import look
 from manyheads.measure.evaluate import evaluate
 from manyheads.models.convert.ctranslate2 import to_ctranslate2
 from manyheads.models.transformer import Transformer, TransformerConfig

@@ -18,7 +18,7 @@ from manyheads.doctor.diagnose import diagnose
 from manyheads.documents.documents import translate_document
 from manyheads.engines.engine import TorchEngine, find_engine
 from manyheads.errors import UsageError
-from manyheads.look.looking import look, shapes_of
+from manyheads.looking.look_inside import look, shapes_of
 from manyheads.measure.evaluate import evaluate
 from tests import language
 from tests.made import CLASSIFY, run, write_halves, write_recipe

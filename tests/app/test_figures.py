@@ -10,9 +10,9 @@ import torch
 from manyheads.errors import UsageError
 from manyheads.lens.panels import Figure, Heat, Lines, Table
 from manyheads.lens.view.text_view import GateView
-from manyheads.look.figures import figures_of_image, figures_of_text, watched
-from manyheads.look.looking import look
-from manyheads.look.word_comparison import _find, compare_word
+from manyheads.looking.figures import figures_of_image, figures_of_text, watched
+from manyheads.looking.look_inside import look
+from manyheads.looking.word_comparison import _find, compare_word
 from manyheads.models.presets import build
 from manyheads.predict.load import load
 from manyheads.tasks.classify.predictor import Classifier

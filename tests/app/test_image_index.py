@@ -30,10 +30,10 @@ from manyheads.errors import (
     UnreadableError,
     UsageError,
 )
+from manyheads.image_search import index_folder
+from manyheads.image_search import index_writer as writer
+from manyheads.image_search.index_folder import IndexFolder
 from manyheads.project.lock import locked
-from manyheads.search import index_folder
-from manyheads.search import index_writer as writer
-from manyheads.search.index_folder import IndexFolder
 from manyheads.tasks.classify.predictor import Classifier
 from tests import digit_search
 from tests.digit_search import embed_images, write_digits
@@ -223,7 +223,7 @@ def test_files_are_read_again_on_demand(
     """Where a file system does not tell that a file has changed."""
     (path, *_) = write_digits(tmp_path / "digits", 3)
     index("digits")
-    monkeypatch.setattr("manyheads.search.index_writer.state_of", lambda *_: "same")
+    monkeypatch.setattr("manyheads.image_search.index_writer.state_of", lambda *_: "same")
     index("digits")
     Image.new("L", (8, 8)).save(path)
     assert counts(index("digits")) == {"unchanged": 3}
@@ -414,7 +414,7 @@ def test_the_pixels_of_a_batch_are_limited(
 ) -> None:
     """Large photos are not all in memory at once."""
     write_digits(tmp_path / "digits", 10)
-    monkeypatch.setattr("manyheads.search.index_writer.PIXELS", 3 * 64)
+    monkeypatch.setattr("manyheads.image_search.index_writer.PIXELS", 3 * 64)
     index("digits")
     assert embedded == [4, 4, 2]
 
@@ -567,7 +567,7 @@ def stop_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         def signals() -> Iterator[Any]:
             yield lambda: next(asked) >= times
 
-        monkeypatch.setattr("manyheads.search.image_index.stop_signals", signals)
+        monkeypatch.setattr("manyheads.image_search.image_index.stop_signals", signals)
 
     return prepare
 

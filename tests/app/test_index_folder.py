@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from manyheads.errors import FolderError, ManyheadsError, NotFoundError, OutputError, UsageError
-from manyheads.search.index_folder import (
+from manyheads.image_search.index_folder import (
     FORMAT_VERSION,
     Header,
     IndexedImage,

@@ -10,7 +10,7 @@ import manyheads
 from manyheads.cli import look as cli_look
 from manyheads.errors import UsageError
 from manyheads.lens.view.image_view import ImageView
-from manyheads.look.looking import FORMS, Look, look
+from manyheads.looking.look_inside import FORMS, Look, look
 from manyheads.project.paths import checked_name
 from tests import language
 from tests.made import half

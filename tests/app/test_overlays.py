@@ -9,9 +9,9 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.lens.attribution.integrated_gradients import MOST, STEPS
 from manyheads.lens.view.image_view import Attribution
-from manyheads.look import budget, image_overlays, text_overlays
-from manyheads.look.image_overlays import explain_class
-from manyheads.look.text_overlays import Reading, explain_reading, log_odds
+from manyheads.looking import budget, image_overlays, text_overlays
+from manyheads.looking.image_overlays import explain_class
+from manyheads.looking.text_overlays import Reading, explain_reading, log_odds
 from manyheads.models.config import ModelConfig
 from manyheads.models.presets import build
 from tests.small import ALL, IMAGES, SEQ2SEQS, Images, inputs, randomise

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.search.top_k import top_k
+from manyheads.image_search.top_k import top_k
 
 
 def unit(values: np.ndarray) -> np.ndarray:
@@ -81,7 +81,7 @@ def test_many_queries_are_searched_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     vectors = unit(np.random.default_rng(1).standard_normal((50, 8)))
     alone = [top_k(vectors, query[None], 5)[0] for query in vectors]
     for scores in (1, 120, 1 << 20):
-        monkeypatch.setattr("manyheads.search.top_k.SCORES", scores)
+        monkeypatch.setattr("manyheads.image_search.top_k.SCORES", scores)
         together = top_k(vectors, vectors, 5)
         for (rows, values), (other_rows, other_values) in zip(alone, together, strict=True):
             assert rows.tolist() == other_rows.tolist()

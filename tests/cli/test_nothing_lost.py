@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import UsageError
-from manyheads.look.looking import look
+from manyheads.looking.look_inside import look
 from manyheads.project import plugins
 from manyheads.train.checkpoint import sha256
 from tests.cli.conftest import Call

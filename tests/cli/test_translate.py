@@ -99,11 +99,8 @@ def test_alignment(call: Call, translator: Path) -> None:
         (["--diverse", "0.5"], "set --n-best, to 4"),
         (["--align"], "add --json"),
         (["--probabilities"], "add --json"),
-        (
-            ["--temperature", "-1"],
-            "--temperature = -1.0: input should be greater than or equal to 0.0001",
-        ),
-        (["--top-p", "1.5"], "--top-p = 1.5: input should be less than or equal to 1"),
+        (["--temperature", "-1"], "'--temperature': -1.0 is not in the range 0.0001<=x"),
+        (["--top-p", "1.5"], "'--top-p': 1.5 is not in the range x<=1"),
         (["--beam", "4", "--top-k", "5"], "leave out --beam"),
         (["--sample", "--coverage", "0.2"], "options of beam search"),
         (["--beam", "1", "--coverage", "0.2"], "it has no effect on one beam"),

@@ -19,8 +19,8 @@ import httpx
 import pytest
 from PIL import Image
 
+from manyheads.image_search.image_index import index
 from manyheads.project.paths import find_model
-from manyheads.search.image_index import index
 
 COMMAND = (sys.executable, "-m", "manyheads", "serve", "--port", "0")
 PATIENCE = 120

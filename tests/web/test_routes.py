@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from manyheads import load
 from manyheads.documents.documents import Document
-from manyheads.look.looking import look
+from manyheads.looking.look_inside import look
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.web import documents
 from manyheads.web.batching import Job

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from PIL import Image, ImageDraw
 
-from manyheads.search.image_index import ImageIndex, index
+from manyheads.image_search.image_index import ImageIndex, index
 from manyheads.web.worker_process import ProcessWorker
 from tests.web.conftest import encoded
 from tests.web.running import Running, running

@@ -23,7 +23,7 @@ from manyheads import load
 from manyheads.asks.look_request import LookRequest
 from manyheads.cancellation import WorkCancelledError, cancellable, raise_if_cancelled
 from manyheads.errors import UsageError
-from manyheads.look.looking import head_steps_at, look_at
+from manyheads.looking.look_inside import head_steps_at, look_at
 from manyheads.web import worker_process
 from manyheads.web.batching import ModelQueue
 from manyheads.web.documents import translate, with_translator

@@ -33,7 +33,7 @@ def run(
     from manyheads.cli.show import print_json, warn
     from manyheads.cli.terminal import ReaderGoneError
     from manyheads.errors import InterruptedRunError
-    from manyheads.search.image_index import index
+    from manyheads.image_search.image_index import index
 
     try:
         with ProgressBar() as bar:

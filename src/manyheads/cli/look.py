@@ -11,7 +11,7 @@ from manyheads.asks.look_request import LookRequest
 from manyheads.cli.options import with_requests
 
 if TYPE_CHECKING:
-    from manyheads.look.looking import Look
+    from manyheads.looking.look_inside import Look
     from manyheads.predict.predictor import Predictor
 
 
@@ -48,7 +48,7 @@ def run(
     from manyheads.errors import UsageError
     from manyheads.lens.panels import Table
     from manyheads.lens.view.text_view import TextView
-    from manyheads.look.looking import FIGURES, FORMS, look_at
+    from manyheads.looking.look_inside import FIGURES, FORMS, look_at
     from manyheads.predict.load import load as load_model
     from manyheads.predict.predictor import answers
     from manyheads.project.folder import own_files
@@ -110,7 +110,7 @@ def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
 
     from manyheads.cli.show import print_json
     from manyheads.lens.trace.shapes import render_shapes
-    from manyheads.look.looking import shapes_of
+    from manyheads.looking.look_inside import shapes_of
 
     lines = shapes_of(predictor, given)
     if as_json:

@@ -33,9 +33,12 @@ FIRST = 1.0  # seconds that rank 0 has to print what others are silent about
 
 # Arguments and options that hold a text, which may be empty; an empty path or name is a mistake,
 # such as a variable that is not set: as a path it would be the current folder.
-TEXTS = {"texts", "given", "prompts", "prefix", "reference", "word", "also", "queries"}
+TEXTS = {"texts", "given", "queries", "--prefix", "--reference", "--word", "--also"}
 # What divides the work of a command among processes, where something does.
 INSTEAD = {"translate": ", with --file FILE --workers N", "serve": ", with --processes N"}
+
+
+HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class _PastTyperError(Exception):
@@ -80,7 +83,7 @@ class _Verb(TyperCommand):
         for param in self.get_params(ctx):
             value = given.get(param.name)
             values = value if isinstance(value, list | tuple) else [value]
-            if param.name not in TEXTS and "" in values:
+            if param.opts[0] not in TEXTS and "" in values:
                 name = param.opts[0] if param.opts[0].startswith("-") else param.metavar
                 rest = "" if param.required else ", or leave it out"
                 raise UsageError(f"{name} is empty: give it a value{rest}.")
@@ -104,7 +107,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP,
 )
 VERBS = {
     "train": "Train a recipe; the run folder is then a model folder.",
@@ -148,7 +151,7 @@ def load_verb(name: str) -> Any:
     own: typer.Typer | None = getattr(module, "app", None)
     if own is None:
         own = typer.Typer(add_completion=False)
-        own.command(name=name)(module.run)
+        own.command(name=name, context_settings=HELP)(module.run)
     for each in own.registered_commands:
         assert each.callback is not None
         each.callback, each.cls = with_plugins(each.callback), _Verb

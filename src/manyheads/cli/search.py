@@ -40,7 +40,7 @@ def run(
     """
     from manyheads.cli.show import print_json, warn
     from manyheads.cli.texts import texts
-    from manyheads.search.image_index import ImageIndex
+    from manyheads.image_search.image_index import ImageIndex
 
     code, several = 0, queries is None or len(queries) > 1
     opened = ImageIndex(index, model=model, **dict(load))

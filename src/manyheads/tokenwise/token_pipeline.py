@@ -19,7 +19,7 @@ from manyheads.engines.parity import Parity
 from manyheads.files import write_atomically
 from manyheads.fit.inputs import digest, refuse_longer
 from manyheads.lens.trace.shapes import ShapeLine
-from manyheads.look.refusals import refuse_for_texts, word_figures
+from manyheads.looking.refusals import refuse_for_texts, word_figures
 from manyheads.measure.score import refuse_report, scored, sentences_to_measure
 from manyheads.measure.text_metrics import Score
 from manyheads.predict.pipeline import Explanation, Pipeline, Prepared, Say

@@ -13,13 +13,13 @@ from manyheads.asks.request import Request
 from manyheads.data.text.languages import base
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import FolderError, ManyheadsError, NotFoundError, UsageError, nearest
+from manyheads.image_search.index_folder import read_header
 from manyheads.predict.load import LoadVersion
 from manyheads.predict.pipeline import Pipeline, pipeline_of
 from manyheads.predict.predictor import Predictor
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model, shipped
 from manyheads.project.plugins import LOADED
-from manyheads.search.index_folder import read_header
 from manyheads.web.batching import ModelQueue
 from manyheads.web.metrics import Metrics
 from manyheads.web.problems import ProblemError
@@ -331,7 +331,7 @@ class Served:
 
 
 def _open_index(path: Path, **options: Any) -> Any:
-    from manyheads.search.image_index import ImageIndex
+    from manyheads.image_search.image_index import ImageIndex
 
     return ImageIndex(path, **options)
 

@@ -16,10 +16,10 @@ from manyheads.lens.measures.token_losses import loss_table
 from manyheads.lens.trace.decoding import decoded
 from manyheads.lens.trace.shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import Span, StepView, TextView, text_view
-from manyheads.look.explained import explained
-from manyheads.look.figures import figures_of_text, watched
-from manyheads.look.refusals import refuse_for_texts, word_figures
-from manyheads.look.text_overlays import Reading
+from manyheads.looking.explained import explained
+from manyheads.looking.figures import figures_of_text, watched
+from manyheads.looking.refusals import refuse_for_texts, word_figures
+from manyheads.looking.text_overlays import Reading
 from manyheads.nn.recording.trace import Trace, record
 from manyheads.predict.pipeline import Explanation
 from manyheads.predict.text_reader import refuse_empty

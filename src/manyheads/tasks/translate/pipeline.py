@@ -13,7 +13,7 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
 
     task = "translate"
     recipe = TranslateRecipe
-    home = "manyheads.tasks.translate"
+    home = "manyheads.tasks.translate.task"
     predictor = Translator
     forward = ("source", "target", "scored", "readout")
     members = ("config", "start", "step", "reorder", "keep")

@@ -23,8 +23,8 @@ from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.images.image_file import open_image
 from manyheads.documents.fallbacks import TextTranslator
 from manyheads.errors import ManyheadsError, NotFoundError, UsageError
+from manyheads.image_search.image_index import ImageIndex
 from manyheads.reading import check_language, check_translator, read_answer, translate_paragraphs
-from manyheads.search.image_index import ImageIndex
 from manyheads.web.asking import image_job, job_of, served, while_connected
 from manyheads.web.bodies import Body, body, check_limits, encoded_images
 from manyheads.web.documents import with_translator

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from manyheads.asks.look_request import LookRequest
 from manyheads.asks.request import IMAGE_TOKENS, estimate_tokens
 from manyheads.errors import UsageError
-from manyheads.look.looking import head_steps_at, look_at
+from manyheads.looking.look_inside import head_steps_at, look_at
 from manyheads.web.asking import served, while_connected
 from manyheads.web.bodies import Body, body, check_texts, encoded_images
 from manyheads.web.images import EncodedImage, cost_of, room_for

@@ -15,7 +15,7 @@ from manyheads.lens.trace.head_steps import HeadSteps, head_steps
 from manyheads.lens.trace.shapes import ShapeLine
 from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.text_view import TextView
-from manyheads.look.figures import kept_traces
+from manyheads.looking.figures import kept_traces
 from manyheads.nn.recording.trace import Trace
 from manyheads.predict.load import loaded
 from manyheads.predict.pipeline import pipeline_of

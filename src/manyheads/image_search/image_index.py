@@ -24,14 +24,20 @@ from manyheads.errors import (
     NotFoundError,
     UsageError,
 )
+from manyheads.image_search.embedder import (
+    Embedder,
+    check_vectors,
+    load_embedder,
+    place_of,
+    weights_of,
+)
+from manyheads.image_search.index_folder import Header, IndexFolder, check_place, read_header
+from manyheads.image_search.index_writer import Counts, IndexWriter, Progress
+from manyheads.image_search.indexed_images import gather, is_gone
+from manyheads.image_search.top_k import top_k
 from manyheads.predict.predictor import Predictor
 from manyheads.project.lock import locked
 from manyheads.project.paths import find_model
-from manyheads.search.embedder import Embedder, check_vectors, load_embedder, place_of, weights_of
-from manyheads.search.index_folder import Header, IndexFolder, check_place, read_header
-from manyheads.search.index_writer import Counts, IndexWriter, Progress
-from manyheads.search.indexed_images import gather, is_gone
-from manyheads.search.top_k import top_k
 from manyheads.train.interrupt import stop_signals
 
 MODEL = "emoji-search"  # of a new index

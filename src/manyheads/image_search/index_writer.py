@@ -16,8 +16,8 @@ from manyheads.asks.image_search_request import UnreadableImage
 from manyheads.data.images.image_file import ImageContent, load, naming
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError, ManyheadsError, UnreadableError
-from manyheads.search.embedder import Embedder, check_vectors, place_of, weights_of
-from manyheads.search.index_folder import (
+from manyheads.image_search.embedder import Embedder, check_vectors, place_of, weights_of
+from manyheads.image_search.index_folder import (
     Header,
     IndexedImage,
     IndexFolder,
@@ -25,7 +25,7 @@ from manyheads.search.index_folder import (
     create,
     state_of,
 )
-from manyheads.search.indexed_images import is_gone, sha256_of
+from manyheads.image_search.indexed_images import is_gone, sha256_of
 
 CHUNK = 32  # images that are read, and embedded, together
 PIXELS = 1 << 26  # of images that are embedded together, but for those DECODED last

@@ -13,7 +13,7 @@ from manyheads.lens.attribution.gradients import weighed
 from manyheads.lens.attribution.integrated_gradients import Integrated, until_complete
 from manyheads.lens.attribution.relevance import read_from, relevance, relevance_for_pool
 from manyheads.lens.view.image_view import CELLS, POOL, Attribution
-from manyheads.look.budget import incomplete, left_out, most_steps, worth
+from manyheads.looking.budget import incomplete, left_out, most_steps, worth
 from manyheads.nn.recording.features import MAP, FeatureRecord
 from manyheads.nn.recording.token_grid import Axis, TokenGrid
 from manyheads.nn.recording.trace import Trace, record

@@ -8,7 +8,7 @@ from PIL import Image
 from manyheads.data.images.image_file import ImageContent
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.lens.view.text_view import TextView
-from manyheads.look.text_overlays import Reading, explain_reading
+from manyheads.looking.text_overlays import Reading, explain_reading
 
 
 def explained(view: TextView, reading: Reading, *, integrated: bool | None) -> TextView:

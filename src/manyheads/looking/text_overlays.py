@@ -18,7 +18,7 @@ from manyheads.lens.attribution.relevance import relevance, relevance_of_source
 from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.embeddings import changed, embeddings
 from manyheads.lens.view.text_view import Span, TextOverlay, text_overlay
-from manyheads.look.budget import incomplete, left_out, limit, most_steps, worth
+from manyheads.looking.budget import incomplete, left_out, limit, most_steps, worth
 from manyheads.nn.recording.attention_record import AttentionRecord
 from manyheads.nn.recording.trace import LayerId, Trace, record
 from manyheads.project.cost import OperationCount
