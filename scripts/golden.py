@@ -1,7 +1,7 @@
 """Record what the shipped models answer: the golden file that tests compare with.
 
 Run it before a change that should not change answers; `--check` compares bitwise, on the machine
-that recorded (tests/app/test_golden.py compares on any machine, within rounding):
+that recorded (tests/project/test_golden.py compares on any machine, within rounding):
 
     python scripts/golden.py           # writes tests/golden/shipped.json
     python scripts/golden.py --check   # exits with 1 where any answer or score differs

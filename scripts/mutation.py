@@ -36,8 +36,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "manyheads"
-FOLDERS = "nn decode train data models tasks lens app cli web labs"
-TESTS = [f"tests/{each}" for each in FOLDERS.split()]
+NOT_RUN = {"full", "integration"}  # the slow tier, and what runs whole processes only
+TESTS = sorted(
+    {f"tests/{path.parent.name}" for path in ROOT.glob("tests/*/test_*.py")}
+    - {f"tests/{name}" for name in NOT_RUN}
+)
 BUDGET = 30.0  # seconds of tests for a mutant, as measured without it
 PATIENCE = 30.0  # seconds of computation that a mutant may need more than its tests
 WAIT = 20  # how much longer than its computation a mutant may take on a busy machine

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_origin
 
 from manyheads.asks.option import Option
 
@@ -77,6 +77,8 @@ def annotation(value: Any) -> str:
         return ""
     if value is None or value is type(None):
         return "None"
+    if isinstance(value, ForwardRef):
+        return without_modules(value.__forward_arg__)
     origin, arguments = get_origin(value), get_args(value)
     if origin in (Union, UnionType):
         return " | ".join(map(annotation, arguments))
@@ -274,7 +276,7 @@ def describe(value: Any) -> Any:
         return {"kind": "class", "called": signature(value)} | _members(value)
     if inspect.isroutine(value):
         return {"kind": "function", "called": signature(value)}
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {"kind": "table", "keys": sorted(map(named, value))}
     if isinstance(value, str | int | float | tuple | frozenset | set):
         return {"kind": "value", "is": named(value)}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from manyheads.project.recipe import read_recipe
-from tests.app.test_convert_classifiers import write_hf
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
+from tests.convert.test_convert_classifiers import write_hf
 from tests.hub import serving
 from tests.made import CLASSIFY, half, write_halves, write_recipe
 from tests.models.test_golden_images import load as golden

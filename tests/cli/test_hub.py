@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from tests import opus
-from tests.app.test_convert_classifiers import write_hf
 from tests.cli.conftest import Call
+from tests.convert.test_convert_classifiers import write_hf
 from tests.hub import Hub, serving
 from tests.models.test_golden_images import load as golden
 

@@ -13,7 +13,7 @@ class CaptionPipeline(Pipeline[CaptionRecipe, Captioner]):
 
     task = "caption"
     recipe = CaptionRecipe
-    home = "manyheads.tasks.caption.task"
+    home = "manyheads.tasks.caption"
     predictor = Captioner
     forward = ("images", "target", "owners", "scored", "readout")
     members = ("config", "start", "step", "reorder", "keep")

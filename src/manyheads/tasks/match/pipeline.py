@@ -13,7 +13,7 @@ class MatchPipeline(Pipeline[MatchRecipe, Matcher]):
 
     task = "match"
     recipe = MatchRecipe
-    home = "manyheads.tasks.match.task"
+    home = "manyheads.tasks.match"
     predictor = Matcher
     forward = ("images", "tokens")
     members = ("config", "encode_images", "encode_texts", "scores")

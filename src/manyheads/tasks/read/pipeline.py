@@ -11,7 +11,7 @@ class ReadPipeline(Pipeline[ReadRecipe, Reader]):
 
     task = "read"
     recipe = ReadRecipe
-    home = "manyheads.tasks.read.task"
+    home = "manyheads.tasks.read"
     predictor = Reader
     forward = ("images",)
     members = ("config",)

@@ -17,7 +17,7 @@ class ReconstructPipeline(Pipeline[ReconstructRecipe, Reconstruction]):
 
     task = "reconstruct"
     recipe = ReconstructRecipe
-    home = "manyheads.tasks.reconstruct.task"
+    home = "manyheads.tasks.reconstruct"
     predictor = Reconstruction
     forward = ("images",)
     members = ("config", "patches", "pool", "encode", "head")

@@ -13,7 +13,7 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
 
     task = "translate"
     recipe = TranslateRecipe
-    home = "manyheads.tasks.translate.task"
+    home = "manyheads.tasks.translate"
     predictor = Translator
     forward = ("source", "target", "scored", "readout")
     members = ("config", "start", "step", "reorder", "keep")

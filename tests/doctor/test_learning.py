@@ -9,7 +9,7 @@ from manyheads.doctor.run_inspection import RunInspection
 from manyheads.doctor.samples import Learned
 from manyheads.doctor.weights import Weights
 from manyheads.predict.pipeline import pipeline_of
-from tests.app.doctor.runs import CLASSIFIER, write_data
+from tests.doctor.runs import CLASSIFIER, write_data
 from tests.made import write_recipe
 
 SOUND = Weights(moved=1.0, step=0.05)

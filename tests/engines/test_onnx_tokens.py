@@ -18,7 +18,7 @@ from manyheads.tasks.fill.predictor import MaskFiller
 from manyheads.tasks.read.predictor import Reader
 from manyheads.tasks.tag.predictor import WordSpacer
 from tests import language
-from tests.app.test_convert_encoders import convert
+from tests.convert.test_convert_encoders import convert
 from tests.exports import exported
 from tests.made import CLASSIFY, READ, half, run, trained, write_halves, write_recipe
 

@@ -36,7 +36,7 @@ from manyheads.project.paths import find_model
 from manyheads.web.served import ServedOptions
 from manyheads.web.settings import Limits
 from tests import opus
-from tests.app import test_convert_image_text as image_text
+from tests.convert import test_convert_image_text as image_text
 from tests.hub import COMMIT, Hub, serving
 from tests.hub_tokenizers import write_clip, write_siglip, write_xlm
 from tests.models import test_golden_encoders, test_golden_image_text, test_golden_images

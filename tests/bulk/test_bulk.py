@@ -30,8 +30,8 @@ from manyheads.documents.documents import translate_file
 from manyheads.documents.fallbacks import FallbackTranslator, Sentence
 from manyheads.errors import ManyheadsError, NotFoundError, WorkerError
 from manyheads.tasks.translate.predictor import Translator
-from tests.app.test_remote import memory  # noqa: F401 - a fixture
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
+from tests.project.test_remote import memory  # noqa: F401 - a fixture
 from tests.web.test_process import alive, children
 
 MODEL = "date-en-ko"

@@ -20,7 +20,7 @@ from manyheads.project.recipe import read_recipe
 from manyheads.tasks.classify.initialize import start_classifier
 from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.train.checkpoint import sha256, tensors
-from tests.app.test_convert_classifiers import write_hf
+from tests.convert.test_convert_classifiers import write_hf
 from tests.made import CLASSES, CLASSIFY, Silent, run, write_halves, write_recipe
 from tests.models.test_golden_images import load as golden
 from tests.small import randomise

@@ -16,7 +16,7 @@ from manyheads.doctor.diagnose import Diagnosis, diagnose
 from manyheads.errors import FolderError, NotFoundError
 from manyheads.project.folder import write_manifest
 from manyheads.project.recipe import read_recipe
-from tests.app.doctor.runs import (
+from tests.doctor.runs import (
     CLASSIFIER,
     TAGGER,
     TRANSLATOR,
