@@ -24,10 +24,9 @@ from manyheads.tasks.caption.task import caption, caption_scores, language_prefi
 SCORED = 64  # captions whose tokens are scored: every token of each is compared
 
 
-def captioner_parity(
-    reference: Captioner, exported: Captioner, recipe: Any, request: ParityRequest
-) -> Parity:
+def parity(reference: Captioner, exported: Captioner, request: ParityRequest) -> Parity:
     """Write texts for the same images on both, and score the tokens of given texts."""
+    recipe: Any = reference.folder.recipe
     captions, head = data_to_compare(lambda given: captions_to_measure(recipe, given), request)
     captions = captions.select(examples_to_compare(len(captions), request))
     right = references(captions)
@@ -76,8 +75,3 @@ def _token_scores(
     wanted = target[:, 1:]
     scores = found.log_softmax(dim=-1).gather(2, wanted[..., None])[..., 0]
     return scores[wanted != ids.pad], found.abs().max()
-
-
-def parity(reference: Captioner, exported: Captioner, request: ParityRequest) -> Parity:
-    """Compare captions, and scores of the tokens of given ones."""
-    return captioner_parity(reference, exported, reference.folder.recipe, request)

@@ -76,11 +76,6 @@ def explain_image(
     return replace(view, figures=figures_of_image(seen)), thumbnail(torch.from_numpy(shown))
 
 
-def shapes_of_image(classifier: Classifier, path: Path) -> list[ShapeLine]:
-    """Walk through the classification of an image."""
-    return walk(classifier.model, lambda: classifier.classify([path]))
-
-
 def look(predictor: Classifier, request: LookRequest) -> Explanation:
     """Show what speaks for a class."""
     refuse_for_images(predictor, request)
@@ -97,4 +92,4 @@ def look(predictor: Classifier, request: LookRequest) -> Explanation:
 def shapes(predictor: Classifier, given: str) -> list[ShapeLine]:
     """Walk through the classification of an image."""
     refuse_for_images(predictor, LookRequest(given=given))
-    return shapes_of_image(predictor, Path(given))
+    return walk(predictor.model, lambda: predictor.classify([Path(given)]))

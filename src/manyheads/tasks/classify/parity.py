@@ -12,20 +12,18 @@ from manyheads.measure.parity_inputs import (
     run_both,
 )
 from manyheads.measure.score import images_to_measure
-from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.tasks.classify.class_metrics import mean_average_precision
 from manyheads.tasks.classify.predictor import Classifier
 from manyheads.tasks.classify.recipe import ClassifyRecipe
 
 
-def classifier_parity(
-    reference: Classifier, exported: Classifier, recipe: ImageRecipe, request: ParityRequest
-) -> Parity:
+def parity(reference: Classifier, exported: Classifier, request: ParityRequest) -> Parity:
     """Classify the same images on both.
 
     Raises:
         NotFoundError: the recipe's validation data are not here, and nothing else was given.
     """
+    recipe = cast(ClassifyRecipe, reference.folder.recipe)
     images, head = data_to_compare(lambda given: images_to_measure(recipe, given), request)
     images = images.relabel(reference.labels).select(examples_to_compare(len(images), request))
     ours, theirs, seconds = run_both(
@@ -56,9 +54,3 @@ def classifier_parity(
         after=after,
         seconds=seconds,
     )
-
-
-def parity(reference: Classifier, exported: Classifier, request: ParityRequest) -> Parity:
-    """Compare logits and classes."""
-    recipe = cast(ClassifyRecipe, reference.folder.recipe)
-    return classifier_parity(reference, exported, recipe, request)

@@ -15,15 +15,13 @@ from manyheads.measure.parity_inputs import (
     run_both,
 )
 from manyheads.measure.score import images_to_measure
-from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.tasks.embed.predictor import Embedder
 from manyheads.tasks.embed.recipe import EmbedRecipe
 
 
-def encoder_parity(
-    reference: Embedder, exported: Embedder, recipe: ImageRecipe, request: ParityRequest
-) -> Parity:
+def parity(reference: Embedder, exported: Embedder, request: ParityRequest) -> Parity:
     """Compare the vectors of the same images, and which other image is nearest to each."""
+    recipe = cast(EmbedRecipe, reference.folder.recipe)
     images, head = data_to_compare(lambda given: images_to_measure(recipe, given), request)
     images = images.select(examples_to_compare(len(images), request))
     ours, theirs, seconds = run_both(
@@ -45,9 +43,3 @@ def _nearest(vectors: Tensor) -> Tensor:
     """Return the number of the other vector that is most similar to each."""
     unit = vectors.float() / vectors.float().norm(dim=1, keepdim=True)
     return (unit @ unit.T).fill_diagonal_(-torch.inf).argmax(dim=1)
-
-
-def parity(reference: Embedder, exported: Embedder, request: ParityRequest) -> Parity:
-    """Compare vectors."""
-    recipe = cast(EmbedRecipe, reference.folder.recipe)
-    return encoder_parity(reference, exported, recipe, request)

@@ -13,23 +13,17 @@ from manyheads.measure.parity_inputs import (
     relative_difference,
     run_both,
 )
-from manyheads.recipe_data.caption_data import CaptionData, CaptionRecipe
 from manyheads.tasks.match.evaluation import matches_to_measure
 from manyheads.tasks.match.predictor import Matcher
 from manyheads.tasks.match.recipe import MatchRecipe
 from manyheads.tasks.match.task import embed_texts, image_vectors, queries, recalls
 
 
-def matcher_parity(
-    reference: Matcher,
-    exported: Matcher,
-    recipe: CaptionRecipe,
-    asked: CaptionData,
-    request: ParityRequest,
-) -> Parity:
+def parity(reference: Matcher, exported: Matcher, request: ParityRequest) -> Parity:
     """Compare the vectors of the same images and texts, and what they find."""
-    (captions, head) = data_to_compare(
-        lambda given: matches_to_measure(recipe, asked, given)[::2], request
+    recipe = cast(MatchRecipe, reference.folder.recipe)
+    captions, head = data_to_compare(
+        lambda given: matches_to_measure(recipe, recipe.data.asked, given)[::2], request
     )
     captions = captions.select(examples_to_compare(len(captions), request))
     given = queries(captions)
@@ -56,9 +50,3 @@ def matcher_parity(
         after=found[1][metric],
         seconds=seconds,
     )
-
-
-def parity(reference: Matcher, exported: Matcher, request: ParityRequest) -> Parity:
-    """Compare the vectors of images and texts."""
-    recipe = cast(MatchRecipe, reference.folder.recipe)
-    return matcher_parity(reference, exported, recipe, recipe.data.asked, request)

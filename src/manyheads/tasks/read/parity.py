@@ -41,14 +41,14 @@ class SomeLines:
         return self.lines.describe(self.chosen[index], epoch)
 
 
-def read_parity(
-    reference: Reader, exported: Reader, lines: PrintedLines, name: str, limit: int
-) -> Parity:
+def parity(reference: Reader, exported: Reader, request: ParityRequest) -> Parity:
     """Read the same lines on both; wider ones than the reader reads in one piece are left out.
 
     Raises:
         DataError: all lines are.
     """
+    recipe = cast(ReadRecipe, reference.folder.recipe)
+    lines, head = data_to_compare(lambda given: lines_to_measure(recipe, given), request, "lines")
     most = reference.image.max_width
     fit = np.flatnonzero(lines.widths(0) <= most)
     if not len(fit):
@@ -56,12 +56,12 @@ def read_parity(
             f"{lines.origin}: no line is at most {most} pixels wide at a height of "
             f"{reference.image.height}, as image.max_width says. Give others as `data`."
         )
-    some = SomeLines(lines, fit[spread(len(fit), limit)].tolist())
+    some = SomeLines(lines, fit[spread(len(fit), request.limit)].tolist())
     ours, theirs, seconds = run_both(
         reference, exported, lambda each: measure(each.model, each.characters, some)
     )
     return Parity(
-        data=name,
+        data=head["data"],
         inputs=len(some.texts),
         compared="logits",
         difference=_difference(reference.model, exported.model, some),
@@ -82,10 +82,3 @@ def _difference(ours: Any, theirs: Any, lines: SomeLines) -> float:
         images = stack([lines.pixels(index, 0) for index in members], width)
         found = max(found, relative_difference(ours(images), theirs(images)))
     return found
-
-
-def parity(reference: Reader, exported: Reader, request: ParityRequest) -> Parity:
-    """Compare the logits of columns, and the texts."""
-    recipe = cast(ReadRecipe, reference.folder.recipe)
-    lines, head = data_to_compare(lambda given: lines_to_measure(recipe, given), request, "lines")
-    return read_parity(reference, exported, lines, head["data"], request.limit)

@@ -5,7 +5,6 @@ from typing import cast
 
 import numpy as np
 
-from manyheads.asks.evaluate_request import TextMetric
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.spread import spread
 from manyheads.engines.parity import Parity
@@ -22,19 +21,15 @@ BLEU = 0.3  # points of BLEU that may be lost; of other metrics those of `Parity
 SCORED = 100  # pairs whose tokens are scored: every token of each is compared
 
 
-def translation_parity(
-    reference: Translator,
-    exported: Translator,
-    data: PairData,
-    metric: TextMetric,
-    request: ParityRequest,
-) -> Parity:
+def parity(reference: Translator, exported: Translator, request: ParityRequest) -> Parity:
     """Translate the same texts on both, and score the same outputs token by token.
 
     Raises:
         NotFoundError: the recipe's validation data are not here, and nothing else was given.
     """
-    name, sources, targets = _inputs(data, request)
+    recipe = cast(TranslateRecipe, reference.folder.recipe)
+    metric = recipe.evaluate.metrics[0]
+    name, sources, targets = _inputs(recipe.data, request)
     for each in (reference, exported):
         each.translate(sources[:1])  # the first is slower
     ours, theirs, seconds = run_both(
@@ -98,10 +93,3 @@ def _difference(
         for each in (reference, exported)
     )
     return float(np.abs(ours - theirs).max() / largest_logit(reference.model, *given))
-
-
-def parity(reference: Translator, exported: Translator, request: ParityRequest) -> Parity:
-    """Compare translations, and scores of the tokens of given ones."""
-    recipe = cast(TranslateRecipe, reference.folder.recipe)
-    metric = recipe.evaluate.metrics[0]
-    return translation_parity(reference, exported, recipe.data, metric, request)
