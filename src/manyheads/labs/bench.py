@@ -5,50 +5,38 @@ An interrupted run continues with the first missing trial.
 
 import json
 import time
-import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import torch
 
 from manyheads.files import append_line, write_text
-from manyheads.labs.findings import Findings, Trial
+from manyheads.labs.catalogue import find
+from manyheads.labs.findings import Trial
 from manyheads.project.paths import allow
 from manyheads.strict_json import dumps
 
 Scale = Literal["full", "quick", "smoke"]  # minutes; under a minute; seconds, for the tests
 Measured = dict[str, Any]  # JSON values: numbers, texts, and lists of them
 Say = Callable[[str], object]
-S = TypeVar("S")
+S = TypeVar("S", bound="Size")
 
 TRIALS = ".trials.jsonl"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lab:
-    """An experiment."""
+class Size(Protocol):
+    """The sizes of a run: a named tuple, so that they compare and show themselves."""
 
-    method: str
-    limits: str
-    run: Callable[["Bench"], Findings]
-    seeds: int = 3  # of a full run; a quick run uses 2, a smoke run 1; without randomness 1
+    def _asdict(self) -> dict[str, Any]: ...
 
 
 def read_sizes(name: str, size: Callable[..., S]) -> dict[Scale, S]:
-    """Read the sizes of an experiment's runs from sizes.toml."""
-    table = tomllib.loads((files(__package__) / "sizes.toml").read_text(encoding="utf-8"))[name]
-    return {
-        scale: size(**{key: _frozen(value) for key, value in values.items()})
-        for scale, values in table.items()
-    }
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+    """Read the sizes of an experiment's runs."""
+    lab = find(name)
+    return {"full": size(**lab.full), "quick": size(**lab.quick), "smoke": size(**lab.smoke)}
 
 
 class Bench:
@@ -81,7 +69,7 @@ class Bench:
     def choose(self, sizes: Mapping[Scale, S]) -> S:
         """Return the sizes of this scale; saved trials of other sizes are dropped."""
         size = sizes[self.scale]
-        self.size = json.loads(dumps(asdict(size)))  # type: ignore[call-overload] # as it is kept
+        self.size = json.loads(dumps(size._asdict()))  # as it is kept
         if self.notebook is not None:
             head = dumps({"size": self.size, "torch": torch.__version__})
             self._known = _read(self.notebook, head)

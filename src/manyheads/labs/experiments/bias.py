@@ -1,13 +1,13 @@
 """V10, E13: the inductive bias of convolutions, and its value in training images."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, curves, mean, more, over, table, values
 from manyheads.labs.images import (
     accuracy,
@@ -30,8 +30,7 @@ TILE = 8  # pixels: the side of shuffled and covered tiles
 STEP = 4  # pixels: one patch of the ViT, and one place of the CNN's last map
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training and measurement."""
 
     steps: int
@@ -329,22 +328,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "A perceptron, a ResNet of eight layers and a small ViT learn CIFAR-10 from the same "
-        "pictures under the same trainer (shifts, mirroring, AdamW, equally many updates, whatever "
-        "the number of pictures), and are measured on pictures held out of the training files: as "
-        "they are, shifted, with their tiles of 8 pixels in another order, and with tiles covered. "
-        "The equivariance error compares the features of a shifted picture with the shifted "
-        "features: in the middle column, which is as far from the borders as the CNN sees, and "
-        "everywhere that stays in view."
-    ),
-    limits=(
-        "The crossover of the paper, where a ViT overtakes CNNs, lies between 9 and 90 million "
-        "pictures and cannot be shown with tens of thousands. One learning rate and few updates "
-        "for all: a longer schedule and stronger augmentation move the ViT most."
-    ),
-    run=run,
-)

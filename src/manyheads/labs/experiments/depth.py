@@ -1,13 +1,13 @@
 """T11: residual connections and norms, and the gradients at the lowest of many layers."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, curves, leader, mean, over, table, values
 from manyheads.labs.learn import fresh, learn
 from manyheads.labs.symbols import (
@@ -28,8 +28,7 @@ from manyheads.tokenwise.token_task import TokenTrainConfig
 from manyheads.tokenwise.token_task import measure as score
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training and measurement."""
 
     depths: tuple[int, ...]
@@ -192,20 +191,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Encoders of Manyheads' blocks, with the residual part exchanged: pre-norm, post-norm, "
-        "the norm without the connection, and neither of the two. The gradient is that of the mean "
-        "cross-entropy by all matrices of a layer, at the initial weights. Then each learns, in "
-        "equally many updates at the same peak rate, to name at every token the one two places "
-        "before. Without the connection there is always a warm-up."
-    ),
-    limits=(
-        "One learning rate for all: each arrangement and depth would want its own, and longer "
-        "warm-up can rescue post-norm at depths where this run cannot. A task that two layers "
-        "solve shows what depth costs, not what it is good for."
-    ),
-    run=run,
-)

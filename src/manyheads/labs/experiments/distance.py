@@ -2,13 +2,14 @@
 
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, interval, listing, mean, more, over, values
 from manyheads.labs.images import (
     accuracy,
@@ -34,8 +35,7 @@ from manyheads.nn.vision.residual_block import BasicBlock
 SAID = 14  # layers, as slides have it: "more than 14 for 32 pixels"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training and measurement."""
 
     steps: int
@@ -287,21 +287,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Receptive fields are counted where the gradient of one output by the picture is not zero. "
-        "A small ViT and a ResNet learn CIFAR-10 under the same trainer. Attention distance is the "
-        "distance between the middles of query and key patch, weighted by attention (ViT paper, "
-        "figure 7), over held-out pictures, before and after training. CKA is linear, of whole "
-        "feature maps, without the bias of few pictures in many dimensions (Nguyen et al. 2021); "
-        "the probe is a least-squares classifier on their means over places."
-    ),
-    limits=(
-        "Pictures of 32 pixels in 8 x 8 patches leave little room for near and far, and a few "
-        "epochs leave heads close to where they began: the local heads of the paper's large models "
-        "need far more pictures. A receptive field says what can be seen, not what is used."
-    ),
-    run=run,
-)

@@ -1,12 +1,12 @@
 """T2: do the gates of a trained LSTM control what enters, stays in and leaves the cell?"""
 
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, interval, mean, more, over, values
 from manyheads.labs.learn import fresh, learn
 from manyheads.labs.symbols import BATCH, FIRST, delayed_recall, labelling, one_way, training
@@ -20,8 +20,7 @@ GATES = ("input", "forget", "output")
 PLACES = ("noise before", "kept", "noise after", "question")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training."""
 
     steps: int
@@ -151,18 +150,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "A one-way LSTM tagger learns to keep one marked symbol through noise until it is asked "
-        "for. Then the recorder reads its gates on unseen texts. 'Written' is |input gate x "
-        "candidate|; what stays is the product of the forget gates over the noise, units weighted "
-        "by what was written into them."
-    ),
-    limits=(
-        "Means over units: single units divide the work among them, and a model may keep a symbol "
-        "in a way that no mean shows. One task, made for gates; language asks for more at once."
-    ),
-    run=run,
-)

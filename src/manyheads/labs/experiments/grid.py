@@ -1,11 +1,12 @@
 """V3, V7, E13: the effect of positions on images, and learned positions after training."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, interval, mean, more, over, values, verdict
 from manyheads.labs.images import accuracy, cifar, classifying, small_vit, some, tensors, training
 from manyheads.labs.learn import fresh, learn
@@ -18,8 +19,7 @@ from manyheads.nn.layers.positions import GridPositions
 from manyheads.streams import generator
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training."""
 
     steps: int
@@ -142,18 +142,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Small ViTs that differ in their positions alone learn CIFAR-10 from the same pictures, "
-        "shifted and mirrored at random, and are measured on pictures held out of the training "
-        "files. Shuffled: the trained model, its table of positions in another order. Cosines are "
-        "those of the table after training, first seed in the figure."
-    ),
-    limits=(
-        "A few epochs of 32-pixel pictures: the grid of similarities becomes much clearer with "
-        "long training on many pictures, and differences between kinds of positions become smaller."
-    ),
-    run=run,
-)

@@ -1,11 +1,12 @@
 """T9, E9: three forms of multi-head attention, their cost, and the benefit of heads."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.dates import dates, translating_dates
 from manyheads.labs.findings import Findings, curves, over, values, verdict
 from manyheads.labs.learn import fresh, learn
@@ -30,8 +31,7 @@ from manyheads.tokenwise.token_task import measure as score
 FULL, PAPER, PACKED = "a: every head of full width", "b: one projection a head", "c: packed"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of counting, training and measurement."""
 
     width: int  # of the three forms
@@ -212,20 +212,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "The three forms are built from Manyheads' parts; (b) takes (c)'s weights apart. Times "
-        "are the best of several rounds in turns. Then models of equal width learn with different "
-        "numbers of heads: one encoder layer has to say at each token which symbols stood at "
-        "several places before it, all in one answer; and a Transformer of 2 + 2 layers translates "
-        "English dates to Korean ones."
-    ),
-    limits=(
-        "Small widths: with 16 heads a head has few numbers left, sooner than in a large model. "
-        "The paper's own finding (one head 0.9 BLEU worse than eight, too many worse again) was at "
-        "width 512 on millions of sentences."
-    ),
-    run=run,
-)

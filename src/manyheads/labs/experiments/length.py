@@ -1,12 +1,13 @@
 """T3, T4: one vector for a whole source gets worse with length; attention reads all of it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.generation.decoding import translate
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, by_size, curves, leader, mean, table, values, verdict
 from manyheads.labs.learn import fresh, learn
 from manyheads.labs.symbols import Symbols, copying, random_texts, training, translator
@@ -16,8 +17,7 @@ from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.tasks.translate.recipe import TranslateTrainConfig
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training and measurement."""
 
     steps: int
@@ -136,21 +136,3 @@ def run(bench: Bench) -> Findings:
             for y, what in (("symbols right, %", "right"), ("texts without a mistake, %", "exact"))
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Three encoder-decoders of about equal size learn to copy texts of random symbols, from "
-        "the same texts in the same number of updates: an LSTM whose decoder knows the source as "
-        "one vector, an LSTM that attends to all of its encoder's states (general score), and a "
-        "Transformer. Then each copies, by greedy decoding, texts of every length that are drawn "
-        "anew; of the shortest there are so few that training has seen them. A symbol is right if "
-        "it stands in its place."
-    ),
-    limits=(
-        "Random symbols cannot be compressed, as sentences can, so one vector is at its worst "
-        "here; small models and few updates: a wider vector, or longer training, moves the length "
-        "at which it fails. Translation quality by length of real sentences is in docs/results.md."
-    ),
-    run=run,
-)

@@ -1,8 +1,8 @@
 """T19: a recurrent network needs one step per token; attention learns from all at once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 
@@ -10,7 +10,7 @@ from manyheads.data.tokenizers.tokenizer import END, START
 from manyheads.decode.constraints import SuppressTokens
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.step import Step
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, course
 from manyheads.labs.learn import fresh
 from manyheads.labs.timing import best_of
@@ -21,8 +21,7 @@ from manyheads.models.transformer import TransformerConfig
 from manyheads.streams import stream
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of the timing."""
 
     lengths: tuple[int, ...]
@@ -167,20 +166,3 @@ def run(bench: Bench) -> Findings:
             )
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "An LSTM encoder-decoder and a Transformer of about as many parameters, one layer a side, "
-        "read one text at a time, so that its length is all that could be parallel. Learning is "
-        "one forward and backward pass over source and target; writing is greedy search with the "
-        "caches of Manyheads, the end banned. Times are the best of several rounds in turns."
-    ),
-    limits=(
-        "A processor core has nothing to be parallel with: here attention gains only by larger "
-        "matrix products. On a GPU, or with many cores, steps in a row decide and the gap is far "
-        "larger; batches of many texts narrow it again."
-    ),
-    run=run,
-    seeds=1,
-)

@@ -1,12 +1,12 @@
 """V8, E5, E12: parameter counts of well-known models, and the share of attention."""
 
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, course
 from manyheads.lens.panels import Bars, Interval, Lines, Table, number
 from manyheads.models.presets import build, preset
@@ -30,8 +30,7 @@ PAPERS: dict[str, tuple[float | None, str]] = {
 SAID_OF_VGG = 175.0  # millions: the figure of E5
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The counted models; nothing is allocated, so a quick run counts the same."""
 
     models: tuple[str, ...] = tuple(PAPERS)
@@ -152,17 +151,3 @@ def run(bench: Bench) -> Findings:
 
 def _share(found: Measured, where: str) -> str:
     return f"{found[where] / found['parameters']:.0%}"
-
-
-LAB = Lab(
-    method=(
-        "Each preset is built without memory and its parameters are counted, tied ones once; those "
-        "inside attention (its four projections) and inside convolutions apart."
-    ),
-    limits=(
-        "Parameters are neither time nor accuracy: a convolution uses its weights once for every "
-        "pixel, an attention has costs that depend on no weight (see the lab resolution)."
-    ),
-    run=run,
-    seeds=1,
-)

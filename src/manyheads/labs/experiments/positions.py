@@ -1,15 +1,15 @@
 """T8, E1: why positions are sinusoids, their effect on a model, and extrapolation in length."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, over
 from manyheads.labs.learn import fresh, learn
 from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back, training
@@ -29,8 +29,7 @@ NOT = (
 KINDS: tuple[TokenPositions, ...] = ("none", "sinusoidal", "learned", "rotary")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training and measurement."""
 
     steps: int
@@ -253,20 +252,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Wavelengths are read off Manyheads' table. The two sentences that differ only in where "
-        "'not' stands go through untrained encoders of two layers; their token vectors are "
-        "compared as sets. Then each kind of position learns, on short texts of random symbols, to "
-        "name at every token the one two places before, and is asked on longer texts. The table of "
-        "learned positions has rows for these, but no training text reached them."
-    ),
-    limits=(
-        "A task that is about positions alone, and small models: in language, content helps where "
-        "positions fail. The causal mask tells positions too, and a deeper model could use that "
-        "better than two layers do."
-    ),
-    run=run,
-)

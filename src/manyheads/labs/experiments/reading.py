@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 import torch.nn.functional as F
@@ -14,7 +15,7 @@ from manyheads.data.images.line_image import LineImage, stack
 from manyheads.data.synthetic.text_lines import Rendering
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.decode.greedy import greedy_search
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, mean, over, values, verdict
 from manyheads.labs.learn import fresh, learn
 from manyheads.lens.panels import Bars, Cell, Table
@@ -41,8 +42,7 @@ from manyheads.tasks.read.task import (
 from manyheads.train.task import Loss
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training."""
 
     seconds: tuple[float, ...]  # of one core, for a training run of each arm
@@ -297,26 +297,3 @@ def run(bench: Bench) -> Findings:
             for seconds in size.seconds
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Lines of Korean sentences are drawn in Nanum fonts. The same encoder, convolutions and a "
-        "few Transformer layers over columns of four pixels, is read in two ways: a linear layer "
-        "and CTC score a letter for every column, or a Transformer decoder of as many layers "
-        "writes letter by letter and attends to the columns. Hangul is read letter by letter, as "
-        "in `read-ko`. Both train for equal seconds of one core: the updates of each arm follow "
-        "from its measured time per update. Each arm takes the best of three learning rates, "
-        "chosen with the first seed and the shortest time. Measured on lines of validation "
-        "sentences, both greedily."
-    ),
-    limits=(
-        "Minutes, not hours: the decoder may need longer to learn where to look, and nothing is "
-        "said about what either reaches in the end. Letters of Hangul make the texts of a decoder "
-        "long; syllables would halve them. The learning rate was chosen for the shortest time, "
-        "where the decoder did best with the largest one tried. Seconds depend on the machine, and "
-        "so do the numbers of updates. With two seeds only large differences are sure."
-    ),
-    run=run,
-    seeds=2,
-)

@@ -1,13 +1,13 @@
 """T19: any two tokens are one step apart in attention, but many in a recurrent network."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import ByModel, Findings, Trials, by_size, curves, over, table
 from manyheads.labs.learn import fresh, learn
 from manyheads.labs.symbols import (
@@ -26,8 +26,7 @@ from manyheads.tokenwise.token_task import TokenTrainConfig
 from manyheads.tokenwise.token_task import measure as score
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training and measurement."""
 
     steps: int
@@ -199,22 +198,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "A text is random symbols; one stands behind a mark, and at the end it is asked for. "
-        "One-way recurrent taggers and an encoder of two layers, of about as many parameters, "
-        "learn it twice: from texts of one distance alone, and, in three times as many updates, "
-        "from texts of all distances together. A distance is remembered if answers are right, in "
-        "the mean of the seeds, at least halfway between guessing and always. The gradient is that "
-        "of the right answer's log-probability by the embedding of the symbol to keep, of the "
-        "untrained models."
-    ),
-    limits=(
-        "One symbol among noise is the simplest memory there is, and one learning rate and one "
-        "number of updates were tried: gated cells with other initial biases, or trained longer, "
-        "reach further. Distances end where attention's squared cost would begin to matter."
-    ),
-    run=run,
-)

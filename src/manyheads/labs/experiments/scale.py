@@ -6,21 +6,20 @@ over such scores saturates as d grows, and then its gradient vanishes.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, curves, mean, over, values, verdict
 from manyheads.lens.panels import Lines, Table, number
 from manyheads.nn.attention.softmax import attention_weights, normalise
 from manyheads.streams import stream
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of the samples."""
 
     widths: tuple[int, ...]
@@ -142,20 +141,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Queries and keys are drawn from a normal distribution with variance 1 in each of d "
-        "dimensions. Their weights come from Manyheads' attention (divided by √d), from its "
-        "softmax on undivided scores, and on scores multiplied by √d. The gradient is the "
-        "Frobenius norm of the softmax's Jacobian, diag(p) - pp^T, the factor that every gradient "
-        "to queries and keys passes through."
-    ),
-    limits=(
-        "Random vectors stand for a model at its beginning. A trained model can scale its own "
-        "projections, so this does not show how well an undivided one would end up."
-    ),
-    run=run,
-    seeds=5,
-)

@@ -1,12 +1,12 @@
 """M2: one captioner for five languages, or one for each?"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
+from typing import NamedTuple
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.emoji import (
     LANGUAGES,
     MOVED,
@@ -23,8 +23,7 @@ from manyheads.models.captioner import CaptionerConfig
 from manyheads.tasks.caption.task import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training."""
 
     steps: int
@@ -175,26 +174,3 @@ def run(bench: Bench) -> Findings:
             for arm in ARMS
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "A small convolutional Transformer reads emoji of 32 pixels, a Transformer decoder writes "
-        "their names of the CLDR. Five captioners learn one language each; one learns all five, "
-        "the language being the first token: either all names of an image in every update, or one "
-        "name drawn for each image, so that a language has a fifth of the targets. All have "
-        "as many updates and sizes; each arm takes the best of three learning rates, chosen with "
-        "the first seed and, for the captioners of one language, in English. Measured on "
-        "held-out emoji, greedily; held-out and learned emoji share no image "
-        "and no name."
-    ),
-    limits=(
-        "Names of emoji are short and translations of each other, so languages share more than "
-        "captions of photos would. The vocabularies grow with the number of languages, so the "
-        "model of five has more weights in its embedding. English chose the learning rate of all "
-        "captioners of one language, and another may suit the others better. With three seeds only "
-        "large differences are sure, and the validation emoji choose the learning rate, too."
-    ),
-    run=run,
-    seeds=3,
-)

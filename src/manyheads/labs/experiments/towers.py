@@ -1,10 +1,10 @@
 """M2: softmax or sigmoid over the pairs of a batch, and how large a batch."""
 
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.emoji import (
     MOVED,
     emoji,
@@ -21,8 +21,7 @@ from manyheads.tasks.match.task import MatchTask, MatchTrainConfig
 from manyheads.train.contrastive import Contrast
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training."""
 
     epochs: int  # passes over the images, whatever the batch
@@ -141,23 +140,3 @@ def run(bench: Bench) -> Findings:
             )
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Two small towers, a convolutional Transformer over emoji of 32 pixels and a Transformer "
-        "encoder over their English names, learn to give both similar vectors: with the softmax "
-        "over the batch in both directions (CLIP), or with a sigmoid for every pair (SigLIP, with "
-        "its learned bias). Every batch size sees each image as often, so small batches make "
-        "more updates; each arm takes the best of three learning rates for the first seed. "
-        "Measured on held-out emoji: how many of their names find them among all held-out ones."
-    ),
-    limits=(
-        "SigLIP's claim is about batches of thousands of pairs and about memory on many devices; "
-        "2,797 images say nothing about that. Equal images seen means fewer updates for large "
-        "batches. Some arms did best with the smallest or the largest rate tried. With two seeds "
-        "only large differences are sure, and the validation emoji choose the learning rate, too."
-    ),
-    run=run,
-    seeds=2,
-)
