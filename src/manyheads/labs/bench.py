@@ -5,7 +5,7 @@ An interrupted run continues with the first missing trial.
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -96,6 +96,26 @@ class Bench:
     def each_seed(self, name: str, measure: Callable[[int], Measured]) -> list[Measured]:
         """Measure with each seed."""
         return [self.trial(f"{name}, seed {seed}", partial(measure, seed)) for seed in self.seeds]
+
+    def tuned(
+        self,
+        name: str,
+        rates: Sequence[float],
+        measure: Callable[[float, int], Measured],
+        score: Callable[[Measured], float],
+    ) -> tuple[float, list[Measured]]:
+        """Choose a learning rate by the largest score with the first seed.
+
+        Returns the rate, and what `measure(rate, seed)` gives with it for each seed.
+        """
+
+        def once(rate: float, seed: int) -> Measured:
+            return self.trial(f"{name}, rate {rate:g}, seed {seed}", partial(measure, rate, seed))
+
+        seed, *others = self.seeds
+        tried = {rate: once(rate, seed) for rate in rates}
+        best = max(tried, key=lambda rate: score(tried[rate]))
+        return best, [tried[best], *(once(best, each) for each in others)]
 
 
 def _read(notebook: Path, head: str) -> dict[str, Trial]:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.images.image_set import ImageSet, Preprocessing, hold_out
 from manyheads.fit.training_images import ROWS, Pixels
+from manyheads.labs import learn
 from manyheads.models.resnet import ResNetConfig
 from manyheads.models.vit import VitConfig
 from manyheads.recipe_data.image_data import LabelledImageData
@@ -78,15 +79,8 @@ def small_resnet(width: int = 16) -> ResNetConfig:
 
 def training(steps: int, batch_size: int, *, rate: float = 2e-3) -> ClassifyTrainConfig:
     """The [train] table of every classifier of the lab."""
-    return ClassifyTrainConfig(
-        steps=steps,
-        batch_size=batch_size,
-        learning_rate=rate,
-        warmup=max(steps // 10, 1),
-        weight_decay=0.05,
-        log_every=max(steps // 20, 1),
-        validate_every=steps,
-        save_every=steps,
+    return learn.training(
+        ClassifyTrainConfig, steps, rate, lines=20, batch_size=batch_size, weight_decay=0.05
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -16,6 +16,7 @@ from manyheads.train.loop import fit
 from manyheads.train.task import B, Task
 
 M = TypeVar("M", bound=torch.nn.Module)
+C = TypeVar("C", bound=TrainConfig)
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,25 @@ class _Nobody:
     def progress(self, step: int, steps: int, line: dict[str, float]) -> None: ...
 
     def validated(self, step: int, metrics: dict[str, float]) -> None: ...
+
+
+def training(kind: type[C], steps: int, rate: float, *, lines: int = 10, **settings: Any) -> C:
+    """The [train] table of a model of the lab: a tenth warm-up, validation only at the end.
+
+    `lines` are those of the log, `settings` further entries of the table.
+    """
+    usual = {
+        "warmup": max(steps // 10, 1),
+        "log_every": max(steps // lines, 1),
+        "validate_every": steps,
+        "save_every": steps,
+    }
+    return kind(steps=steps, learning_rate=rate, **(usual | settings))
+
+
+def parameters(model: torch.nn.Module) -> int:
+    """Count the parameters of a model; tied ones count once."""
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def fresh(config: Builds[M], seed: int) -> M:

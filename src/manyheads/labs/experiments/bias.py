@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.labs.bench import Bench, Measured, read_sizes
-from manyheads.labs.findings import Findings, curves, mean, more, over, table, values
+from manyheads.labs.findings import Findings, curves, listing, mean, more, over, table, values
 from manyheads.labs.images import (
     accuracy,
     cifar,
@@ -20,7 +20,7 @@ from manyheads.labs.images import (
     tensors,
     training,
 )
-from manyheads.labs.learn import fresh, learn
+from manyheads.labs.learn import fresh, learn, parameters
 from manyheads.lens.panels import Curve, Lines, Table
 from manyheads.models.config import ModelConfig
 from manyheads.models.mlp import MlpConfig
@@ -159,7 +159,7 @@ def measure(
     inputs, labels = tensors(valid)
     usual = predicted(model, inputs)
     return {
-        "parameters": sum(p.numel() for p in model.parameters()),
+        "parameters": parameters(model),
         "loss": learned.loss,
         "accuracy": accuracy(model, inputs, labels),
         "same answer": {
@@ -283,13 +283,11 @@ def run(bench: Bench) -> Findings:
                     for kind, each in by_images.items()
                 ],
             ),
-            Table(
+            listing(
                 "Untrained, the picture turned round by one patch: relative change",
-                ["model", "of the vector at a place", "of the mean over places"],
-                [
-                    [name, over(found, "one place"), over(found, "mean")]
-                    for name, found in places.items()
-                ],
+                "model",
+                places,
+                {"of the vector at a place": "one place", "of the mean over places": "mean"},
             ),
         ],
         [

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, curves, leader, mean, over, table, values
-from manyheads.labs.learn import fresh, learn
+from manyheads.labs.learn import fresh, learn, training
 from manyheads.labs.symbols import (
     BATCH,
     FIRST,
@@ -17,7 +17,6 @@ from manyheads.labs.symbols import (
     encoder,
     labelling,
     looking_back,
-    training,
 )
 from manyheads.lens.panels import Curve, Lines
 from manyheads.models.components import Norm
@@ -106,7 +105,11 @@ def measure(name: str, depth: int, size: Size, seed: int) -> Measured:
     """Measure the gradients of an untrained stack, then train it."""
     norm, part, warm = ARRANGEMENTS[name]
     config = training(
-        TokenTrainConfig, size.steps, size.max_tokens, 2e-3, warmup=round(warm * size.steps)
+        TokenTrainConfig,
+        size.steps,
+        2e-3,
+        max_tokens=size.max_tokens,
+        warmup=round(warm * size.steps),
     )
     draw = partial(looking_back, [size.length], symbols=size.symbols, back=[size.back], seed=seed)
     train, valid = draw(count=size.train, name="train"), draw(count=128, name="valid")

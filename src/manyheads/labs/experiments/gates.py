@@ -8,8 +8,8 @@ from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, interval, mean, more, over, values
-from manyheads.labs.learn import fresh, learn
-from manyheads.labs.symbols import BATCH, FIRST, delayed_recall, labelling, one_way, training
+from manyheads.labs.learn import fresh, learn, training
+from manyheads.labs.symbols import BATCH, FIRST, delayed_recall, labelling, one_way
 from manyheads.lens.panels import Bars, Heat, Table, number
 from manyheads.nn.recording.trace import record
 from manyheads.nn.rnn import RecurrentRecord
@@ -52,7 +52,7 @@ def places(tokens: Tensor, symbols: int) -> dict[str, Tensor]:
 
 def measure(size: Size, seed: int) -> Measured:
     """Train an LSTM to remember a symbol, and measure its gates."""
-    config = training(TokenTrainConfig, size.steps, size.max_tokens, 5e-3)
+    config = training(TokenTrainConfig, size.steps, 5e-3, max_tokens=size.max_tokens)
     train = delayed_recall(
         range(1, size.distance + 1), size.train, size.symbols, seed=seed, name="train"
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 from manyheads.labs.bench import Bench, Measured, read_sizes
-from manyheads.labs.findings import Findings, interval, mean, more, over, values, verdict
+from manyheads.labs.findings import Findings, interval, listing, mean, more, over, values, verdict
 from manyheads.labs.images import accuracy, cifar, classifying, small_vit, some, tensors, training
 from manyheads.labs.learn import fresh, learn
 from manyheads.lens.measures.position_figures import along, cosines, mosaic
@@ -121,13 +121,11 @@ def run(bench: Bench) -> Findings:
                     for kind in KINDS
                 ],
             ),
-            Table(
+            listing(
                 "Cosine of two learned positions",
-                ["positions", *LIKES],
-                [
-                    [kind, *(over(each, "along", where) for where in LIKES)]
-                    for kind, each in tables.items()
-                ],
+                "positions",
+                tables,
+                {where: ("along", where) for where in LIKES},
             ),
         ],
         [

@@ -9,14 +9,13 @@ import torch
 from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.dates import dates, translating_dates
 from manyheads.labs.findings import Findings, curves, over, values, verdict
-from manyheads.labs.learn import fresh, learn
+from manyheads.labs.learn import fresh, learn, parameters, training
 from manyheads.labs.symbols import (
     BATCH,
     FIRST,
     encoder,
     labelling,
     looking_back,
-    training,
     translator,
 )
 from manyheads.labs.timing import best_of
@@ -93,7 +92,7 @@ def cost(width: int, heads: int, tokens: int, rounds: int) -> Measured:
         "one head": seconds["one head"],
         **{
             name: {
-                "parameters": sum(p.numel() for p in module.parameters()),
+                "parameters": parameters(module),
                 "products": products(width, heads * width if name == FULL else width, tokens),
                 "seconds": seconds[name],
             }
@@ -104,7 +103,7 @@ def cost(width: int, heads: int, tokens: int, rounds: int) -> Measured:
 
 def relations(heads: int, size: Size, seed: int) -> Measured:
     """Train one layer to output the symbols at several earlier positions at once."""
-    config = training(TokenTrainConfig, size.steps, size.max_tokens, 3e-3)
+    config = training(TokenTrainConfig, size.steps, 3e-3, max_tokens=size.max_tokens)
     draw = partial(looking_back, [size.length], symbols=size.symbols, back=size.back, seed=seed)
     train, valid = draw(count=size.train, name="train"), draw(count=200, name="valid")
     one_layer = encoder(FIRST + size.symbols, size.symbols ** len(size.back), size.dim, layers=1)
@@ -112,13 +111,13 @@ def relations(heads: int, size: Size, seed: int) -> Measured:
     learn(model, labelling(train, valid, config, seed=seed), config, seed=seed)
     return {
         "accuracy": score(model, valid, BATCH)["accuracy"],
-        "parameters": sum(p.numel() for p in model.parameters()),
+        "parameters": parameters(model),
     }
 
 
 def translation(heads: int, size: Size, seed: int) -> Measured:
     """Train a small Transformer to translate dates."""
-    config = training(TranslateTrainConfig, size.date_steps, 500, 2e-3)
+    config = training(TranslateTrainConfig, size.date_steps, 2e-3, max_tokens=500)
     task, vocabulary = translating_dates(size.date_pairs, size.date_valid, config, seed=seed)
     model = fresh(translator(vocabulary, size.dim, heads=heads), seed)
     learned = learn(model, task, config, seed=seed)

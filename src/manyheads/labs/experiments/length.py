@@ -9,8 +9,8 @@ from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.generation.decoding import translate
 from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, by_size, curves, leader, mean, table, values, verdict
-from manyheads.labs.learn import fresh, learn
-from manyheads.labs.symbols import Symbols, copying, random_texts, training, translator
+from manyheads.labs.learn import fresh, learn, parameters, training
+from manyheads.labs.symbols import Symbols, copying, random_texts, translator
 from manyheads.lens.panels import Lines
 from manyheads.models.config import ModelConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
@@ -63,13 +63,13 @@ def measure(name: str, size: Size, seed: int) -> Measured:
     texts = random_texts(
         size.train, range(1, size.longest + 1), size.symbols, seed=seed, name="train"
     )
-    config = training(TranslateTrainConfig, size.steps, size.max_tokens, 2e-3)
+    config = training(TranslateTrainConfig, size.steps, 2e-3, max_tokens=size.max_tokens)
     model = fresh(models(size)[name], seed)
     task = copying(texts, texts[:2], size.symbols, config, seed=seed)
     learned = learn(model, task, config, seed=seed)
     tokenizer = Symbols(size.symbols)
     found: Measured = {
-        "parameters": sum(p.numel() for p in model.parameters()),
+        "parameters": parameters(model),
         "loss": learned.loss,
     }
     for length in size.lengths:

@@ -11,10 +11,10 @@ from manyheads.decode.constraints import SuppressTokens
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.step import Step
 from manyheads.labs.bench import Bench, Measured, read_sizes
-from manyheads.labs.findings import Findings, course
-from manyheads.labs.learn import fresh
+from manyheads.labs.findings import Findings, course, listing
+from manyheads.labs.learn import fresh, parameters
 from manyheads.labs.timing import best_of
-from manyheads.lens.panels import Lines, Table, number
+from manyheads.lens.panels import Lines, number
 from manyheads.models.config import ModelConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.transformer import TransformerConfig
@@ -93,7 +93,7 @@ def time_at(length: int, size: Size) -> Measured:
         written = best_of(size.rounds, {name: writing(model) for name, model in built.items()})
     return {
         name: {
-            "parameters": sum(p.numel() for p in model.parameters()),
+            "parameters": parameters(model),
             "learning": 1e6 * learned[name] / length,
             "writing": 1e6 * written[name] / length if written else None,
             "steps": steps_in_a_row(name, length),
@@ -138,17 +138,19 @@ def run(bench: Bench) -> Findings:
     return Findings(
         conclude(found, where),
         [
-            Table(
+            listing(
                 "Microseconds a token, one text at a time",
-                ["tokens"]
-                + [f"{what}, {name}" for what in ("learning", "writing") for name in names]
-                + [f"steps in a row, {name}" for name in names],
-                [
-                    [n]
-                    + [each[name][what] for what in ("learning", "writing") for name in names]
-                    + [each[name]["steps"] for name in names]
-                    for n, each in found.items()
-                ],
+                "tokens",
+                found,
+                {
+                    f"{title}, {name}": (name, what)
+                    for title, what in (
+                        ("learning", "learning"),
+                        ("writing", "writing"),
+                        ("steps in a row", "steps"),
+                    )
+                    for name in names
+                },
             )
         ],
         [

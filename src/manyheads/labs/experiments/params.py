@@ -8,6 +8,7 @@ from torch import nn
 
 from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, course
+from manyheads.labs.learn import parameters
 from manyheads.lens.panels import Bars, Interval, Lines, Table, number
 from manyheads.models.presets import build, preset
 from manyheads.nn.attention.attention import MultiHeadAttention
@@ -40,11 +41,6 @@ class Size(NamedTuple):
 SIZES = read_sizes("params", Size)
 
 
-def weights(module: nn.Module) -> int:
-    """Count parameters; tied ones count once."""
-    return sum(parameter.numel() for parameter in module.parameters())
-
-
 def count(name: str) -> Measured:
     """Count a preset's parameters, attentions and convolutions, without allocation."""
     with torch.device("meta"):
@@ -52,11 +48,11 @@ def count(name: str) -> Measured:
     attentions = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
     convolutions = [part for part in model.modules() if isinstance(part, nn.Conv2d)]
     return {
-        "parameters": weights(model),
+        "parameters": parameters(model),
         "attentions": len(attentions),
-        "in attention": sum(map(weights, attentions)),
+        "in attention": sum(map(parameters, attentions)),
         "convolutions": len(convolutions),
-        "in convolutions": sum(map(weights, convolutions)),
+        "in convolutions": sum(map(parameters, convolutions)),
     }
 
 

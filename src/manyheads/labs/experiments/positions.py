@@ -11,8 +11,8 @@ from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, over
-from manyheads.labs.learn import fresh, learn
-from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back, training
+from manyheads.labs.learn import fresh, learn, training
+from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back
 from manyheads.lens.panels import Cell, Curve, Lines, Table, number
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.components import TokenPositions
@@ -137,7 +137,7 @@ def config(
 
 def measure(kind: TokenPositions, causal: bool, size: Size, seed: int) -> Measured:
     """Train to predict the token two positions before on short texts; measure on longer ones."""
-    how = training(TokenTrainConfig, size.steps, size.max_tokens, 3e-3)
+    how = training(TokenTrainConfig, size.steps, 3e-3, max_tokens=size.max_tokens)
     lengths = range(size.back + 2, size.longest + 1)
     back = [size.back]
     train = looking_back(lengths, size.train, size.symbols, back, seed=seed, name="train")

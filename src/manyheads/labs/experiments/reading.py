@@ -17,7 +17,7 @@ from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.decode.greedy import greedy_search
 from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, mean, over, values, verdict
-from manyheads.labs.learn import fresh, learn
+from manyheads.labs.learn import fresh, learn, parameters, training
 from manyheads.lens.panels import Bars, Cell, Table
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
@@ -190,16 +190,14 @@ def train(
 ) -> Measured:
     """Train one model; when only timed, validate on one line."""
     learned, valid, characters = lines(size, root)
-    how = ReadTrainConfig(
-        steps=steps,
+    how = training(
+        ReadTrainConfig,
+        steps,
+        rate,
         batch_width=size.batch_width,
-        learning_rate=rate,
         muon=True,
         warmup=max(steps // 20, 1),
         weight_decay=0.01,
-        log_every=max(steps // 10, 1),
-        validate_every=steps,
-        save_every=steps,
     )
     reader = LineReaderConfig(
         vocabulary=len(characters), dim=size.dim, layers=size.layers, ffn_dim=2 * size.dim
@@ -224,7 +222,7 @@ def train(
         "steps": steps,
         "rate": rate,
         "seconds": time.process_time() - busy,
-        "parameters": sum(each.numel() for each in model.parameters()),
+        "parameters": parameters(model),
     }
 
 
@@ -241,17 +239,20 @@ def tried(bench: Bench, arm: str, size: Size) -> dict[float, list[Measured]]:
     speed = 2 * size.timed / both
 
     def measure(seconds: float, rate: float, seed: int) -> Measured:
-        steps = max(round(seconds * speed), 1)
-        name = f"{arm}, {seconds:g} s, rate {rate:g}, seed {seed}"
-        return bench.trial(name, partial(train, arm, steps, rate, size, bench.root, seed))
+        return train(arm, max(round(seconds * speed), 1), rate, size, bench.root, seed)
 
-    seed, *others = bench.seeds
     shortest, *longer = size.seconds
-    tuned = {rate: measure(shortest, rate, seed) for rate in size.rates}
-    best = min(tuned, key=lambda rate: tuned[rate]["cer"])
-    first = [tuned[best], *(measure(shortest, best, each) for each in others)]
-    return {shortest: first} | {
-        seconds: [measure(seconds, best, each) for each in bench.seeds] for seconds in longer
+    best, found = bench.tuned(
+        f"{arm}, {shortest:g} s",
+        size.rates,
+        partial(measure, shortest),
+        lambda trial: -trial["cer"],
+    )
+    return {shortest: found} | {
+        seconds: bench.each_seed(
+            f"{arm}, {seconds:g} s, rate {best:g}", partial(measure, seconds, best)
+        )
+        for seconds in longer
     }
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import ByModel, Findings, Trials, by_size, curves, over, table
-from manyheads.labs.learn import fresh, learn
+from manyheads.labs.learn import fresh, learn, parameters, training
 from manyheads.labs.symbols import (
     BATCH,
     FIRST,
@@ -18,7 +18,6 @@ from manyheads.labs.symbols import (
     encoder,
     labelling,
     one_way,
-    training,
 )
 from manyheads.lens.panels import Lines, number
 from manyheads.models.tagger import Tagger, TaggerConfig
@@ -81,7 +80,7 @@ def measure(
     name: str, size: Size, distances: Sequence[int], steps: int, alike: str, seed: int
 ) -> Measured:
     """Train one model on texts of these distances, and measure at each."""
-    config = training(TokenTrainConfig, steps, size.max_tokens, 2e-3)
+    config = training(TokenTrainConfig, steps, 2e-3, max_tokens=size.max_tokens)
     train = delayed_recall(distances, size.train, size.symbols, seed=seed, name=alike)
     tests = {
         distance: delayed_recall(
@@ -90,7 +89,7 @@ def measure(
         for distance in distances
     }
     model = fresh(models(size)[name], seed)
-    found: Measured = {"parameters": sum(p.numel() for p in model.parameters())}
+    found: Measured = {"parameters": parameters(model)}
     first = {distance: gradient(model, texts) for distance, texts in tests.items()}
     learn(model, labelling(train, tests[distances[0]], config, seed=seed), config, seed=seed)
     for distance, texts in tests.items():
@@ -174,27 +173,15 @@ def run(bench: Bench) -> Findings:
             table(gradient_title, "model", together, "gradient at first"),
         ],
         [
-            Lines(
-                f"One distance learned alone ({guessing}% by guessing)",
-                "symbols in between",
-                "right, %",
-                curves(apart, "accuracy"),
-                log_x=True,
-            ),
-            Lines(
-                "All distances learned together",
-                "symbols in between",
-                "right, %",
-                curves(together, "accuracy"),
-                log_x=True,
-            ),
-            Lines(
-                gradient_title,
-                "symbols in between",
-                "norm",
-                curves(together, "gradient at first"),
-                log_x=True,
-                log_y=True,
-            ),
+            Lines(title, "symbols in between", y, drawn, log_x=True, log_y=y == "norm")
+            for title, y, drawn in (
+                (
+                    f"One distance learned alone ({guessing}% by guessing)",
+                    "right, %",
+                    curves(apart, "accuracy"),
+                ),
+                ("All distances learned together", "right, %", curves(together, "accuracy")),
+                (gradient_title, "norm", curves(together, "gradient at first")),
+            )
         ],
     )

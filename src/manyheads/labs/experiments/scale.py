@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, read_sizes
-from manyheads.labs.findings import Findings, curves, mean, over, values, verdict
-from manyheads.lens.panels import Lines, Table, number
+from manyheads.labs.findings import Findings, curves, listing, mean, values, verdict
+from manyheads.lens.panels import Lines, number
 from manyheads.nn.attention.softmax import attention_weights, normalise
 from manyheads.streams import stream
 
@@ -104,40 +104,20 @@ def run(bench: Bench) -> Findings:
     return Findings(
         conclude(found),
         [
-            Table(
+            listing(
                 f"Softmax over {size.keys} keys",
-                ["width", "deviation of q·k"]
-                + [f"{what}, {form}" for what in ("entropy", "gradient") for form in FORMS],
-                [
-                    [
-                        width,
-                        over(f, "deviation"),
-                        *(
-                            over(f, form, what)
-                            for what in ("entropy", "gradient")
-                            for form in FORMS
-                        ),
-                    ]
-                    for width, f in found.items()
-                ],
+                "width",
+                found,
+                {"deviation of q·k": "deviation"}
+                | {f"{what}, {f}": (f, what) for what in ("entropy", "gradient") for f in FORMS},
             )
         ],
         [
-            Lines(
-                "Entropy of the weights",
-                "width d",
-                "share of log(keys)",
-                curves(by_form, "entropy"),
-                log_x=True,
-            ),
-            Lines("Largest weight", "width d", "weight", curves(by_form, "largest"), log_x=True),
-            Lines(
-                "Gradient through the softmax",
-                "width d",
-                "norm of its Jacobian",
-                curves(by_form, "gradient"),
-                log_x=True,
-                log_y=True,
-            ),
+            Lines(title, "width d", y, curves(by_form, what), log_x=True, log_y=what == "gradient")
+            for title, y, what in (
+                ("Entropy of the weights", "share of log(keys)", "entropy"),
+                ("Largest weight", "weight", "largest"),
+                ("Gradient through the softmax", "norm of its Jacobian", "gradient"),
+            )
         ],
     )

@@ -17,7 +17,7 @@ from manyheads.labs.emoji import (
     small_encoder,
 )
 from manyheads.labs.findings import Findings, over, values, verdict
-from manyheads.labs.learn import fresh, learn
+from manyheads.labs.learn import fresh, learn, training
 from manyheads.lens.panels import Bars, Cell, Table
 from manyheads.models.captioner import CaptionerConfig
 from manyheads.tasks.caption.task import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
@@ -52,17 +52,14 @@ def train(
     learned = first(learned, size.images)
     vocabulary = TokenizerConfig(size=256 + 1800 + size.pieces * len(languages))
     tokenizer = Tokenizer.train(learned.texts, vocabulary, languages)
-    how = CaptionTrainConfig(
-        steps=size.steps,
+    how = training(
+        CaptionTrainConfig,
+        size.steps,
+        rate,
         batch_size=size.batch_size,
-        learning_rate=rate,
-        warmup=max(size.steps // 10, 1),
         weight_decay=0.05,
         label_smoothing=0.1,
         captions=1 if arm == SHARED else None,
-        log_every=max(size.steps // 10, 1),
-        validate_every=size.steps,
-        save_every=size.steps,
     )
     task = CaptionTask(
         learned,
@@ -101,21 +98,21 @@ def tried(
 
     The rate is chosen for the first of `languages`, "" being all five at once.
     """
+    first, *others = languages
 
     def measure(language: str, rate: float, seed: int) -> Measured:
-        name = f"{arm}, {language or 'five languages'}, rate {rate:g}, seed {seed}"
-        return bench.trial(name, partial(train, arm, language, rate, size, bench.root, seed))
+        return train(arm, language, rate, size, bench.root, seed)
 
-    def chrf(rate: float) -> float:
-        return sum(each["chrf"] for each in tuned[rate]["scores"].values())
+    def chrf(trial: Measured) -> float:
+        return sum(each["chrf"] for each in trial["scores"].values())
 
-    seed, *others = bench.seeds
-    tuned = {rate: measure(languages[0], rate, seed) for rate in size.rates}
-    best = max(tuned, key=chrf)
-    found = {languages[0]: [tuned[best], *(measure(languages[0], best, each) for each in others)]}
-    return found | {
-        language: [measure(language, best, each) for each in bench.seeds]
-        for language in languages[1:]
+    name = f"{arm}, {first or 'five languages'}"
+    best, found = bench.tuned(name, size.rates, partial(measure, first), chrf)
+    return {first: found} | {
+        language: bench.each_seed(
+            f"{arm}, {language}, rate {best:g}", partial(measure, language, best)
+        )
+        for language in others
     }
 
 

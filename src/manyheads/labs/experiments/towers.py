@@ -14,7 +14,7 @@ from manyheads.labs.emoji import (
     small_encoder,
 )
 from manyheads.labs.findings import Findings, curves, mean, over, table, values, verdict
-from manyheads.labs.learn import fresh, learn
+from manyheads.labs.learn import fresh, learn, training
 from manyheads.lens.panels import Lines
 from manyheads.models.matcher import MatcherConfig
 from manyheads.tasks.match.task import MatchTask, MatchTrainConfig
@@ -41,24 +41,14 @@ LOSSES: tuple[Contrast, ...] = ("softmax", "sigmoid")
 
 
 def train(
-    loss: Contrast, batch: int, rate: float, size: Size, root: str | None, seed: int
+    loss: Contrast, batch: int, size: Size, root: str | None, rate: float, seed: int
 ) -> Measured:
     """Train one matcher on English names."""
     learned, held = (in_languages(each, ("en",)) for each in emoji(root, size.valid))
     learned = first(learned, size.images)
     tokenizer = Tokenizer.train(learned.texts, TokenizerConfig(size=size.pieces))
     steps = size.epochs * -(-len(learned) // batch)
-    how = MatchTrainConfig(
-        steps=steps,
-        batch_size=batch,
-        loss=loss,
-        learning_rate=rate,
-        warmup=max(steps // 10, 1),
-        weight_decay=0.05,
-        log_every=max(steps // 10, 1),
-        validate_every=steps,
-        save_every=steps,
-    )
+    how = training(MatchTrainConfig, steps, rate, batch_size=batch, loss=loss, weight_decay=0.05)
     task = MatchTask(learned, held, tokenizer, preprocessing(size.side), MOVED, how, seed=seed)
     config = MatcherConfig(
         image=small_encoder(size.side, size.dim, size.layers),
@@ -78,19 +68,6 @@ def train(
         "steps": steps,
         "rate": rate,
     }
-
-
-def tried(bench: Bench, loss: Contrast, batch: int, size: Size) -> list[Measured]:
-    """Choose the learning rate with the first seed, then train with the others."""
-
-    def measure(rate: float, seed: int) -> Measured:
-        name = f"{loss}, batches of {batch}, rate {rate:g}, seed {seed}"
-        return bench.trial(name, partial(train, loss, batch, rate, size, bench.root, seed))
-
-    seed, *others = bench.seeds
-    found = {rate: measure(rate, seed) for rate in size.rates}
-    best = max(found, key=lambda rate: found[rate]["ten"])
-    return [found[best], *(measure(best, each) for each in others)]
 
 
 def conclude(found: dict[str, dict[int, list[Measured]]], size: Size) -> str:
@@ -118,8 +95,14 @@ def conclude(found: dict[str, dict[int, list[Measured]]], size: Size) -> str:
 def run(bench: Bench) -> Findings:
     """Train every arm with each seed."""
     size = bench.choose(SIZES)
+
+    def tuned(loss: Contrast, batch: int) -> list[Measured]:
+        measure = partial(train, loss, batch, size, bench.root)
+        name = f"{loss}, batches of {batch}"
+        return bench.tuned(name, size.rates, measure, lambda trial: trial["ten"])[1]
+
     found: dict[str, dict[int, list[Measured]]] = {
-        loss: {batch: tried(bench, loss, batch, size) for batch in size.batches} for loss in LOSSES
+        loss: {n: tuned(loss, n) for n in size.batches} for loss in LOSSES
     }
     among = over([{"n": float(size.valid)}], "n")
     return Findings(
