@@ -45,6 +45,14 @@ def some(images: ImageSet, count: int, seed: int) -> ImageSet:
     return images.select(np.sort(order[:count]))
 
 
+def samples(
+    root: str | None, held: int, counts: tuple[int, int], seed: int
+) -> tuple[ImageSet, ImageSet]:
+    """Draw training images by a seed, and validation images that all seeds share."""
+    train, valid = cifar(root, held)
+    return some(train, counts[0], seed), some(valid, counts[1], 0)
+
+
 def small_vit(dim: int = 64, layers: int = 4, patch: int = 4) -> VitConfig:
     """A ViT for 32 x 32 pixels that a CPU trains in one or two minutes."""
     return VitConfig(

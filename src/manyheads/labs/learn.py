@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -70,15 +70,27 @@ def fresh(config: Builds[M], seed: int) -> M:
     return config.build().to(best_device())
 
 
-def learn(model: torch.nn.Module, task: Task[B], config: TrainConfig, *, seed: int) -> Learned:
+class Trainable(Task[B], Protocol[B]):
+    """A task that knows its own [train] table and seed, as all do."""
+
+    @property
+    def config(self) -> TrainConfig:
+        """The [train] table."""
+
+    @property
+    def seed(self) -> int:
+        """Of the order of examples and of what is drawn in training."""
+
+
+def learn(model: torch.nn.Module, task: Trainable[B]) -> Learned:
     """Train a model, and set it to evaluation mode."""
     with TemporaryDirectory(prefix="manyheads-lab-") as folder:
         progress = fit(
             model,
             task,
-            config,
+            task.config,
             Path(folder),
-            seed=seed,
+            seed=task.seed,
             environment={},
             save_best=lambda model: None,  # noqa: ARG005 - as fit calls it
             observer=_Nobody(),

@@ -11,12 +11,11 @@ from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, curves, listing, mean, more, over, table, values
 from manyheads.labs.images import (
     accuracy,
-    cifar,
     classifying,
     predicted,
+    samples,
     small_resnet,
     small_vit,
-    some,
     tensors,
     training,
 )
@@ -151,11 +150,10 @@ def measure(
     kind: str, width: float, images: int, size: Size, root: str | None, seed: int
 ) -> Measured:
     """Train on a number of images; measure on disturbed images."""
-    train, valid = cifar(root, size.hold_out)
-    train, valid = some(train, images, seed), some(valid, size.valid, 0)
+    train, valid = samples(root, size.hold_out, (images, size.valid), seed)
     how = training(size.steps, size.batch_size)
     model = fresh(config(kind, width), seed)
-    learned = learn(model, classifying(train, valid, how, seed=seed), how, seed=seed)
+    learned = learn(model, classifying(train, valid, how, seed=seed))
     inputs, labels = tensors(valid)
     usual = predicted(model, inputs)
     return {

@@ -10,14 +10,7 @@ from torch import Tensor
 from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, curves, leader, mean, over, table, values
 from manyheads.labs.learn import fresh, learn, training
-from manyheads.labs.symbols import (
-    BATCH,
-    FIRST,
-    Labelled,
-    encoder,
-    labelling,
-    looking_back,
-)
+from manyheads.labs.symbols import BATCH, FIRST, Labelled, encoder, labelling, looking_back
 from manyheads.lens.panels import Curve, Lines
 from manyheads.models.components import Norm
 from manyheads.models.tagger import AttentiveContext, Tagger
@@ -115,7 +108,7 @@ def measure(name: str, depth: int, size: Size, seed: int) -> Measured:
     train, valid = draw(count=size.train, name="train"), draw(count=128, name="valid")
     model = tagger(norm, part, depth, size, seed)
     first = gradients(model, valid)
-    learned = learn(model, labelling(train, valid, config, seed=seed), config, seed=seed)
+    learned = learn(model, labelling(train, valid, config, seed=seed))
     return {
         "gradients": first,
         "loss": learned.loss,

@@ -120,12 +120,7 @@ def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     found: Measured = {}
     if kind == "ViT":
         found["distance at first"] = distances_by_layer(model, few)
-    learn(
-        model,
-        classifying(train, valid.select(torch.arange(10).numpy()), how, seed=seed),
-        how,
-        seed=seed,
-    )
+    learn(model, classifying(train, valid.select(torch.arange(10).numpy()), how, seed=seed))
     found["accuracy"] = accuracy(model, inputs, labels)
     if kind == "ViT":
         found["distance"] = distances_by_layer(model, few)

@@ -59,7 +59,7 @@ def measure(size: Size, seed: int) -> Measured:
     texts = delayed_recall([size.distance], size.texts, size.symbols, seed=seed, name="gates")
     vocabulary = FIRST + size.symbols + 2
     model = fresh(one_way("lstm", vocabulary, size.symbols, size.hidden, size.hidden), seed)
-    learn(model, labelling(train, texts, config, seed=seed), config, seed=seed)
+    learn(model, labelling(train, texts, config, seed=seed))
     batch = texts.batch(texts.kept, epoch=0)
     with record() as trace, torch.inference_mode():
         model(batch.tokens.to(next(model.parameters()).device), batch.scored)

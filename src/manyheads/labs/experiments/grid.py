@@ -8,7 +8,7 @@ import torch
 
 from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, interval, listing, mean, more, over, values, verdict
-from manyheads.labs.images import accuracy, cifar, classifying, small_vit, some, tensors, training
+from manyheads.labs.images import accuracy, classifying, samples, small_vit, tensors, training
 from manyheads.labs.learn import fresh, learn
 from manyheads.lens.measures.position_figures import along, cosines, mosaic
 from manyheads.lens.panels import Bars, Heat, Table, number
@@ -55,11 +55,10 @@ def config(kind: str, size: Size) -> VitConfig:
 
 def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     """Train, measure, and measure again with shuffled positions."""
-    train, valid = cifar(root, size.hold_out)
-    train, valid = some(train, size.images, seed), some(valid, size.valid, 0)
+    train, valid = samples(root, size.hold_out, (size.images, size.valid), seed)
     how = training(size.steps, size.batch_size)
     model = fresh(config(kind, size), seed)
-    learn(model, classifying(train, valid, how, seed=seed), how, seed=seed)
+    learn(model, classifying(train, valid, how, seed=seed))
     inputs, labels = tensors(valid)
     found: Measured = {"accuracy": accuracy(model, inputs, labels)}
     if isinstance(model.positions, GridPositions):

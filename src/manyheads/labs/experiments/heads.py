@@ -10,14 +10,7 @@ from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.dates import dates, translating_dates
 from manyheads.labs.findings import Findings, curves, over, values, verdict
 from manyheads.labs.learn import fresh, learn, parameters, training
-from manyheads.labs.symbols import (
-    BATCH,
-    FIRST,
-    encoder,
-    labelling,
-    looking_back,
-    translator,
-)
+from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back, translator
 from manyheads.labs.timing import best_of
 from manyheads.lens.panels import Lines, Table, number
 from manyheads.nn.attention.attention import MultiHeadAttention
@@ -108,7 +101,7 @@ def relations(heads: int, size: Size, seed: int) -> Measured:
     train, valid = draw(count=size.train, name="train"), draw(count=200, name="valid")
     one_layer = encoder(FIRST + size.symbols, size.symbols ** len(size.back), size.dim, layers=1)
     model = fresh(replace(one_layer, heads=heads), seed)
-    learn(model, labelling(train, valid, config, seed=seed), config, seed=seed)
+    learn(model, labelling(train, valid, config, seed=seed))
     return {
         "accuracy": score(model, valid, BATCH)["accuracy"],
         "parameters": parameters(model),
@@ -120,7 +113,7 @@ def translation(heads: int, size: Size, seed: int) -> Measured:
     config = training(TranslateTrainConfig, size.date_steps, 2e-3, max_tokens=500)
     task, vocabulary = translating_dates(size.date_pairs, size.date_valid, config, seed=seed)
     model = fresh(translator(vocabulary, size.dim, heads=heads), seed)
-    learned = learn(model, task, config, seed=seed)
+    learned = learn(model, task)
     return {"exact": learned.last("exact"), "loss": learned.loss}
 
 

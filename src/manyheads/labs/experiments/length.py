@@ -66,7 +66,7 @@ def measure(name: str, size: Size, seed: int) -> Measured:
     config = training(TranslateTrainConfig, size.steps, 2e-3, max_tokens=size.max_tokens)
     model = fresh(models(size)[name], seed)
     task = copying(texts, texts[:2], size.symbols, config, seed=seed)
-    learned = learn(model, task, config, seed=seed)
+    learned = learn(model, task)
     tokenizer = Symbols(size.symbols)
     found: Measured = {
         "parameters": parameters(model),

@@ -149,7 +149,7 @@ def measure(kind: TokenPositions, causal: bool, size: Size, seed: int) -> Measur
     model = fresh(
         config(kind, causal, symbols=size.symbols, dim=size.dim, longest=max(size.lengths)), seed
     )
-    learn(model, labelling(train, tests[size.lengths[0]], how, seed=seed), how, seed=seed)
+    learn(model, labelling(train, tests[size.lengths[0]], how, seed=seed))
     return {str(n): score(model, texts, BATCH)["accuracy"] for n, texts in tests.items()}
 
 

@@ -216,7 +216,7 @@ def train(
     )
     model = fresh(config if arm == WRITER else reader, seed)
     busy = time.process_time()
-    run = learn(model, task, how, seed=seed)
+    run = learn(model, task)
     return {
         "cer": run.last("cer"),
         "steps": steps,

@@ -83,15 +83,12 @@ def measure(
     config = training(TokenTrainConfig, steps, 2e-3, max_tokens=size.max_tokens)
     train = delayed_recall(distances, size.train, size.symbols, seed=seed, name=alike)
     tests = {
-        distance: delayed_recall(
-            [distance], size.texts, size.symbols, seed=seed, name=f"{distance}"
-        )
-        for distance in distances
+        n: delayed_recall([n], size.texts, size.symbols, seed=seed, name=f"{n}") for n in distances
     }
     model = fresh(models(size)[name], seed)
     found: Measured = {"parameters": parameters(model)}
     first = {distance: gradient(model, texts) for distance, texts in tests.items()}
-    learn(model, labelling(train, tests[distances[0]], config, seed=seed), config, seed=seed)
+    learn(model, labelling(train, tests[distances[0]], config, seed=seed))
     for distance, texts in tests.items():
         found[str(distance)] = {
             "accuracy": score(model, texts, BATCH)["accuracy"],

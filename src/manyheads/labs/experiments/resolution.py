@@ -9,7 +9,7 @@ import torch
 
 from manyheads.labs.bench import Bench, Measured, read_sizes
 from manyheads.labs.findings import Findings, interval, over, verdict
-from manyheads.labs.images import cifar, classifying, small_resnet, small_vit, some, training
+from manyheads.labs.images import cifar, classifying, samples, small_resnet, small_vit, training
 from manyheads.labs.learn import fresh, learn
 from manyheads.labs.timing import best_of, saved_bytes
 from manyheads.lens.panels import Curve, Lines, Table, number
@@ -103,15 +103,14 @@ def growth(sides: list[int], values: list[float]) -> float:
 
 def race(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     """Train at 32 pixels; record accuracy and seconds of training."""
-    train, valid = cifar(root, size.hold_out)
-    train, valid = some(train, size.images, seed), some(valid, size.valid, 0)
+    train, valid = samples(root, size.hold_out, (size.images, size.valid), seed)
     how = replace(
         training(size.steps, size.batch_size),
         log_every=size.every,
         validate_every=size.every,
     )
     model = fresh(models(32, size)[kind], seed)
-    learned = learn(model, classifying(train, valid, how, seed=seed), how, seed=seed)
+    learned = learn(model, classifying(train, valid, how, seed=seed))
     seconds, steps, spent, right = [], 0, 0.0, []
     for line in learned.lines:
         if "images_per_second" in line:

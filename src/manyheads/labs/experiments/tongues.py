@@ -7,15 +7,7 @@ from typing import NamedTuple
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.labs.bench import Bench, Measured, read_sizes
-from manyheads.labs.emoji import (
-    LANGUAGES,
-    MOVED,
-    emoji,
-    first,
-    in_languages,
-    preprocessing,
-    small_encoder,
-)
+from manyheads.labs.emoji import LANGUAGES, MOVED, named, preprocessing, small_encoder
 from manyheads.labs.findings import Findings, over, values, verdict
 from manyheads.labs.learn import fresh, learn, training
 from manyheads.lens.panels import Bars, Cell, Table
@@ -48,8 +40,7 @@ def train(
 ) -> Measured:
     """Train one captioner; `language` is what it writes, or "" for all."""
     languages = [language] if language else list(LANGUAGES)
-    learned, held = (in_languages(each, languages) for each in emoji(root, size.valid))
-    learned = first(learned, size.images)
+    learned, held = named(root, size.valid, size.images, languages)
     vocabulary = TokenizerConfig(size=256 + 1800 + size.pieces * len(languages))
     tokenizer = Tokenizer.train(learned.texts, vocabulary, languages)
     how = training(
@@ -80,7 +71,7 @@ def train(
         decoder_layers=size.layers,
         dropout=0.1,
     )
-    run = learn(fresh(config, seed), task, how, seed=seed)
+    run = learn(fresh(config, seed), task)
     scores = {
         each: {
             name: run.last(f"{name}_{each}" if len(languages) > 1 else name)

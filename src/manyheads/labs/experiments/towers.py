@@ -5,14 +5,7 @@ from typing import NamedTuple
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.labs.bench import Bench, Measured, read_sizes
-from manyheads.labs.emoji import (
-    MOVED,
-    emoji,
-    first,
-    in_languages,
-    preprocessing,
-    small_encoder,
-)
+from manyheads.labs.emoji import MOVED, named, preprocessing, small_encoder
 from manyheads.labs.findings import Findings, curves, mean, over, table, values, verdict
 from manyheads.labs.learn import fresh, learn, training
 from manyheads.lens.panels import Lines
@@ -44,8 +37,7 @@ def train(
     loss: Contrast, batch: int, size: Size, root: str | None, rate: float, seed: int
 ) -> Measured:
     """Train one matcher on English names."""
-    learned, held = (in_languages(each, ("en",)) for each in emoji(root, size.valid))
-    learned = first(learned, size.images)
+    learned, held = named(root, size.valid, size.images, ("en",))
     tokenizer = Tokenizer.train(learned.texts, TokenizerConfig(size=size.pieces))
     steps = size.epochs * -(-len(learned) // batch)
     how = training(MatchTrainConfig, steps, rate, batch_size=batch, loss=loss, weight_decay=0.05)
@@ -61,7 +53,7 @@ def train(
         dropout=0.1,
         score_bias=-10.0 if loss == "sigmoid" else None,
     )
-    run = learn(fresh(config, seed), task, how, seed=seed)
+    run = learn(fresh(config, seed), task)
     return {
         "first": run.last("text_to_image_1"),
         "ten": run.last("text_to_image_10"),

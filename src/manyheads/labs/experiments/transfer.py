@@ -80,7 +80,7 @@ def pretrained(size: Size, root: str | None, seed: int) -> tuple[dict[str, Tenso
     how = training(size.pretraining, size.batch_size)
     smaller = replace(COLOURS, height=SMALL, width=SMALL)
     model = fresh(config(SMALL, size.first, size), seed)
-    learn(model, classifying(train, valid, how, seed=seed, preprocessing=smaller), how, seed=seed)
+    learn(model, classifying(train, valid, how, seed=seed, preprocessing=smaller))
     right = accuracy(model, *tensors(valid, smaller))
     return {name: tensor.clone() for name, tensor in weights(model).items()}, right
 
@@ -117,7 +117,7 @@ def tune(arm: str, labels: int, size: Size, root: str | None, seed: int) -> Meas
             for name, tensor in fitted(known, arm, own, size).items():
                 own[name].copy_(tensor)
     task = classifying(train, valid, how, seed=seed, preprocessing=seen)
-    learned = learn(model, task, how, seed=seed)
+    learned = learn(model, task)
     return {
         "accuracy": accuracy(model, *tensors(valid, seen)),
         "loss": learned.loss,
