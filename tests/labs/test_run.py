@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from manyheads.errors import FolderError, NotFoundError, UsageError
-from manyheads.labs.bench import Bench, Measured, Scale
+from manyheads.labs.bench import Bench, Measured
 from manyheads.labs.catalogue import CATALOGUE, find
-from manyheads.labs.findings import interval, leader, more, verdict
+from manyheads.labs.findings import Scale, interval, leader, more, verdict
 from manyheads.labs.page import cell, page
 from manyheads.labs.run import RESULT, read, run_lab
 from manyheads.lens.panels import Curve, Interval, number

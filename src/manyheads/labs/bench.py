@@ -9,17 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 
 from manyheads.files import append_line, write_text
-from manyheads.labs.catalogue import find
-from manyheads.labs.findings import Trial
+from manyheads.labs.findings import Scale, Trial
 from manyheads.project.paths import allow
 from manyheads.strict_json import dumps
 
-Scale = Literal["full", "quick", "smoke"]  # minutes; under a minute; seconds, for the tests
 Measured = dict[str, Any]  # JSON values: numbers, texts, and lists of them
 Say = Callable[[str], object]
 S = TypeVar("S", bound="Size")
@@ -31,12 +29,6 @@ class Size(Protocol):
     """The sizes of a run: a named tuple, so that they compare and show themselves."""
 
     def _asdict(self) -> dict[str, Any]: ...
-
-
-def read_sizes(name: str, size: Callable[..., S]) -> dict[Scale, S]:
-    """Read the sizes of an experiment's runs."""
-    lab = find(name)
-    return {"full": size(**lab.full), "quick": size(**lab.quick), "smoke": size(**lab.smoke)}
 
 
 class Bench:

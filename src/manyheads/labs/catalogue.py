@@ -1,17 +1,19 @@
 """The experiments and their questions; listing them imports nothing heavy."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from manyheads.errors import NotFoundError, nearest
 
 if TYPE_CHECKING:
     from manyheads.labs.bench import Bench
-    from manyheads.labs.findings import Findings
+    from manyheads.labs.findings import Findings, Scale
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,3 +61,9 @@ def find(name: str) -> Lab:
             f"There is no lab {name!r}{nearest(name, CATALOGUE)}Labs: {', '.join(CATALOGUE)}."
         )
     return CATALOGUE[name]
+
+
+def read_sizes(name: str, size: Callable[..., S]) -> "dict[Scale, S]":
+    """Build the sizes of an experiment's runs."""
+    lab = find(name)
+    return {"full": size(**lab.full), "quick": size(**lab.quick), "smoke": size(**lab.smoke)}

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from manyheads.lens.panels import Cell, Curve, Interval, Panel, Table, number
 
 SCHEMA = "manyheads-lab/1"
+Scale = Literal["full", "quick", "smoke"]  # minutes; under a minute; seconds, for the tests
 
 # Two-sided 95% quantiles of Student's t by degrees of freedom; beyond, an expansion around the
 # normal quantile is used (Abramowitz & Stegun 1964, 26.7.5).
@@ -80,7 +81,7 @@ class Result:
     question: str
     method: str
     limits: str  # what this scale cannot show
-    scale: Literal["full", "quick", "smoke"]
+    scale: Scale
     size: dict[str, Any]
     seeds: list[int]
     conclusion: str

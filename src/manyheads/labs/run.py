@@ -10,9 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from manyheads.errors import FolderError, InterruptedRunError, UsageError
 from manyheads.files import write_text
-from manyheads.labs.bench import TRIALS, Bench, Say, Scale
+from manyheads.labs.bench import TRIALS, Bench, Say
 from manyheads.labs.catalogue import find
-from manyheads.labs.findings import SCHEMA, Result
+from manyheads.labs.findings import SCHEMA, Result, Scale
 from manyheads.labs.page import page
 from manyheads.lens.plot.panel_plot import draw, require
 from manyheads.project.folder import versions

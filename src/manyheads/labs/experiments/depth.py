@@ -7,7 +7,8 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, curves, leader, mean, over, table, values
 from manyheads.labs.learn import fresh, learn, training
 from manyheads.labs.symbols import BATCH, FIRST, Labelled, encoder, labelling, looking_back
@@ -146,7 +147,6 @@ def run(bench: Bench) -> Findings:
         for name in ARRANGEMENTS
     }
     deep = max(size.depths)
-    layers = range(1, deep + 1)
     return Findings(
         conclude(found),
         [
@@ -168,10 +168,8 @@ def run(bench: Bench) -> Findings:
                 "layer (1 is the lowest)",
                 "norm",
                 [
-                    Curve(
-                        name,
-                        [float(n) for n in layers],
-                        [over(each[deep], "gradients", n - 1).mean for n in layers],
+                    Curve.over(
+                        name, [over(each[deep], "gradients", n).mean for n in range(deep)], 1
                     )
                     for name, each in found.items()
                     if name != "post-norm, warm-up"

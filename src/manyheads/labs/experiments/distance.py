@@ -9,7 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, interval, listing, mean, more, over, values
 from manyheads.labs.images import (
     accuracy,
@@ -204,7 +205,6 @@ def run(bench: Bench) -> Findings:
         share = [n / max(count - 1, 1) for n in range(count)]
         return Curve.of(kind, share, [over(found[kind], "probe", n) for n in range(count)])
 
-    layers = [float(n) for n in depth]
     return Findings(
         conclude(found, reached, needed, size.patch),
         [
@@ -254,14 +254,10 @@ def run(bench: Bench) -> Findings:
                 "layer (of the ResNet: stem and blocks)",
                 "pixels",
                 [
-                    Curve("ViT: farthest head", layers, [*heads("distance", "farthest")]),
-                    Curve("ViT: mean of heads", layers, [*heads("distance", "mean")]),
-                    Curve("ViT: nearest head", layers, [*heads("distance", "nearest")]),
-                    Curve(
-                        "ResNet: receptive field",
-                        [float(n + 1) for n in range(len(reached))],
-                        [float(n) for n in reached],
-                    ),
+                    Curve.over("ViT: farthest head", heads("distance", "farthest"), 1),
+                    Curve.over("ViT: mean of heads", heads("distance", "mean"), 1),
+                    Curve.over("ViT: nearest head", heads("distance", "nearest"), 1),
+                    Curve.over("ResNet: receptive field", reached, 1),
                 ],
             ),
             Lines(

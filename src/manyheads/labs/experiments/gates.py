@@ -6,7 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, interval, mean, more, over, values
 from manyheads.labs.learn import fresh, learn, training
 from manyheads.labs.symbols import BATCH, FIRST, delayed_recall, labelling, one_way

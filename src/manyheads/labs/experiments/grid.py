@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, interval, listing, mean, more, over, values, verdict
 from manyheads.labs.images import accuracy, classifying, samples, small_vit, tensors, training
 from manyheads.labs.learn import fresh, learn

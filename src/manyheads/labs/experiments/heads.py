@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.dates import dates, translating_dates
 from manyheads.labs.findings import Findings, curves, over, values, verdict
 from manyheads.labs.learn import fresh, learn, parameters, training

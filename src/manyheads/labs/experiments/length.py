@@ -7,7 +7,8 @@ from typing import NamedTuple
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.generation.decoding import translate
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, by_size, curves, leader, mean, table, values, verdict
 from manyheads.labs.learn import fresh, learn, parameters, training
 from manyheads.labs.symbols import Symbols, copying, random_texts, translator

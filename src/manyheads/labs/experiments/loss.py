@@ -4,7 +4,8 @@ import math
 from functools import partial
 from typing import NamedTuple
 
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings
 from manyheads.lens.measures.token_losses import losses
 from manyheads.lens.panels import Bars, Interval, Table, number

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, course
 from manyheads.labs.learn import parameters
 from manyheads.lens.panels import Bars, Interval, Lines, Table, number

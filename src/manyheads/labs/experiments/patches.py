@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, listing
 from manyheads.lens.panels import Curve, Heat, Lines, Table, number
 from manyheads.nn.vision.patch import ConvPatches, LinearPatches, patchify

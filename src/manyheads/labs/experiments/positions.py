@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, over
 from manyheads.labs.learn import fresh, learn, training
 from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back
@@ -224,14 +225,14 @@ def run(bench: Bench) -> Findings:
                 "Wavelength of each pair of dimensions (dim 64)",
                 "pair i",
                 "positions a turn",
-                [Curve("wavelength", [float(i) for i in range(len(waves))], waves)],
+                [Curve.over("wavelength", waves)],
                 log_y=True,
             ),
             Lines(
                 "Similarity of two positions (dim 64)",
                 "distance",
                 "PE(0) · PE(k), 1 at k = 0",
-                [Curve("sinusoids", [float(k) for k in range(129)], similarity)],
+                [Curve.over("sinusoids", similarity)],
             ),
             *(
                 Lines(

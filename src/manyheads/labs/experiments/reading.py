@@ -15,7 +15,8 @@ from manyheads.data.images.line_image import LineImage, stack
 from manyheads.data.synthetic.text_lines import Rendering
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.decode.greedy import greedy_search
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, mean, over, values, verdict
 from manyheads.labs.learn import fresh, learn, parameters, training
 from manyheads.lens.panels import Bars, Cell, Table

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import ByModel, Findings, Trials, by_size, curves, over, table
 from manyheads.labs.learn import fresh, learn, parameters, training
 from manyheads.labs.symbols import (

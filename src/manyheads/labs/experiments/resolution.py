@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, interval, over, verdict
 from manyheads.labs.images import cifar, classifying, samples, small_resnet, small_vit, training
 from manyheads.labs.learn import fresh, learn

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, curves, listing, mean, values, verdict
 from manyheads.lens.panels import Lines, number
 from manyheads.nn.attention.softmax import attention_weights, normalise

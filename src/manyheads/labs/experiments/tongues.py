@@ -6,7 +6,8 @@ from statistics import fmean
 from typing import NamedTuple
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.emoji import LANGUAGES, MOVED, named, preprocessing, small_encoder
 from manyheads.labs.findings import Findings, over, values, verdict
 from manyheads.labs.learn import fresh, learn, training

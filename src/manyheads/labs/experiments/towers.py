@@ -4,7 +4,8 @@ from functools import partial
 from typing import NamedTuple
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.emoji import MOVED, named, preprocessing, small_encoder
 from manyheads.labs.findings import Findings, curves, mean, over, table, values, verdict
 from manyheads.labs.learn import fresh, learn, training

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from manyheads.data.images.image_set import ImageSet
-from manyheads.labs.bench import Bench, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, curves, leader, mean, more, over, table, values
 from manyheads.labs.images import (
     COLOURS,
