@@ -16,7 +16,7 @@ import torch
 
 from manyheads.errors import ManyheadsError
 from manyheads.labs.bench import Bench
-from manyheads.labs.catalogue import CATALOGUE, entry, find
+from manyheads.labs.catalogue import CATALOGUE, find
 from manyheads.labs.findings import Result
 from manyheads.labs.run import RESULT, is_full, read, run_lab, write
 from manyheads.memory import keep_freed_memory
@@ -40,7 +40,7 @@ def main() -> None:
     failed = []
     keep_freed_memory()
     for name in names:
-        entry(name)
+        find(name)
         if {"--draw", "--conclude"} & {*words}:
             if is_full(OUT / f"{name}.json"):
                 result = read(OUT / f"{name}.json")

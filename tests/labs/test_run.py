@@ -1,17 +1,17 @@
 """Runs that stop and go on, results that can be trusted, and the pages that are committed."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 
 from manyheads.errors import FolderError, NotFoundError, UsageError
-from manyheads.labs.bench import Bench, Measured, Scale
-from manyheads.labs.catalogue import CATALOGUE, entry, find
-from manyheads.labs.findings import interval, leader, more, verdict
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import CATALOGUE, find
+from manyheads.labs.findings import Scale, interval, leader, more, verdict
 from manyheads.labs.page import cell, page
 from manyheads.labs.run import RESULT, read, run_lab
 from manyheads.lens.panels import Curve, Interval, number
@@ -20,8 +20,7 @@ from manyheads.strict_json import dumps
 DOCS = Path(__file__).parents[2] / "docs" / "lab"
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     steps: int
 
 
@@ -152,7 +151,7 @@ def test_a_damaged_result(tmp_path: Path) -> None:
 
 def test_wrong_calls(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"'postions'.*'positions'"):
-        entry("postions")
+        find("postions")
     with pytest.raises(UsageError, match="seeds is 0"):
         run_lab("patches", tmp_path, scale="smoke", seeds=0)
 

@@ -32,16 +32,18 @@ def run(
 ) -> None:
     """Run an experiment of the atlas: a figure, a table and one sentence."""
     from manyheads.cli.show import print_json, print_tables, warn
-    from manyheads.labs.catalogue import CATALOGUE, entry
+    from manyheads.labs.catalogue import CATALOGUE, find
 
     if name is None:
         if json:
-            print_json({name: each._asdict() for name, each in CATALOGUE.items()})
+            print_json(
+                {n: {"atlas": lab.atlas, "question": lab.question} for n, lab in CATALOGUE.items()}
+            )
             return
         for each, about in CATALOGUE.items():
             print(f"{each:<11} {', '.join(about.atlas):<13} {about.question}")
         return
-    entry(name)  # a mistyped name is answered before torch is imported
+    find(name)  # a mistyped name is answered before torch is imported
     from manyheads.labs.run import RESULT, run_lab
 
     result = run_lab(

@@ -5,50 +5,30 @@ An interrupted run continues with the first missing trial.
 
 import json
 import time
-import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 
 from manyheads.files import append_line, write_text
-from manyheads.labs.findings import Findings, Trial
+from manyheads.labs.findings import Scale, Trial
 from manyheads.project.paths import allow
 from manyheads.strict_json import dumps
 
-Scale = Literal["full", "quick", "smoke"]  # minutes; under a minute; seconds, for the tests
 Measured = dict[str, Any]  # JSON values: numbers, texts, and lists of them
 Say = Callable[[str], object]
-S = TypeVar("S")
+S = TypeVar("S", bound="Size")
 
 TRIALS = ".trials.jsonl"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lab:
-    """An experiment."""
+class Size(Protocol):
+    """The sizes of a run: a named tuple, so that they compare and show themselves."""
 
-    method: str
-    limits: str
-    run: Callable[["Bench"], Findings]
-    seeds: int = 3  # of a full run; a quick run uses 2, a smoke run 1; without randomness 1
-
-
-def read_sizes(name: str, size: Callable[..., S]) -> dict[Scale, S]:
-    """Read the sizes of an experiment's runs from sizes.toml."""
-    table = tomllib.loads((files(__package__) / "sizes.toml").read_text(encoding="utf-8"))[name]
-    return {
-        scale: size(**{key: _frozen(value) for key, value in values.items()})
-        for scale, values in table.items()
-    }
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+    def _asdict(self) -> dict[str, Any]: ...
 
 
 class Bench:
@@ -81,7 +61,7 @@ class Bench:
     def choose(self, sizes: Mapping[Scale, S]) -> S:
         """Return the sizes of this scale; saved trials of other sizes are dropped."""
         size = sizes[self.scale]
-        self.size = json.loads(dumps(asdict(size)))  # type: ignore[call-overload] # as it is kept
+        self.size = json.loads(dumps(size._asdict()))  # as it is kept
         if self.notebook is not None:
             head = dumps({"size": self.size, "torch": torch.__version__})
             self._known = _read(self.notebook, head)
@@ -108,6 +88,26 @@ class Bench:
     def each_seed(self, name: str, measure: Callable[[int], Measured]) -> list[Measured]:
         """Measure with each seed."""
         return [self.trial(f"{name}, seed {seed}", partial(measure, seed)) for seed in self.seeds]
+
+    def tuned(
+        self,
+        name: str,
+        rates: Sequence[float],
+        measure: Callable[[float, int], Measured],
+        score: Callable[[Measured], float],
+    ) -> tuple[float, list[Measured]]:
+        """Choose a learning rate by the largest score with the first seed.
+
+        Returns the rate, and what `measure(rate, seed)` gives with it for each seed.
+        """
+
+        def once(rate: float, seed: int) -> Measured:
+            return self.trial(f"{name}, rate {rate:g}, seed {seed}", partial(measure, rate, seed))
+
+        seed, *others = self.seeds
+        tried = {rate: once(rate, seed) for rate in rates}
+        best = max(tried, key=lambda rate: score(tried[rate]))
+        return best, [tried[best], *(once(best, each) for each in others)]
 
 
 def _read(notebook: Path, head: str) -> dict[str, Trial]:

@@ -1,47 +1,57 @@
 """The experiments and their questions; listing them imports nothing heavy."""
 
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from manyheads.errors import NotFoundError, nearest
 
 if TYPE_CHECKING:
-    from manyheads.labs.bench import Lab
+    from manyheads.labs.bench import Bench
+    from manyheads.labs.findings import Findings, Scale
+
+S = TypeVar("S")
 
 
-class Entry(NamedTuple):
-    """An experiment: its atlas entries and its question."""
+@dataclass(frozen=True, kw_only=True)
+class Lab:
+    """An experiment, as experiments.toml describes it."""
 
-    atlas: tuple[str, ...]
+    name: str
+    atlas: tuple[str, ...]  # its entries
     question: str
+    method: str
+    limits: str  # what its scale cannot show
+    full: Mapping[str, Any]  # sizes: minutes
+    quick: Mapping[str, Any]  # under a minute
+    smoke: Mapping[str, Any]  # seconds, for the tests
+    seeds: int = 3  # of a full run; a quick run uses 2, a smoke run 1; without randomness 1
+
+    def run(self, bench: "Bench") -> "Findings":
+        """Import the experiment, and run it."""
+        found: Findings = import_module(f"manyheads.labs.experiments.{self.name}").run(bench)
+        return found
 
 
-CATALOGUE: dict[str, Entry] = {
-    "length": Entry(("T3", "T4"), "Do long inputs suffer when the source is one vector?"),
-    "recall": Entry(("T19",), "How far back can a model remember one symbol?"),
-    "parallel": Entry(("T19",), "What does a token cost in a longer text, learning and writing?"),
-    "scale": Entry(("T5a", "E3"), "Why are scores divided by the square root of their width?"),
-    "heads": Entry(("T9", "E9"), "What do several heads cost, and what do they bring?"),
-    "depth": Entry(("T11",), "What do residual connections and norms do for deep stacks?"),
-    "positions": Entry(("T8", "E1"), "What does a model lose that does not know positions?"),
-    "basis": Entry(("T8a", "E11"), "Are the columns of the sinusoids a basis, and orthogonal?"),
-    "gates": Entry(("T2",), "Do an LSTM's gates open for what must be kept?"),
-    "loss": Entry(("T16",), "What is the loss of a sentence, token by token?"),
-    "patches": Entry(("V1", "E6"), "How many tokens is a picture, and what do they cost?"),
-    "grid": Entry(("V3", "V7", "E13"), "How much do positions matter for pictures?"),
-    "bias": Entry(("V10", "E13"), "What does a convolution know before it has learned?"),
-    "distance": Entry(("V11", "E4"), "How far does each layer of a ViT and of a CNN look?"),
-    "resolution": Entry(("V12", "V16"), "What does a larger picture cost?"),
-    "transfer": Entry(("V9",), "What does pre-training bring where labels are few?"),
-    "tongues": Entry(("M2",), "Does one captioner for five languages help each, or hurt?"),
-    "towers": Entry(("M2",), "Softmax or sigmoid over pairs, and how large a batch?"),
-    "reading": Entry(("M2",), "Does a line reader score columns (CTC) or write its letters?"),
-    "params": Entry(("V8", "E5", "E12"), "How many weights do well-known models have, and where?"),
-}
+def _read() -> dict[str, Lab]:
+    text = (files(__package__) / "experiments.toml").read_text(encoding="utf-8")
+    return {name: Lab(name=name, **_frozen(each)) for name, each in tomllib.loads(text).items()}
 
 
-def entry(name: str) -> Entry:
-    """Look up the entry of an experiment.
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _frozen(each) for key, each in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+CATALOGUE = _read()
+
+
+def find(name: str) -> Lab:
+    """Look up an experiment.
 
     Raises:
         NotFoundError: there is no such experiment.
@@ -53,8 +63,7 @@ def entry(name: str) -> Entry:
     return CATALOGUE[name]
 
 
-def find(name: str) -> "Lab":
-    """Import an experiment."""
-    entry(name)
-    lab: Lab = import_module(f"manyheads.labs.experiments.{name}").LAB
-    return lab
+def read_sizes(name: str, size: Callable[..., S]) -> "dict[Scale, S]":
+    """Build the sizes of an experiment's runs."""
+    lab = find(name)
+    return {"full": size(**lab.full), "quick": size(**lab.quick), "smoke": size(**lab.smoke)}

@@ -49,6 +49,14 @@ def first(captions: CaptionedImages, count: int) -> CaptionedImages:
     return captions.select(np.arange(min(count, len(captions))))
 
 
+def named(
+    root: str | None, held: int, count: int, languages: Sequence[str]
+) -> tuple[CaptionedImages, CaptionedImages]:
+    """Return `count` training emoji with their names in some languages, and validation emoji."""
+    learned, valid = (in_languages(each, languages) for each in emoji(root, held))
+    return first(learned, count), valid
+
+
 def small_encoder(side: int, dim: int, layers: int) -> CctConfig:
     """A convolutional Transformer for small images that a CPU trains in a minute or two."""
     return CctConfig(

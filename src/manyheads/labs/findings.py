@@ -11,6 +11,7 @@ from typing import Any, Literal
 from manyheads.lens.panels import Cell, Curve, Interval, Panel, Table, number
 
 SCHEMA = "manyheads-lab/1"
+Scale = Literal["full", "quick", "smoke"]  # minutes; under a minute; seconds, for the tests
 
 # Two-sided 95% quantiles of Student's t by degrees of freedom; beyond, an expansion around the
 # normal quantile is used (Abramowitz & Stegun 1964, 26.7.5).
@@ -80,7 +81,7 @@ class Result:
     question: str
     method: str
     limits: str  # what this scale cannot show
-    scale: Literal["full", "quick", "smoke"]
+    scale: Scale
     size: dict[str, Any]
     seeds: list[int]
     conclusion: str
@@ -147,14 +148,24 @@ def table(title: str, corner: str, found: BySize, *path: Any) -> Table:
 
 
 def listing(
-    title: str, corner: str, found: Mapping[Any, Mapping[str, Any]], columns: Mapping[str, str]
+    title: str,
+    corner: str,
+    found: Mapping[Any, Mapping[str, Any] | Trials],
+    columns: Mapping[str, str | tuple[str, ...]],
 ) -> Table:
-    """Build a table of single trials: the name of each, and under each column one measure."""
-    return Table(
-        title,
-        [corner, *columns],
-        [[name, *(trial[what] for what in columns.values())] for name, trial in found.items()],
-    )
+    """Build a table with a row for each name: under each column a measure, or its interval.
+
+    `columns` are keys, or paths of nested keys, of a single trial or of the trials of all seeds.
+    """
+
+    def cell(trials: Mapping[str, Any] | Trials, path: str | tuple[str, ...]) -> Cell:
+        path = (path,) if isinstance(path, str) else path
+        return values([trials], *path)[0] if isinstance(trials, Mapping) else over(trials, *path)
+
+    rows = [
+        [name, *(cell(each, path) for path in columns.values())] for name, each in found.items()
+    ]
+    return Table(title, [corner, *columns], rows)
 
 
 def course(name: str, found: Mapping[int, Mapping[str, Any]], *path: Any) -> Curve:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.images.image_set import ImageSet, Preprocessing, hold_out
 from manyheads.fit.training_images import ROWS, Pixels
+from manyheads.labs import learn
 from manyheads.models.resnet import ResNetConfig
 from manyheads.models.vit import VitConfig
 from manyheads.recipe_data.image_data import LabelledImageData
@@ -42,6 +43,14 @@ def some(images: ImageSet, count: int, seed: int) -> ImageSet:
     """Draw `count` images; a larger sample includes a smaller one."""
     order = generator(seed, "lab pictures").permutation(len(images))
     return images.select(np.sort(order[:count]))
+
+
+def samples(
+    root: str | None, held: int, counts: tuple[int, int], seed: int
+) -> tuple[ImageSet, ImageSet]:
+    """Draw training images by a seed, and validation images that all seeds share."""
+    train, valid = cifar(root, held)
+    return some(train, counts[0], seed), some(valid, counts[1], 0)
 
 
 def small_vit(dim: int = 64, layers: int = 4, patch: int = 4) -> VitConfig:
@@ -78,15 +87,8 @@ def small_resnet(width: int = 16) -> ResNetConfig:
 
 def training(steps: int, batch_size: int, *, rate: float = 2e-3) -> ClassifyTrainConfig:
     """The [train] table of every classifier of the lab."""
-    return ClassifyTrainConfig(
-        steps=steps,
-        batch_size=batch_size,
-        learning_rate=rate,
-        warmup=max(steps // 10, 1),
-        weight_decay=0.05,
-        log_every=max(steps // 20, 1),
-        validate_every=steps,
-        save_every=steps,
+    return learn.training(
+        ClassifyTrainConfig, steps, rate, lines=20, batch_size=batch_size, weight_decay=0.05
     )
 
 

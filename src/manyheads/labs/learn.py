@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -16,6 +16,7 @@ from manyheads.train.loop import fit
 from manyheads.train.task import B, Task
 
 M = TypeVar("M", bound=torch.nn.Module)
+C = TypeVar("C", bound=TrainConfig)
 
 
 @dataclass(frozen=True)
@@ -44,21 +45,52 @@ class _Nobody:
     def validated(self, step: int, metrics: dict[str, float]) -> None: ...
 
 
+def training(kind: type[C], steps: int, rate: float, *, lines: int = 10, **settings: Any) -> C:
+    """The [train] table of a model of the lab: a tenth warm-up, validation only at the end.
+
+    `lines` are those of the log, `settings` further entries of the table.
+    """
+    usual = {
+        "warmup": max(steps // 10, 1),
+        "log_every": max(steps // lines, 1),
+        "validate_every": steps,
+        "save_every": steps,
+    }
+    return kind(steps=steps, learning_rate=rate, **(usual | settings))
+
+
+def parameters(model: torch.nn.Module) -> int:
+    """Count the parameters of a model; tied ones count once."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
 def fresh(config: Builds[M], seed: int) -> M:
     """Build a model with initial weights drawn from a seed."""
     torch.manual_seed(stream(seed, "init"))
     return config.build().to(best_device())
 
 
-def learn(model: torch.nn.Module, task: Task[B], config: TrainConfig, *, seed: int) -> Learned:
+class Trainable(Task[B], Protocol[B]):
+    """A task that knows its own [train] table and seed, as all do."""
+
+    @property
+    def config(self) -> TrainConfig:
+        """The [train] table."""
+
+    @property
+    def seed(self) -> int:
+        """Of the order of examples and of what is drawn in training."""
+
+
+def learn(model: torch.nn.Module, task: Trainable[B]) -> Learned:
     """Train a model, and set it to evaluation mode."""
     with TemporaryDirectory(prefix="manyheads-lab-") as folder:
         progress = fit(
             model,
             task,
-            config,
+            task.config,
             Path(folder),
-            seed=seed,
+            seed=task.seed,
             environment={},
             save_best=lambda model: None,  # noqa: ARG005 - as fit calls it
             observer=_Nobody(),

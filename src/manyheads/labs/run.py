@@ -10,9 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from manyheads.errors import FolderError, InterruptedRunError, UsageError
 from manyheads.files import write_text
-from manyheads.labs.bench import TRIALS, Bench, Say, Scale
-from manyheads.labs.catalogue import entry, find
-from manyheads.labs.findings import SCHEMA, Result
+from manyheads.labs.bench import TRIALS, Bench, Say
+from manyheads.labs.catalogue import find
+from manyheads.labs.findings import SCHEMA, Result, Scale
 from manyheads.labs.page import page
 from manyheads.lens.plot.panel_plot import draw, require
 from manyheads.project.folder import versions
@@ -44,7 +44,7 @@ def run_lab(
         MissingExtraError: a package is missing, such as matplotlib.
         InterruptedRunError: stopped by Ctrl-C; finished trials are saved.
     """
-    lab, about = find(name), entry(name)
+    lab = find(name)
     if seeds is not None and seeds < 1:
         raise UsageError(f"seeds is {seeds}: it must be at least 1.")
     count = seeds or {"full": lab.seeds, "quick": min(lab.seeds, 2), "smoke": 1}[scale]
@@ -76,8 +76,8 @@ def run_lab(
     result = Result(
         schema=SCHEMA,
         lab=name,
-        atlas=list(about.atlas),
-        question=about.question,
+        atlas=list(lab.atlas),
+        question=lab.question,
         method=lab.method,
         limits=lab.limits,
         scale=scale,

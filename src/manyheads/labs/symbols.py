@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
@@ -19,23 +18,6 @@ from manyheads.tokenwise.token_task import IGNORED, Examples, TokenTask, TokenTr
 
 FIRST = UNKNOWN + 1  # the token of symbol 0, after the special tokens
 BATCH = 8192  # tokens, when measuring
-
-C = TypeVar("C", TokenTrainConfig, TranslateTrainConfig)
-
-
-def training(
-    kind: type[C], steps: int, max_tokens: int, rate: float, *, warmup: int | None = None
-) -> C:
-    """The [train] table of models of symbols: a tenth warm-up, validation only at the end."""
-    return kind(
-        steps=steps,
-        max_tokens=max_tokens,
-        learning_rate=rate,
-        warmup=max(steps // 10, 1) if warmup is None else warmup,
-        validate_every=steps,
-        save_every=steps,
-        log_every=max(steps // 10, 1),
-    )
 
 
 def encoder(vocabulary: int, classes: int, dim: int, *, layers: int = 2) -> EncoderTaggerConfig:

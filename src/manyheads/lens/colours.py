@@ -1,51 +1,20 @@
 """Colours: one hue with perceptually even lightness steps for magnitude; grey for the rest."""
 
-# OKLCH (Ottosson 2020) at hue 255: lightness falls (on paper) or rises (on a dark ground) linearly.
-PAPER = (
-    "#fafafa",
-    "#d0e2fa",
-    "#a7caf7",
-    "#7fb1f1",
-    "#5a98e6",
-    "#357fd7",
-    "#0866c4",
-    "#00509f",
-    "#013c79",
+# OKLCH (Ottosson 2020) at hue 255: lightness falls (on paper) or rises (on a dark ground) linearly;
+# the same lightness at hue 50, for negative numbers: signed numbers have one hue per sign.
+RAMPS = (
+    # paper, night, against, against night
+    ("#fafafa", "#171d26", "#fafafa", "#171d26"),
+    ("#d0e2fa", "#20324a", "#f6daca", "#452919"),
+    ("#a7caf7", "#29486f", "#efba9c", "#67391e"),
+    ("#7fb1f1", "#335f96", "#e59a6f", "#8b4a23"),
+    ("#5a98e6", "#4077bc", "#d67b44", "#ae5d2b"),
+    ("#357fd7", "#5090e1", "#c45d0c", "#d07237"),
+    ("#0866c4", "#69abfe", "#a34b01", "#ed8c52"),
+    ("#00509f", "#9bc6fe", "#823a00", "#f4b28d"),
+    ("#013c79", "#c9e0fe", "#632b00", "#f9d5c2"),
 )
-NIGHT = (
-    "#171d26",
-    "#20324a",
-    "#29486f",
-    "#335f96",
-    "#4077bc",
-    "#5090e1",
-    "#69abfe",
-    "#9bc6fe",
-    "#c9e0fe",
-)
-# The same lightness at hue 50, for negative numbers: signed numbers have one hue per sign.
-AGAINST = (
-    "#fafafa",
-    "#f6daca",
-    "#efba9c",
-    "#e59a6f",
-    "#d67b44",
-    "#c45d0c",
-    "#a34b01",
-    "#823a00",
-    "#632b00",
-)
-AGAINST_NIGHT = (
-    "#171d26",
-    "#452919",
-    "#67391e",
-    "#8b4a23",
-    "#ae5d2b",
-    "#d07237",
-    "#ed8c52",
-    "#f4b28d",
-    "#f9d5c2",
-)
+PAPER, NIGHT, AGAINST, AGAINST_NIGHT = zip(*RAMPS, strict=True)
 # Okabe & Ito 2008: eight colours that colour-blind readers can tell apart; black comes last.
 IDENTITY = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 INK = "#1f2328"

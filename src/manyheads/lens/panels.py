@@ -74,6 +74,12 @@ class Curve:
     high: list[float | None] = field(default_factory=list)
 
     @classmethod
+    def over(cls, name: str, values: Sequence[float], first: int = 0) -> "Curve":
+        """Build a curve over first, first + 1, ..."""
+        places = range(first, first + len(values))
+        return cls(name, [float(place) for place in places], [float(value) for value in values])
+
+    @classmethod
     def of(cls, name: str, x: Sequence[float], found: Sequence[Interval]) -> "Curve":
         """Build a curve from means with intervals."""
         return cls(

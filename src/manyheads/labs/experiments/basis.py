@@ -5,21 +5,21 @@ Transformer are geometric, over a sentence. How independent are the columns real
 """
 
 import math
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, course, listing
 from manyheads.lens.panels import Heat, Lines, number
 
 BASE = 10000.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of the computation."""
 
     dim: int
@@ -213,20 +213,3 @@ def _thinned(matrix: Tensor, most: int = 64) -> list[list[float | None]]:
     step = max(len(matrix) // most, 1)
     rows: list[list[float | None]] = matrix[::step, ::step].tolist()
     return rows
-
-
-LAB = Lab(
-    method=(
-        "Everything is computed in float64 from PE(pos, 2i) = sin(pos / base^(2i/dim)) and its "
-        "cosine. Rank counts singular values above what float32 resolves, the condition number is "
-        "the largest over the smallest. The Fourier basis has whole numbers of turns over the same "
-        "positions; it exists where there are more positions than columns. R is the block-diagonal "
-        "rotation that should turn PE(pos) into PE(pos + k)."
-    ),
-    limits=(
-        "Linear algebra, without a model: that columns overlap does not say that a trained model "
-        "suffers from it, because its first projection can mix them as it likes."
-    ),
-    run=run,
-    seeds=1,
-)

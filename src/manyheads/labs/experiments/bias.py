@@ -1,26 +1,26 @@
 """V10, E13: the inductive bias of convolutions, and its value in training images."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
-from manyheads.labs.findings import Findings, curves, mean, more, over, table, values
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.findings import Findings, curves, listing, mean, more, over, table, values
 from manyheads.labs.images import (
     accuracy,
-    cifar,
     classifying,
     predicted,
+    samples,
     small_resnet,
     small_vit,
-    some,
     tensors,
     training,
 )
-from manyheads.labs.learn import fresh, learn
+from manyheads.labs.learn import fresh, learn, parameters
 from manyheads.lens.panels import Curve, Lines, Table
 from manyheads.models.config import ModelConfig
 from manyheads.models.mlp import MlpConfig
@@ -30,8 +30,7 @@ TILE = 8  # pixels: the side of shuffled and covered tiles
 STEP = 4  # pixels: one patch of the ViT, and one place of the CNN's last map
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training and measurement."""
 
     steps: int
@@ -152,15 +151,14 @@ def measure(
     kind: str, width: float, images: int, size: Size, root: str | None, seed: int
 ) -> Measured:
     """Train on a number of images; measure on disturbed images."""
-    train, valid = cifar(root, size.hold_out)
-    train, valid = some(train, images, seed), some(valid, size.valid, 0)
+    train, valid = samples(root, size.hold_out, (images, size.valid), seed)
     how = training(size.steps, size.batch_size)
     model = fresh(config(kind, width), seed)
-    learned = learn(model, classifying(train, valid, how, seed=seed), how, seed=seed)
+    learned = learn(model, classifying(train, valid, how, seed=seed))
     inputs, labels = tensors(valid)
     usual = predicted(model, inputs)
     return {
-        "parameters": sum(p.numel() for p in model.parameters()),
+        "parameters": parameters(model),
         "loss": learned.loss,
         "accuracy": accuracy(model, inputs, labels),
         "same answer": {
@@ -284,13 +282,11 @@ def run(bench: Bench) -> Findings:
                     for kind, each in by_images.items()
                 ],
             ),
-            Table(
+            listing(
                 "Untrained, the picture turned round by one patch: relative change",
-                ["model", "of the vector at a place", "of the mean over places"],
-                [
-                    [name, over(found, "one place"), over(found, "mean")]
-                    for name, found in places.items()
-                ],
+                "model",
+                places,
+                {"of the vector at a place": "one place", "of the mean over places": "mean"},
             ),
         ],
         [
@@ -329,22 +325,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "A perceptron, a ResNet of eight layers and a small ViT learn CIFAR-10 from the same "
-        "pictures under the same trainer (shifts, mirroring, AdamW, equally many updates, whatever "
-        "the number of pictures), and are measured on pictures held out of the training files: as "
-        "they are, shifted, with their tiles of 8 pixels in another order, and with tiles covered. "
-        "The equivariance error compares the features of a shifted picture with the shifted "
-        "features: in the middle column, which is as far from the borders as the CNN sees, and "
-        "everywhere that stays in view."
-    ),
-    limits=(
-        "The crossover of the paper, where a ViT overtakes CNNs, lies between 9 and 90 million "
-        "pictures and cannot be shown with tens of thousands. One learning rate and few updates "
-        "for all: a longer schedule and stronger augmentation move the ViT most."
-    ),
-    run=run,
-)

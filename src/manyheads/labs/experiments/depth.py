@@ -1,24 +1,17 @@
 """T11: residual connections and norms, and the gradients at the lowest of many layers."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, curves, leader, mean, over, table, values
-from manyheads.labs.learn import fresh, learn
-from manyheads.labs.symbols import (
-    BATCH,
-    FIRST,
-    Labelled,
-    encoder,
-    labelling,
-    looking_back,
-    training,
-)
+from manyheads.labs.learn import fresh, learn, training
+from manyheads.labs.symbols import BATCH, FIRST, Labelled, encoder, labelling, looking_back
 from manyheads.lens.panels import Curve, Lines
 from manyheads.models.components import Norm
 from manyheads.models.tagger import AttentiveContext, Tagger
@@ -28,8 +21,7 @@ from manyheads.tokenwise.token_task import TokenTrainConfig
 from manyheads.tokenwise.token_task import measure as score
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training and measurement."""
 
     depths: tuple[int, ...]
@@ -107,13 +99,17 @@ def measure(name: str, depth: int, size: Size, seed: int) -> Measured:
     """Measure the gradients of an untrained stack, then train it."""
     norm, part, warm = ARRANGEMENTS[name]
     config = training(
-        TokenTrainConfig, size.steps, size.max_tokens, 2e-3, warmup=round(warm * size.steps)
+        TokenTrainConfig,
+        size.steps,
+        2e-3,
+        max_tokens=size.max_tokens,
+        warmup=round(warm * size.steps),
     )
     draw = partial(looking_back, [size.length], symbols=size.symbols, back=[size.back], seed=seed)
     train, valid = draw(count=size.train, name="train"), draw(count=128, name="valid")
     model = tagger(norm, part, depth, size, seed)
     first = gradients(model, valid)
-    learned = learn(model, labelling(train, valid, config, seed=seed), config, seed=seed)
+    learned = learn(model, labelling(train, valid, config, seed=seed))
     return {
         "gradients": first,
         "loss": learned.loss,
@@ -151,7 +147,6 @@ def run(bench: Bench) -> Findings:
         for name in ARRANGEMENTS
     }
     deep = max(size.depths)
-    layers = range(1, deep + 1)
     return Findings(
         conclude(found),
         [
@@ -173,10 +168,8 @@ def run(bench: Bench) -> Findings:
                 "layer (1 is the lowest)",
                 "norm",
                 [
-                    Curve(
-                        name,
-                        [float(n) for n in layers],
-                        [over(each[deep], "gradients", n - 1).mean for n in layers],
+                    Curve.over(
+                        name, [over(each[deep], "gradients", n).mean for n in range(deep)], 1
                     )
                     for name, each in found.items()
                     if name != "post-norm, warm-up"
@@ -192,20 +185,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Encoders of Manyheads' blocks, with the residual part exchanged: pre-norm, post-norm, "
-        "the norm without the connection, and neither of the two. The gradient is that of the mean "
-        "cross-entropy by all matrices of a layer, at the initial weights. Then each learns, in "
-        "equally many updates at the same peak rate, to name at every token the one two places "
-        "before. Without the connection there is always a warm-up."
-    ),
-    limits=(
-        "One learning rate for all: each arrangement and depth would want its own, and longer "
-        "warm-up can rescue post-norm at depths where this run cannot. A task that two layers "
-        "solve shows what depth costs, not what it is good for."
-    ),
-    run=run,
-)

@@ -2,13 +2,15 @@
 
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, interval, listing, mean, more, over, values
 from manyheads.labs.images import (
     accuracy,
@@ -34,8 +36,7 @@ from manyheads.nn.vision.residual_block import BasicBlock
 SAID = 14  # layers, as slides have it: "more than 14 for 32 pixels"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training and measurement."""
 
     steps: int
@@ -120,12 +121,7 @@ def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     found: Measured = {}
     if kind == "ViT":
         found["distance at first"] = distances_by_layer(model, few)
-    learn(
-        model,
-        classifying(train, valid.select(torch.arange(10).numpy()), how, seed=seed),
-        how,
-        seed=seed,
-    )
+    learn(model, classifying(train, valid.select(torch.arange(10).numpy()), how, seed=seed))
     found["accuracy"] = accuracy(model, inputs, labels)
     if kind == "ViT":
         found["distance"] = distances_by_layer(model, few)
@@ -209,7 +205,6 @@ def run(bench: Bench) -> Findings:
         share = [n / max(count - 1, 1) for n in range(count)]
         return Curve.of(kind, share, [over(found[kind], "probe", n) for n in range(count)])
 
-    layers = [float(n) for n in depth]
     return Findings(
         conclude(found, reached, needed, size.patch),
         [
@@ -259,14 +254,10 @@ def run(bench: Bench) -> Findings:
                 "layer (of the ResNet: stem and blocks)",
                 "pixels",
                 [
-                    Curve("ViT: farthest head", layers, [*heads("distance", "farthest")]),
-                    Curve("ViT: mean of heads", layers, [*heads("distance", "mean")]),
-                    Curve("ViT: nearest head", layers, [*heads("distance", "nearest")]),
-                    Curve(
-                        "ResNet: receptive field",
-                        [float(n + 1) for n in range(len(reached))],
-                        [float(n) for n in reached],
-                    ),
+                    Curve.over("ViT: farthest head", heads("distance", "farthest"), 1),
+                    Curve.over("ViT: mean of heads", heads("distance", "mean"), 1),
+                    Curve.over("ViT: nearest head", heads("distance", "nearest"), 1),
+                    Curve.over("ResNet: receptive field", reached, 1),
                 ],
             ),
             Lines(
@@ -287,21 +278,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Receptive fields are counted where the gradient of one output by the picture is not zero. "
-        "A small ViT and a ResNet learn CIFAR-10 under the same trainer. Attention distance is the "
-        "distance between the middles of query and key patch, weighted by attention (ViT paper, "
-        "figure 7), over held-out pictures, before and after training. CKA is linear, of whole "
-        "feature maps, without the bias of few pictures in many dimensions (Nguyen et al. 2021); "
-        "the probe is a least-squares classifier on their means over places."
-    ),
-    limits=(
-        "Pictures of 32 pixels in 8 x 8 patches leave little room for near and far, and a few "
-        "epochs leave heads close to where they began: the local heads of the paper's large models "
-        "need far more pictures. A receptive field says what can be seen, not what is used."
-    ),
-    run=run,
-)

@@ -1,15 +1,16 @@
 """T2: do the gates of a trained LSTM control what enters, stays in and leaves the cell?"""
 
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, interval, mean, more, over, values
-from manyheads.labs.learn import fresh, learn
-from manyheads.labs.symbols import BATCH, FIRST, delayed_recall, labelling, one_way, training
+from manyheads.labs.learn import fresh, learn, training
+from manyheads.labs.symbols import BATCH, FIRST, delayed_recall, labelling, one_way
 from manyheads.lens.panels import Bars, Heat, Table, number
 from manyheads.nn.recording.trace import record
 from manyheads.nn.rnn import RecurrentRecord
@@ -20,8 +21,7 @@ GATES = ("input", "forget", "output")
 PLACES = ("noise before", "kept", "noise after", "question")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training."""
 
     steps: int
@@ -53,14 +53,14 @@ def places(tokens: Tensor, symbols: int) -> dict[str, Tensor]:
 
 def measure(size: Size, seed: int) -> Measured:
     """Train an LSTM to remember a symbol, and measure its gates."""
-    config = training(TokenTrainConfig, size.steps, size.max_tokens, 5e-3)
+    config = training(TokenTrainConfig, size.steps, 5e-3, max_tokens=size.max_tokens)
     train = delayed_recall(
         range(1, size.distance + 1), size.train, size.symbols, seed=seed, name="train"
     )
     texts = delayed_recall([size.distance], size.texts, size.symbols, seed=seed, name="gates")
     vocabulary = FIRST + size.symbols + 2
     model = fresh(one_way("lstm", vocabulary, size.symbols, size.hidden, size.hidden), seed)
-    learn(model, labelling(train, texts, config, seed=seed), config, seed=seed)
+    learn(model, labelling(train, texts, config, seed=seed))
     batch = texts.batch(texts.kept, epoch=0)
     with record() as trace, torch.inference_mode():
         model(batch.tokens.to(next(model.parameters()).device), batch.scored)
@@ -151,18 +151,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "A one-way LSTM tagger learns to keep one marked symbol through noise until it is asked "
-        "for. Then the recorder reads its gates on unseen texts. 'Written' is |input gate x "
-        "candidate|; what stays is the product of the forget gates over the noise, units weighted "
-        "by what was written into them."
-    ),
-    limits=(
-        "Means over units: single units divide the work among them, and a model may keep a symbol "
-        "in a way that no mean shows. One task, made for gates; language asks for more at once."
-    ),
-    run=run,
-)

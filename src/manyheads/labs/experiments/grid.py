@@ -1,13 +1,15 @@
 """V3, V7, E13: the effect of positions on images, and learned positions after training."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
-from manyheads.labs.findings import Findings, interval, mean, more, over, values, verdict
-from manyheads.labs.images import accuracy, cifar, classifying, small_vit, some, tensors, training
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.findings import Findings, interval, listing, mean, more, over, values, verdict
+from manyheads.labs.images import accuracy, classifying, samples, small_vit, tensors, training
 from manyheads.labs.learn import fresh, learn
 from manyheads.lens.measures.position_figures import along, cosines, mosaic
 from manyheads.lens.panels import Bars, Heat, Table, number
@@ -18,8 +20,7 @@ from manyheads.nn.layers.positions import GridPositions
 from manyheads.streams import generator
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training."""
 
     steps: int
@@ -55,11 +56,10 @@ def config(kind: str, size: Size) -> VitConfig:
 
 def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     """Train, measure, and measure again with shuffled positions."""
-    train, valid = cifar(root, size.hold_out)
-    train, valid = some(train, size.images, seed), some(valid, size.valid, 0)
+    train, valid = samples(root, size.hold_out, (size.images, size.valid), seed)
     how = training(size.steps, size.batch_size)
     model = fresh(config(kind, size), seed)
-    learn(model, classifying(train, valid, how, seed=seed), how, seed=seed)
+    learn(model, classifying(train, valid, how, seed=seed))
     inputs, labels = tensors(valid)
     found: Measured = {"accuracy": accuracy(model, inputs, labels)}
     if isinstance(model.positions, GridPositions):
@@ -121,13 +121,11 @@ def run(bench: Bench) -> Findings:
                     for kind in KINDS
                 ],
             ),
-            Table(
+            listing(
                 "Cosine of two learned positions",
-                ["positions", *LIKES],
-                [
-                    [kind, *(over(each, "along", where) for where in LIKES)]
-                    for kind, each in tables.items()
-                ],
+                "positions",
+                tables,
+                {where: ("along", where) for where in LIKES},
             ),
         ],
         [
@@ -142,18 +140,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Small ViTs that differ in their positions alone learn CIFAR-10 from the same pictures, "
-        "shifted and mirrored at random, and are measured on pictures held out of the training "
-        "files. Shuffled: the trained model, its table of positions in another order. Cosines are "
-        "those of the table after training, first seed in the figure."
-    ),
-    limits=(
-        "A few epochs of 32-pixel pictures: the grid of similarities becomes much clearer with "
-        "long training on many pictures, and differences between kinds of positions become smaller."
-    ),
-    run=run,
-)

@@ -1,23 +1,17 @@
 """T9, E9: three forms of multi-head attention, their cost, and the benefit of heads."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.dates import dates, translating_dates
 from manyheads.labs.findings import Findings, curves, over, values, verdict
-from manyheads.labs.learn import fresh, learn
-from manyheads.labs.symbols import (
-    BATCH,
-    FIRST,
-    encoder,
-    labelling,
-    looking_back,
-    training,
-    translator,
-)
+from manyheads.labs.learn import fresh, learn, parameters, training
+from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back, translator
 from manyheads.labs.timing import best_of
 from manyheads.lens.panels import Lines, Table, number
 from manyheads.nn.attention.attention import MultiHeadAttention
@@ -30,8 +24,7 @@ from manyheads.tokenwise.token_task import measure as score
 FULL, PAPER, PACKED = "a: every head of full width", "b: one projection a head", "c: packed"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of counting, training and measurement."""
 
     width: int  # of the three forms
@@ -93,7 +86,7 @@ def cost(width: int, heads: int, tokens: int, rounds: int) -> Measured:
         "one head": seconds["one head"],
         **{
             name: {
-                "parameters": sum(p.numel() for p in module.parameters()),
+                "parameters": parameters(module),
                 "products": products(width, heads * width if name == FULL else width, tokens),
                 "seconds": seconds[name],
             }
@@ -104,24 +97,24 @@ def cost(width: int, heads: int, tokens: int, rounds: int) -> Measured:
 
 def relations(heads: int, size: Size, seed: int) -> Measured:
     """Train one layer to output the symbols at several earlier positions at once."""
-    config = training(TokenTrainConfig, size.steps, size.max_tokens, 3e-3)
+    config = training(TokenTrainConfig, size.steps, 3e-3, max_tokens=size.max_tokens)
     draw = partial(looking_back, [size.length], symbols=size.symbols, back=size.back, seed=seed)
     train, valid = draw(count=size.train, name="train"), draw(count=200, name="valid")
     one_layer = encoder(FIRST + size.symbols, size.symbols ** len(size.back), size.dim, layers=1)
     model = fresh(replace(one_layer, heads=heads), seed)
-    learn(model, labelling(train, valid, config, seed=seed), config, seed=seed)
+    learn(model, labelling(train, valid, config, seed=seed))
     return {
         "accuracy": score(model, valid, BATCH)["accuracy"],
-        "parameters": sum(p.numel() for p in model.parameters()),
+        "parameters": parameters(model),
     }
 
 
 def translation(heads: int, size: Size, seed: int) -> Measured:
     """Train a small Transformer to translate dates."""
-    config = training(TranslateTrainConfig, size.date_steps, 500, 2e-3)
+    config = training(TranslateTrainConfig, size.date_steps, 2e-3, max_tokens=500)
     task, vocabulary = translating_dates(size.date_pairs, size.date_valid, config, seed=seed)
     model = fresh(translator(vocabulary, size.dim, heads=heads), seed)
-    learned = learn(model, task, config, seed=seed)
+    learned = learn(model, task)
     return {"exact": learned.last("exact"), "loss": learned.loss}
 
 
@@ -212,20 +205,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "The three forms are built from Manyheads' parts; (b) takes (c)'s weights apart. Times "
-        "are the best of several rounds in turns. Then models of equal width learn with different "
-        "numbers of heads: one encoder layer has to say at each token which symbols stood at "
-        "several places before it, all in one answer; and a Transformer of 2 + 2 layers translates "
-        "English dates to Korean ones."
-    ),
-    limits=(
-        "Small widths: with 16 heads a head has few numbers left, sooner than in a large model. "
-        "The paper's own finding (one head 0.9 BLEU worse than eight, too many worse again) was at "
-        "width 512 on millions of sentences."
-    ),
-    run=run,
-)

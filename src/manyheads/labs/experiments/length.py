@@ -1,23 +1,24 @@
 """T3, T4: one vector for a whole source gets worse with length; attention reads all of it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.generation.decoding import translate
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, by_size, curves, leader, mean, table, values, verdict
-from manyheads.labs.learn import fresh, learn
-from manyheads.labs.symbols import Symbols, copying, random_texts, training, translator
+from manyheads.labs.learn import fresh, learn, parameters, training
+from manyheads.labs.symbols import Symbols, copying, random_texts, translator
 from manyheads.lens.panels import Lines
 from manyheads.models.config import ModelConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.tasks.translate.recipe import TranslateTrainConfig
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training and measurement."""
 
     steps: int
@@ -63,13 +64,13 @@ def measure(name: str, size: Size, seed: int) -> Measured:
     texts = random_texts(
         size.train, range(1, size.longest + 1), size.symbols, seed=seed, name="train"
     )
-    config = training(TranslateTrainConfig, size.steps, size.max_tokens, 2e-3)
+    config = training(TranslateTrainConfig, size.steps, 2e-3, max_tokens=size.max_tokens)
     model = fresh(models(size)[name], seed)
     task = copying(texts, texts[:2], size.symbols, config, seed=seed)
-    learned = learn(model, task, config, seed=seed)
+    learned = learn(model, task)
     tokenizer = Symbols(size.symbols)
     found: Measured = {
-        "parameters": sum(p.numel() for p in model.parameters()),
+        "parameters": parameters(model),
         "loss": learned.loss,
     }
     for length in size.lengths:
@@ -136,21 +137,3 @@ def run(bench: Bench) -> Findings:
             for y, what in (("symbols right, %", "right"), ("texts without a mistake, %", "exact"))
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Three encoder-decoders of about equal size learn to copy texts of random symbols, from "
-        "the same texts in the same number of updates: an LSTM whose decoder knows the source as "
-        "one vector, an LSTM that attends to all of its encoder's states (general score), and a "
-        "Transformer. Then each copies, by greedy decoding, texts of every length that are drawn "
-        "anew; of the shortest there are so few that training has seen them. A symbol is right if "
-        "it stands in its place."
-    ),
-    limits=(
-        "Random symbols cannot be compressed, as sentences can, so one vector is at its worst "
-        "here; small models and few updates: a wider vector, or longer training, moves the length "
-        "at which it fails. Translation quality by length of real sentences is in docs/results.md."
-    ),
-    run=run,
-)

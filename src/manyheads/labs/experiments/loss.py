@@ -1,10 +1,11 @@
 """T16: the loss of a sentence is the mean of -log p over its tokens, the end included."""
 
 import math
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings
 from manyheads.lens.measures.token_losses import losses
 from manyheads.lens.panels import Bars, Interval, Table, number
@@ -17,8 +18,7 @@ TOKENS = ("Je", "suis", "un", "étudiant", "</s>")
 PROBABILITIES = (0.8, 0.6, 0.7, 0.5, 0.9)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sentences, and the shipped model of each."""
 
     sentences: tuple[tuple[str, str, str], ...]  # model, source, reference
@@ -81,18 +81,3 @@ def run(bench: Bench) -> Findings:
 def _latin(text: str) -> bool:
     """Return whether matplotlib's default font has all characters."""
     return all(ord(character) < 0x2E80 for character in text)
-
-
-LAB = Lab(
-    method=(
-        "The lecture's probabilities are taken as given. For the other sentences a shipped model "
-        "reads source and reference at once under the causal mask, and the probability that it "
-        "gave to each next token of the reference is read off."
-    ),
-    limits=(
-        "A reference is one of many good translations, so a large -log p may be a matter of taste; "
-        "and a few sentences say nothing about a model (see evaluate)."
-    ),
-    run=run,
-    seeds=1,
-)

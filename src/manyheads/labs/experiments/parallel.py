@@ -1,8 +1,8 @@
 """T19: a recurrent network needs one step per token; attention learns from all at once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 
@@ -10,19 +10,19 @@ from manyheads.data.tokenizers.tokenizer import END, START
 from manyheads.decode.constraints import SuppressTokens
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.step import Step
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
-from manyheads.labs.findings import Findings, course
-from manyheads.labs.learn import fresh
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.findings import Findings, course, listing
+from manyheads.labs.learn import fresh, parameters
 from manyheads.labs.timing import best_of
-from manyheads.lens.panels import Lines, Table, number
+from manyheads.lens.panels import Lines, number
 from manyheads.models.config import ModelConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.streams import stream
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of the timing."""
 
     lengths: tuple[int, ...]
@@ -94,7 +94,7 @@ def time_at(length: int, size: Size) -> Measured:
         written = best_of(size.rounds, {name: writing(model) for name, model in built.items()})
     return {
         name: {
-            "parameters": sum(p.numel() for p in model.parameters()),
+            "parameters": parameters(model),
             "learning": 1e6 * learned[name] / length,
             "writing": 1e6 * written[name] / length if written else None,
             "steps": steps_in_a_row(name, length),
@@ -139,17 +139,19 @@ def run(bench: Bench) -> Findings:
     return Findings(
         conclude(found, where),
         [
-            Table(
+            listing(
                 "Microseconds a token, one text at a time",
-                ["tokens"]
-                + [f"{what}, {name}" for what in ("learning", "writing") for name in names]
-                + [f"steps in a row, {name}" for name in names],
-                [
-                    [n]
-                    + [each[name][what] for what in ("learning", "writing") for name in names]
-                    + [each[name]["steps"] for name in names]
-                    for n, each in found.items()
-                ],
+                "tokens",
+                found,
+                {
+                    f"{title}, {name}": (name, what)
+                    for title, what in (
+                        ("learning", "learning"),
+                        ("writing", "writing"),
+                        ("steps in a row", "steps"),
+                    )
+                    for name in names
+                },
             )
         ],
         [
@@ -167,20 +169,3 @@ def run(bench: Bench) -> Findings:
             )
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "An LSTM encoder-decoder and a Transformer of about as many parameters, one layer a side, "
-        "read one text at a time, so that its length is all that could be parallel. Learning is "
-        "one forward and backward pass over source and target; writing is greedy search with the "
-        "caches of Manyheads, the end banned. Times are the best of several rounds in turns."
-    ),
-    limits=(
-        "A processor core has nothing to be parallel with: here attention gains only by larger "
-        "matrix products. On a GPU, or with many cores, steps in a row decide and the gap is far "
-        "larger; batches of many texts narrow it again."
-    ),
-    run=run,
-    seeds=1,
-)

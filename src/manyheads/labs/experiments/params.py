@@ -1,13 +1,15 @@
 """V8, E5, E12: parameter counts of well-known models, and the share of attention."""
 
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, course
+from manyheads.labs.learn import parameters
 from manyheads.lens.panels import Bars, Interval, Lines, Table, number
 from manyheads.models.presets import build, preset
 from manyheads.nn.attention.attention import MultiHeadAttention
@@ -30,8 +32,7 @@ PAPERS: dict[str, tuple[float | None, str]] = {
 SAID_OF_VGG = 175.0  # millions: the figure of E5
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The counted models; nothing is allocated, so a quick run counts the same."""
 
     models: tuple[str, ...] = tuple(PAPERS)
@@ -41,11 +42,6 @@ class Size:
 SIZES = read_sizes("params", Size)
 
 
-def weights(module: nn.Module) -> int:
-    """Count parameters; tied ones count once."""
-    return sum(parameter.numel() for parameter in module.parameters())
-
-
 def count(name: str) -> Measured:
     """Count a preset's parameters, attentions and convolutions, without allocation."""
     with torch.device("meta"):
@@ -53,11 +49,11 @@ def count(name: str) -> Measured:
     attentions = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
     convolutions = [part for part in model.modules() if isinstance(part, nn.Conv2d)]
     return {
-        "parameters": weights(model),
+        "parameters": parameters(model),
         "attentions": len(attentions),
-        "in attention": sum(map(weights, attentions)),
+        "in attention": sum(map(parameters, attentions)),
         "convolutions": len(convolutions),
-        "in convolutions": sum(map(weights, convolutions)),
+        "in convolutions": sum(map(parameters, convolutions)),
     }
 
 
@@ -152,17 +148,3 @@ def run(bench: Bench) -> Findings:
 
 def _share(found: Measured, where: str) -> str:
     return f"{found[where] / found['parameters']:.0%}"
-
-
-LAB = Lab(
-    method=(
-        "Each preset is built without memory and its parameters are counted, tied ones once; those "
-        "inside attention (its four projections) and inside convolutions apart."
-    ),
-    limits=(
-        "Parameters are neither time nor accuracy: a convolution uses its weights once for every "
-        "pixel, an attention has costs that depend on no weight (see the lab resolution)."
-    ),
-    run=run,
-    seeds=1,
-)

@@ -1,20 +1,20 @@
 """V1, E6: an image is HW / P^2 tokens; patch embedding is a convolution with stride P."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, listing
 from manyheads.lens.panels import Curve, Heat, Lines, Table, number
 from manyheads.nn.vision.patch import ConvPatches, LinearPatches, patchify
 from manyheads.streams import stream
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The counted sizes."""
 
     sizes: tuple[int, ...] = (32, 224, 256, 384, 512)
@@ -136,15 +136,3 @@ def run(bench: Bench) -> Findings:
             Heat("in patches of 4: 64 tokens", "column", "row", apart(32, 4), numbered=False),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "N = HW / P^2 is counted for square pictures. Both forms of the patch embedding get the "
-        "same weights and the same random pictures, in float64. Empty cells are sizes that cannot "
-        "be cut into whole patches."
-    ),
-    limits="Counting: what the tokens of smaller patches are worth is a matter of training.",
-    run=run,
-    seeds=1,
-)

@@ -1,18 +1,19 @@
 """T8, E1: why positions are sinusoids, their effect on a model, and extrapolation in length."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, over
-from manyheads.labs.learn import fresh, learn
-from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back, training
+from manyheads.labs.learn import fresh, learn, training
+from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back
 from manyheads.lens.panels import Cell, Curve, Lines, Table, number
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.components import TokenPositions
@@ -29,8 +30,7 @@ NOT = (
 KINDS: tuple[TokenPositions, ...] = ("none", "sinusoidal", "learned", "rotary")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training and measurement."""
 
     steps: int
@@ -138,7 +138,7 @@ def config(
 
 def measure(kind: TokenPositions, causal: bool, size: Size, seed: int) -> Measured:
     """Train to predict the token two positions before on short texts; measure on longer ones."""
-    how = training(TokenTrainConfig, size.steps, size.max_tokens, 3e-3)
+    how = training(TokenTrainConfig, size.steps, 3e-3, max_tokens=size.max_tokens)
     lengths = range(size.back + 2, size.longest + 1)
     back = [size.back]
     train = looking_back(lengths, size.train, size.symbols, back, seed=seed, name="train")
@@ -150,7 +150,7 @@ def measure(kind: TokenPositions, causal: bool, size: Size, seed: int) -> Measur
     model = fresh(
         config(kind, causal, symbols=size.symbols, dim=size.dim, longest=max(size.lengths)), seed
     )
-    learn(model, labelling(train, tests[size.lengths[0]], how, seed=seed), how, seed=seed)
+    learn(model, labelling(train, tests[size.lengths[0]], how, seed=seed))
     return {str(n): score(model, texts, BATCH)["accuracy"] for n, texts in tests.items()}
 
 
@@ -225,14 +225,14 @@ def run(bench: Bench) -> Findings:
                 "Wavelength of each pair of dimensions (dim 64)",
                 "pair i",
                 "positions a turn",
-                [Curve("wavelength", [float(i) for i in range(len(waves))], waves)],
+                [Curve.over("wavelength", waves)],
                 log_y=True,
             ),
             Lines(
                 "Similarity of two positions (dim 64)",
                 "distance",
                 "PE(0) · PE(k), 1 at k = 0",
-                [Curve("sinusoids", [float(k) for k in range(129)], similarity)],
+                [Curve.over("sinusoids", similarity)],
             ),
             *(
                 Lines(
@@ -253,20 +253,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Wavelengths are read off Manyheads' table. The two sentences that differ only in where "
-        "'not' stands go through untrained encoders of two layers; their token vectors are "
-        "compared as sets. Then each kind of position learns, on short texts of random symbols, to "
-        "name at every token the one two places before, and is asked on longer texts. The table of "
-        "learned positions has rows for these, but no training text reached them."
-    ),
-    limits=(
-        "A task that is about positions alone, and small models: in language, content helps where "
-        "positions fail. The causal mask tells positions too, and a deeper model could use that "
-        "better than two layers do."
-    ),
-    run=run,
-)

@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 import torch.nn.functional as F
@@ -14,9 +15,10 @@ from manyheads.data.images.line_image import LineImage, stack
 from manyheads.data.synthetic.text_lines import Rendering
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.decode.greedy import greedy_search
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, mean, over, values, verdict
-from manyheads.labs.learn import fresh, learn
+from manyheads.labs.learn import fresh, learn, parameters, training
 from manyheads.lens.panels import Bars, Cell, Table
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
@@ -41,8 +43,7 @@ from manyheads.tasks.read.task import (
 from manyheads.train.task import Loss
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training."""
 
     seconds: tuple[float, ...]  # of one core, for a training run of each arm
@@ -190,16 +191,14 @@ def train(
 ) -> Measured:
     """Train one model; when only timed, validate on one line."""
     learned, valid, characters = lines(size, root)
-    how = ReadTrainConfig(
-        steps=steps,
+    how = training(
+        ReadTrainConfig,
+        steps,
+        rate,
         batch_width=size.batch_width,
-        learning_rate=rate,
         muon=True,
         warmup=max(steps // 20, 1),
         weight_decay=0.01,
-        log_every=max(steps // 10, 1),
-        validate_every=steps,
-        save_every=steps,
     )
     reader = LineReaderConfig(
         vocabulary=len(characters), dim=size.dim, layers=size.layers, ffn_dim=2 * size.dim
@@ -218,13 +217,13 @@ def train(
     )
     model = fresh(config if arm == WRITER else reader, seed)
     busy = time.process_time()
-    run = learn(model, task, how, seed=seed)
+    run = learn(model, task)
     return {
         "cer": run.last("cer"),
         "steps": steps,
         "rate": rate,
         "seconds": time.process_time() - busy,
-        "parameters": sum(each.numel() for each in model.parameters()),
+        "parameters": parameters(model),
     }
 
 
@@ -241,17 +240,20 @@ def tried(bench: Bench, arm: str, size: Size) -> dict[float, list[Measured]]:
     speed = 2 * size.timed / both
 
     def measure(seconds: float, rate: float, seed: int) -> Measured:
-        steps = max(round(seconds * speed), 1)
-        name = f"{arm}, {seconds:g} s, rate {rate:g}, seed {seed}"
-        return bench.trial(name, partial(train, arm, steps, rate, size, bench.root, seed))
+        return train(arm, max(round(seconds * speed), 1), rate, size, bench.root, seed)
 
-    seed, *others = bench.seeds
     shortest, *longer = size.seconds
-    tuned = {rate: measure(shortest, rate, seed) for rate in size.rates}
-    best = min(tuned, key=lambda rate: tuned[rate]["cer"])
-    first = [tuned[best], *(measure(shortest, best, each) for each in others)]
-    return {shortest: first} | {
-        seconds: [measure(seconds, best, each) for each in bench.seeds] for seconds in longer
+    best, found = bench.tuned(
+        f"{arm}, {shortest:g} s",
+        size.rates,
+        partial(measure, shortest),
+        lambda trial: -trial["cer"],
+    )
+    return {shortest: found} | {
+        seconds: bench.each_seed(
+            f"{arm}, {seconds:g} s, rate {best:g}", partial(measure, seconds, best)
+        )
+        for seconds in longer
     }
 
 
@@ -297,26 +299,3 @@ def run(bench: Bench) -> Findings:
             for seconds in size.seconds
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Lines of Korean sentences are drawn in Nanum fonts. The same encoder, convolutions and a "
-        "few Transformer layers over columns of four pixels, is read in two ways: a linear layer "
-        "and CTC score a letter for every column, or a Transformer decoder of as many layers "
-        "writes letter by letter and attends to the columns. Hangul is read letter by letter, as "
-        "in `read-ko`. Both train for equal seconds of one core: the updates of each arm follow "
-        "from its measured time per update. Each arm takes the best of three learning rates, "
-        "chosen with the first seed and the shortest time. Measured on lines of validation "
-        "sentences, both greedily."
-    ),
-    limits=(
-        "Minutes, not hours: the decoder may need longer to learn where to look, and nothing is "
-        "said about what either reaches in the end. Letters of Hangul make the texts of a decoder "
-        "long; syllables would halve them. The learning rate was chosen for the shortest time, "
-        "where the decoder did best with the largest one tried. Seconds depend on the machine, and "
-        "so do the numbers of updates. With two seeds only large differences are sure."
-    ),
-    run=run,
-    seeds=2,
-)

@@ -1,15 +1,16 @@
 """T19: any two tokens are one step apart in attention, but many in a recurrent network."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import ByModel, Findings, Trials, by_size, curves, over, table
-from manyheads.labs.learn import fresh, learn
+from manyheads.labs.learn import fresh, learn, parameters, training
 from manyheads.labs.symbols import (
     BATCH,
     FIRST,
@@ -18,7 +19,6 @@ from manyheads.labs.symbols import (
     encoder,
     labelling,
     one_way,
-    training,
 )
 from manyheads.lens.panels import Lines, number
 from manyheads.models.tagger import Tagger, TaggerConfig
@@ -26,8 +26,7 @@ from manyheads.tokenwise.token_task import TokenTrainConfig
 from manyheads.tokenwise.token_task import measure as score
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training and measurement."""
 
     steps: int
@@ -82,18 +81,15 @@ def measure(
     name: str, size: Size, distances: Sequence[int], steps: int, alike: str, seed: int
 ) -> Measured:
     """Train one model on texts of these distances, and measure at each."""
-    config = training(TokenTrainConfig, steps, size.max_tokens, 2e-3)
+    config = training(TokenTrainConfig, steps, 2e-3, max_tokens=size.max_tokens)
     train = delayed_recall(distances, size.train, size.symbols, seed=seed, name=alike)
     tests = {
-        distance: delayed_recall(
-            [distance], size.texts, size.symbols, seed=seed, name=f"{distance}"
-        )
-        for distance in distances
+        n: delayed_recall([n], size.texts, size.symbols, seed=seed, name=f"{n}") for n in distances
     }
     model = fresh(models(size)[name], seed)
-    found: Measured = {"parameters": sum(p.numel() for p in model.parameters())}
+    found: Measured = {"parameters": parameters(model)}
     first = {distance: gradient(model, texts) for distance, texts in tests.items()}
-    learn(model, labelling(train, tests[distances[0]], config, seed=seed), config, seed=seed)
+    learn(model, labelling(train, tests[distances[0]], config, seed=seed))
     for distance, texts in tests.items():
         found[str(distance)] = {
             "accuracy": score(model, texts, BATCH)["accuracy"],
@@ -175,46 +171,15 @@ def run(bench: Bench) -> Findings:
             table(gradient_title, "model", together, "gradient at first"),
         ],
         [
-            Lines(
-                f"One distance learned alone ({guessing}% by guessing)",
-                "symbols in between",
-                "right, %",
-                curves(apart, "accuracy"),
-                log_x=True,
-            ),
-            Lines(
-                "All distances learned together",
-                "symbols in between",
-                "right, %",
-                curves(together, "accuracy"),
-                log_x=True,
-            ),
-            Lines(
-                gradient_title,
-                "symbols in between",
-                "norm",
-                curves(together, "gradient at first"),
-                log_x=True,
-                log_y=True,
-            ),
+            Lines(title, "symbols in between", y, drawn, log_x=True, log_y=y == "norm")
+            for title, y, drawn in (
+                (
+                    f"One distance learned alone ({guessing}% by guessing)",
+                    "right, %",
+                    curves(apart, "accuracy"),
+                ),
+                ("All distances learned together", "right, %", curves(together, "accuracy")),
+                (gradient_title, "norm", curves(together, "gradient at first")),
+            )
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "A text is random symbols; one stands behind a mark, and at the end it is asked for. "
-        "One-way recurrent taggers and an encoder of two layers, of about as many parameters, "
-        "learn it twice: from texts of one distance alone, and, in three times as many updates, "
-        "from texts of all distances together. A distance is remembered if answers are right, in "
-        "the mean of the seeds, at least halfway between guessing and always. The gradient is that "
-        "of the right answer's log-probability by the embedding of the symbol to keep, of the "
-        "untrained models."
-    ),
-    limits=(
-        "One symbol among noise is the simplest memory there is, and one learning rate and one "
-        "number of updates were tried: gated cells with other initial biases, or trained longer, "
-        "reach further. Distances end where attention's squared cost would begin to matter."
-    ),
-    run=run,
-)

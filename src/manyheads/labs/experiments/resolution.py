@@ -1,14 +1,16 @@
 """V12, V16: attention cost is quadratic in pixels; window and linear attention are linear."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, interval, over, verdict
-from manyheads.labs.images import cifar, classifying, small_resnet, small_vit, some, training
+from manyheads.labs.images import cifar, classifying, samples, small_resnet, small_vit, training
 from manyheads.labs.learn import fresh, learn
 from manyheads.labs.timing import best_of, saved_bytes
 from manyheads.lens.panels import Curve, Lines, Table, number
@@ -16,8 +18,7 @@ from manyheads.models.config import ModelConfig
 from manyheads.models.swin import SwinConfig
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of timing and training."""
 
     sides: tuple[int, ...]  # pixels
@@ -103,15 +104,14 @@ def growth(sides: list[int], values: list[float]) -> float:
 
 def race(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     """Train at 32 pixels; record accuracy and seconds of training."""
-    train, valid = cifar(root, size.hold_out)
-    train, valid = some(train, size.images, seed), some(valid, size.valid, 0)
+    train, valid = samples(root, size.hold_out, (size.images, size.valid), seed)
     how = replace(
         training(size.steps, size.batch_size),
         log_every=size.every,
         validate_every=size.every,
     )
     model = fresh(models(32, size)[kind], seed)
-    learned = learn(model, classifying(train, valid, how, seed=seed), how, seed=seed)
+    learned = learn(model, classifying(train, valid, how, seed=seed))
     seconds, steps, spent, right = [], 0, 0.0, []
     for line in learned.lines:
         if "images_per_second" in line:
@@ -219,20 +219,3 @@ def run(bench: Bench) -> Findings:
             ),
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Four small models with the same patches of 4 pixels (the ResNet has pixels) read one "
-        "picture of growing size; times are the best of several rounds in turns. Memory is what a "
-        "forward pass keeps for its gradients, each storage once and without the weights; the "
-        "fused attention kernel never holds the map of scores, which is counted apart. Then a ViT "
-        "and a ResNet learn CIFAR-10 under the same trainer; seconds are those of training alone."
-    ),
-    limits=(
-        "Small widths, so that attention weighs more against the projections than in a large "
-        "model; one processor's kernels; and a race of minutes says little about the end of long "
-        "training."
-    ),
-    run=run,
-)

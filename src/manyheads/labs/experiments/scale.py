@@ -6,21 +6,21 @@ over such scores saturates as d grows, and then its gradient vanishes.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
-from manyheads.labs.findings import Findings, curves, mean, over, values, verdict
-from manyheads.lens.panels import Lines, Table, number
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.findings import Findings, curves, listing, mean, values, verdict
+from manyheads.lens.panels import Lines, number
 from manyheads.nn.attention.softmax import attention_weights, normalise
 from manyheads.streams import stream
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of the samples."""
 
     widths: tuple[int, ...]
@@ -105,57 +105,20 @@ def run(bench: Bench) -> Findings:
     return Findings(
         conclude(found),
         [
-            Table(
+            listing(
                 f"Softmax over {size.keys} keys",
-                ["width", "deviation of q·k"]
-                + [f"{what}, {form}" for what in ("entropy", "gradient") for form in FORMS],
-                [
-                    [
-                        width,
-                        over(f, "deviation"),
-                        *(
-                            over(f, form, what)
-                            for what in ("entropy", "gradient")
-                            for form in FORMS
-                        ),
-                    ]
-                    for width, f in found.items()
-                ],
+                "width",
+                found,
+                {"deviation of q·k": "deviation"}
+                | {f"{what}, {f}": (f, what) for what in ("entropy", "gradient") for f in FORMS},
             )
         ],
         [
-            Lines(
-                "Entropy of the weights",
-                "width d",
-                "share of log(keys)",
-                curves(by_form, "entropy"),
-                log_x=True,
-            ),
-            Lines("Largest weight", "width d", "weight", curves(by_form, "largest"), log_x=True),
-            Lines(
-                "Gradient through the softmax",
-                "width d",
-                "norm of its Jacobian",
-                curves(by_form, "gradient"),
-                log_x=True,
-                log_y=True,
-            ),
+            Lines(title, "width d", y, curves(by_form, what), log_x=True, log_y=what == "gradient")
+            for title, y, what in (
+                ("Entropy of the weights", "share of log(keys)", "entropy"),
+                ("Largest weight", "weight", "largest"),
+                ("Gradient through the softmax", "norm of its Jacobian", "gradient"),
+            )
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Queries and keys are drawn from a normal distribution with variance 1 in each of d "
-        "dimensions. Their weights come from Manyheads' attention (divided by √d), from its "
-        "softmax on undivided scores, and on scores multiplied by √d. The gradient is the "
-        "Frobenius norm of the softmax's Jacobian, diag(p) - pp^T, the factor that every gradient "
-        "to queries and keys passes through."
-    ),
-    limits=(
-        "Random vectors stand for a model at its beginning. A trained model can scale its own "
-        "projections, so this does not show how well an undivided one would end up."
-    ),
-    run=run,
-    seeds=5,
-)

@@ -1,30 +1,22 @@
 """M2: one captioner for five languages, or one for each?"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
+from typing import NamedTuple
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
-from manyheads.labs.emoji import (
-    LANGUAGES,
-    MOVED,
-    emoji,
-    first,
-    in_languages,
-    preprocessing,
-    small_encoder,
-)
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.emoji import LANGUAGES, MOVED, named, preprocessing, small_encoder
 from manyheads.labs.findings import Findings, over, values, verdict
-from manyheads.labs.learn import fresh, learn
+from manyheads.labs.learn import fresh, learn, training
 from manyheads.lens.panels import Bars, Cell, Table
 from manyheads.models.captioner import CaptionerConfig
 from manyheads.tasks.caption.task import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training."""
 
     steps: int
@@ -49,21 +41,17 @@ def train(
 ) -> Measured:
     """Train one captioner; `language` is what it writes, or "" for all."""
     languages = [language] if language else list(LANGUAGES)
-    learned, held = (in_languages(each, languages) for each in emoji(root, size.valid))
-    learned = first(learned, size.images)
+    learned, held = named(root, size.valid, size.images, languages)
     vocabulary = TokenizerConfig(size=256 + 1800 + size.pieces * len(languages))
     tokenizer = Tokenizer.train(learned.texts, vocabulary, languages)
-    how = CaptionTrainConfig(
-        steps=size.steps,
+    how = training(
+        CaptionTrainConfig,
+        size.steps,
+        rate,
         batch_size=size.batch_size,
-        learning_rate=rate,
-        warmup=max(size.steps // 10, 1),
         weight_decay=0.05,
         label_smoothing=0.1,
         captions=1 if arm == SHARED else None,
-        log_every=max(size.steps // 10, 1),
-        validate_every=size.steps,
-        save_every=size.steps,
     )
     task = CaptionTask(
         learned,
@@ -84,7 +72,7 @@ def train(
         decoder_layers=size.layers,
         dropout=0.1,
     )
-    run = learn(fresh(config, seed), task, how, seed=seed)
+    run = learn(fresh(config, seed), task)
     scores = {
         each: {
             name: run.last(f"{name}_{each}" if len(languages) > 1 else name)
@@ -102,21 +90,21 @@ def tried(
 
     The rate is chosen for the first of `languages`, "" being all five at once.
     """
+    first, *others = languages
 
     def measure(language: str, rate: float, seed: int) -> Measured:
-        name = f"{arm}, {language or 'five languages'}, rate {rate:g}, seed {seed}"
-        return bench.trial(name, partial(train, arm, language, rate, size, bench.root, seed))
+        return train(arm, language, rate, size, bench.root, seed)
 
-    def chrf(rate: float) -> float:
-        return sum(each["chrf"] for each in tuned[rate]["scores"].values())
+    def chrf(trial: Measured) -> float:
+        return sum(each["chrf"] for each in trial["scores"].values())
 
-    seed, *others = bench.seeds
-    tuned = {rate: measure(languages[0], rate, seed) for rate in size.rates}
-    best = max(tuned, key=chrf)
-    found = {languages[0]: [tuned[best], *(measure(languages[0], best, each) for each in others)]}
-    return found | {
-        language: [measure(language, best, each) for each in bench.seeds]
-        for language in languages[1:]
+    name = f"{arm}, {first or 'five languages'}"
+    best, found = bench.tuned(name, size.rates, partial(measure, first), chrf)
+    return {first: found} | {
+        language: bench.each_seed(
+            f"{arm}, {language}, rate {best:g}", partial(measure, language, best)
+        )
+        for language in others
     }
 
 
@@ -175,26 +163,3 @@ def run(bench: Bench) -> Findings:
             for arm in ARMS
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "A small convolutional Transformer reads emoji of 32 pixels, a Transformer decoder writes "
-        "their names of the CLDR. Five captioners learn one language each; one learns all five, "
-        "the language being the first token: either all names of an image in every update, or one "
-        "name drawn for each image, so that a language has a fifth of the targets. All have "
-        "as many updates and sizes; each arm takes the best of three learning rates, chosen with "
-        "the first seed and, for the captioners of one language, in English. Measured on "
-        "held-out emoji, greedily; held-out and learned emoji share no image "
-        "and no name."
-    ),
-    limits=(
-        "Names of emoji are short and translations of each other, so languages share more than "
-        "captions of photos would. The vocabularies grow with the number of languages, so the "
-        "model of five has more weights in its embedding. English chose the learning rate of all "
-        "captioners of one language, and another may suit the others better. With three seeds only "
-        "large differences are sure, and the validation emoji choose the learning rate, too."
-    ),
-    run=run,
-    seeds=3,
-)

@@ -1,28 +1,21 @@
 """M2: softmax or sigmoid over the pairs of a batch, and how large a batch."""
 
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
-from manyheads.labs.emoji import (
-    MOVED,
-    emoji,
-    first,
-    in_languages,
-    preprocessing,
-    small_encoder,
-)
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.emoji import MOVED, named, preprocessing, small_encoder
 from manyheads.labs.findings import Findings, curves, mean, over, table, values, verdict
-from manyheads.labs.learn import fresh, learn
+from manyheads.labs.learn import fresh, learn, training
 from manyheads.lens.panels import Lines
 from manyheads.models.matcher import MatcherConfig
 from manyheads.tasks.match.task import MatchTask, MatchTrainConfig
 from manyheads.train.contrastive import Contrast
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training."""
 
     epochs: int  # passes over the images, whatever the batch
@@ -42,24 +35,13 @@ LOSSES: tuple[Contrast, ...] = ("softmax", "sigmoid")
 
 
 def train(
-    loss: Contrast, batch: int, rate: float, size: Size, root: str | None, seed: int
+    loss: Contrast, batch: int, size: Size, root: str | None, rate: float, seed: int
 ) -> Measured:
     """Train one matcher on English names."""
-    learned, held = (in_languages(each, ("en",)) for each in emoji(root, size.valid))
-    learned = first(learned, size.images)
+    learned, held = named(root, size.valid, size.images, ("en",))
     tokenizer = Tokenizer.train(learned.texts, TokenizerConfig(size=size.pieces))
     steps = size.epochs * -(-len(learned) // batch)
-    how = MatchTrainConfig(
-        steps=steps,
-        batch_size=batch,
-        loss=loss,
-        learning_rate=rate,
-        warmup=max(steps // 10, 1),
-        weight_decay=0.05,
-        log_every=max(steps // 10, 1),
-        validate_every=steps,
-        save_every=steps,
-    )
+    how = training(MatchTrainConfig, steps, rate, batch_size=batch, loss=loss, weight_decay=0.05)
     task = MatchTask(learned, held, tokenizer, preprocessing(size.side), MOVED, how, seed=seed)
     config = MatcherConfig(
         image=small_encoder(size.side, size.dim, size.layers),
@@ -72,26 +54,13 @@ def train(
         dropout=0.1,
         score_bias=-10.0 if loss == "sigmoid" else None,
     )
-    run = learn(fresh(config, seed), task, how, seed=seed)
+    run = learn(fresh(config, seed), task)
     return {
         "first": run.last("text_to_image_1"),
         "ten": run.last("text_to_image_10"),
         "steps": steps,
         "rate": rate,
     }
-
-
-def tried(bench: Bench, loss: Contrast, batch: int, size: Size) -> list[Measured]:
-    """Choose the learning rate with the first seed, then train with the others."""
-
-    def measure(rate: float, seed: int) -> Measured:
-        name = f"{loss}, batches of {batch}, rate {rate:g}, seed {seed}"
-        return bench.trial(name, partial(train, loss, batch, rate, size, bench.root, seed))
-
-    seed, *others = bench.seeds
-    found = {rate: measure(rate, seed) for rate in size.rates}
-    best = max(found, key=lambda rate: found[rate]["ten"])
-    return [found[best], *(measure(best, each) for each in others)]
 
 
 def conclude(found: dict[str, dict[int, list[Measured]]], size: Size) -> str:
@@ -119,8 +88,14 @@ def conclude(found: dict[str, dict[int, list[Measured]]], size: Size) -> str:
 def run(bench: Bench) -> Findings:
     """Train every arm with each seed."""
     size = bench.choose(SIZES)
+
+    def tuned(loss: Contrast, batch: int) -> list[Measured]:
+        measure = partial(train, loss, batch, size, bench.root)
+        name = f"{loss}, batches of {batch}"
+        return bench.tuned(name, size.rates, measure, lambda trial: trial["ten"])[1]
+
     found: dict[str, dict[int, list[Measured]]] = {
-        loss: {batch: tried(bench, loss, batch, size) for batch in size.batches} for loss in LOSSES
+        loss: {n: tuned(loss, n) for n in size.batches} for loss in LOSSES
     }
     among = over([{"n": float(size.valid)}], "n")
     return Findings(
@@ -141,23 +116,3 @@ def run(bench: Bench) -> Findings:
             )
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "Two small towers, a convolutional Transformer over emoji of 32 pixels and a Transformer "
-        "encoder over their English names, learn to give both similar vectors: with the softmax "
-        "over the batch in both directions (CLIP), or with a sigmoid for every pair (SigLIP, with "
-        "its learned bias). Every batch size sees each image as often, so small batches make "
-        "more updates; each arm takes the best of three learning rates for the first seed. "
-        "Measured on held-out emoji: how many of their names find them among all held-out ones."
-    ),
-    limits=(
-        "SigLIP's claim is about batches of thousands of pairs and about memory on many devices; "
-        "2,797 images say nothing about that. Equal images seen means fewer updates for large "
-        "batches. Some arms did best with the smallest or the largest rate tried. With two seeds "
-        "only large differences are sure, and the validation emoji choose the learning rate, too."
-    ),
-    run=run,
-    seeds=2,
-)

@@ -1,15 +1,17 @@
 """V9: pre-train on many images, fine-tune on few at another resolution, positions interpolated."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from manyheads.data.images.image_set import ImageSet
-from manyheads.labs.bench import Bench, Lab, Measured, read_sizes
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
 from manyheads.labs.findings import Findings, curves, leader, mean, more, over, table, values
 from manyheads.labs.images import (
     COLOURS,
@@ -31,8 +33,7 @@ from manyheads.train.checkpoint import tensors as weights
 SMALL, LARGE = 24, 32  # pixels before and after
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """The sizes of training."""
 
     pretraining: int  # steps
@@ -80,7 +81,7 @@ def pretrained(size: Size, root: str | None, seed: int) -> tuple[dict[str, Tenso
     how = training(size.pretraining, size.batch_size)
     smaller = replace(COLOURS, height=SMALL, width=SMALL)
     model = fresh(config(SMALL, size.first, size), seed)
-    learn(model, classifying(train, valid, how, seed=seed, preprocessing=smaller), how, seed=seed)
+    learn(model, classifying(train, valid, how, seed=seed, preprocessing=smaller))
     right = accuracy(model, *tensors(valid, smaller))
     return {name: tensor.clone() for name, tensor in weights(model).items()}, right
 
@@ -117,7 +118,7 @@ def tune(arm: str, labels: int, size: Size, root: str | None, seed: int) -> Meas
             for name, tensor in fitted(known, arm, own, size).items():
                 own[name].copy_(tensor)
     task = classifying(train, valid, how, seed=seed, preprocessing=seen)
-    learned = learn(model, task, how, seed=seed)
+    learned = learn(model, task)
     return {
         "accuracy": accuracy(model, *tensors(valid, seen)),
         "loss": learned.loss,
@@ -186,22 +187,3 @@ def run(bench: Bench) -> Findings:
             )
         ],
     )
-
-
-LAB = Lab(
-    method=(
-        "A small ViT learns the first six classes of CIFAR-10 at 24 pixels. Its weights, with a "
-        "new head, then learn the other four classes from few pictures, at 32 pixels with "
-        "positions interpolated from 6 x 6 to 8 x 8 patches; or with positions anew, with lower "
-        "rates for lower layers, with everything but the head frozen, or at 24 pixels again. "
-        "Equally many updates of fine-tuning, whatever the number of pictures; measured on "
-        "held-out pictures of the four classes."
-    ),
-    limits=(
-        "27,000 pictures are little to pre-train on, where the paper's JFT has 300 million, and "
-        "old and new classes come from one collection. Rates are one choice each, not tuned for "
-        "each number of pictures. A model from scratch with as many updates as pre-training and "
-        "fine-tuning have together was not trained, so what the updates alone bring is not known."
-    ),
-    run=run,
-)

@@ -126,11 +126,8 @@ def _of_image(found: Sequence[Attention], layers: Sequence[LayerState]) -> list[
         x, y = zip(*reaches, strict=True)
         curves.append(Curve("its convolutions: receptive field", [*x], [*y]))
     elif own:
-        numbers = range(1, len(depth) + 1)
-        name = "3 x 3 convolutions: receptive field"
-        curves.append(
-            Curve(name, [float(n) for n in numbers], [float(receptive_field(n)) for n in numbers])
-        )
+        seen = [receptive_field(layers) for layers in range(1, len(depth) + 1)]
+        curves.append(Curve.over("3 x 3 convolutions: receptive field", seen, 1))
     if not curves:
         return []
     legend = (

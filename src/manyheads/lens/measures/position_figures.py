@@ -99,7 +99,7 @@ def _of_text(table: Float[Tensor, "place dim"], kind: str, tokens: int) -> list[
     )
     shown = table[: min(len(table), DISTANCES)]
     similar = [round(value, 4) for value in by_distance(shown)]
-    curve = Curve(kind, [float(d) for d in range(len(similar))], [*similar])
+    curve = Curve.over(kind, similar)
     return [
         Figure(GROUP, f"{formula};{cut} {table.shape[1]} dimensions, {places} positions", heat),
         Figure(
@@ -153,8 +153,7 @@ def _along(grid: Float[Tensor, "row column dim"], kind: str) -> Figure:
     same_column = torch.einsum("ijkj->ik", alike) / columns
     for name, table in (("in a row", same_row), ("in a column", same_column)):
         values = [table.diagonal(distance).mean().item() for distance in range(len(table))]
-        places = [float(distance) for distance in range(len(values))]
-        curves.append(Curve(name, places, [round(value, 4) for value in values]))
+        curves.append(Curve.over(name, [round(value, 4) for value in values]))
     legend = (
         f"mean cosine similarity of the {kind} positions of two patches at this distance in one "
         "row or one column, and of patches that share neither: above that line, rows and columns "

@@ -10,20 +10,16 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.lens.colours import shade, signed_shade
 from manyheads.lens.labels import cut, label
-from manyheads.lens.plot.canvas import SMALL, Canvas
+from manyheads.lens.plot.canvas import Canvas
 from manyheads.lens.plot.fonts import Fonts
 from manyheads.lens.plot.gallery import Gallery
 from manyheads.lens.plot.sheet import (
     BARS,
     HEADLINE,
-    LINE,
     MARGIN,
-    TITLE,
-    head,
+    Sheet,
     row_labels,
     thumbnails,
-    wrapped,
-    write_notes,
     write_number,
 )
 from manyheads.lens.thumbnail import thumbnail
@@ -87,9 +83,8 @@ def plot_image(
     beside = -(-(1 + len(laid)) // lines)
     classes = MARGIN + beside * (across + GAP) + 0.1
     bars = classes + fonts.width(names, 11.0) + 0.14
-    headline = max(fonts.width([title], TITLE), fonts.width([legend], SMALL))
-    width = max(bars + BARS, MARGIN + headline) + MARGIN
-    top = MARGIN + (0.4 if title else 0.0) + (0.4 if legend else 0.0)
+    sheet = Sheet(fonts, title, legend, remarks, bars + BARS)
+    top = sheet.below_title + (0.4 if legend else 0.0)
     below = lines * (down + KEY)  # rows of images, with their keys
     gallery = None
     if large is not None:
@@ -98,15 +93,11 @@ def plot_image(
             [_place(found) for found in view.maps],
             [[view.received(found, each) for each in thumbnails(found)] for found in view.maps],
             view.maps.index(large),
-            width - 2 * MARGIN,
+            sheet.inner,
             _extent(_columns(view, large)),
             limit=1.1,
         )
-    notes = wrapped(remarks, fonts, width - 2 * MARGIN)
-    foot = top + below + (0.0 if gallery is None else gallery.height)
-
-    canvas = Canvas(width, foot + LINE * len(notes) + MARGIN, fonts)
-    head(canvas, title, legend)
+    canvas = sheet.canvas(top + below + (0.0 if gallery is None else gallery.height))
     bare = canvas.draw_image(image, MARGIN, top, across, down)
     if large is not None:
         _outline(bare, view, _columns(view, large).boxes)
@@ -122,7 +113,6 @@ def plot_image(
     canvas.bars([found.probability for found in view.classes], bars, top, step)
     if gallery is not None:
         gallery.draw(canvas, MARGIN, top + below)
-    write_notes(canvas, notes, foot)
     canvas.save(path)
 
 
@@ -136,9 +126,12 @@ class _Laid(NamedTuple):
 
 
 def _enlarged(maps: Sequence[MapView], layer: int | None) -> MapView | None:
-    if layer is not None:
-        return _of_number(maps, layer)
-    return maps[-1] if maps else None
+    if layer is None:
+        return maps[-1] if maps else None
+    if not 1 <= layer <= len(maps):
+        sites = ", ".join(f"{n} ({found.site})" for n, found in enumerate(maps, 1))
+        raise UsageError(f"There is no layer {layer}. Layers of this image: {sites}.")
+    return maps[layer - 1]
 
 
 def _columns(view: ImageView, found: MapView) -> GridView:
@@ -259,10 +252,3 @@ def _boxes(axes: "Axes", view: ImageView, boxes: Sequence[Box], **look: Any) -> 
         left, right = column / view.width, (column + wide) / view.width
         corners.append([(left, top), (right, top), (right, bottom), (left, bottom)])
     axes.add_collection(PolyCollection(corners, **look), autolim=False)
-
-
-def _of_number(maps: Sequence[MapView], number: int) -> MapView:
-    if not 1 <= number <= len(maps):
-        sites = ", ".join(f"{n} ({found.site})" for n, found in enumerate(maps, 1))
-        raise UsageError(f"There is no layer {number}. Layers of this image: {sites}.")
-    return maps[number - 1]

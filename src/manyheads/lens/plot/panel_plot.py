@@ -168,15 +168,7 @@ class _Pen:
     def lines(self, axes: "Axes", panel: Lines) -> None:
         for place, curve in enumerate(panel.curves):
             points = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
-            axes.plot(
-                [x for x, _ in points],
-                [y for _, y in points],
-                color=IDENTITY[place % len(IDENTITY)],
-                marker=MARKS[place % len(MARKS)] if len(points) <= 40 else None,
-                markersize=3.5,
-                linewidth=1.4,
-                label=f"curve {place}",
-            )
+            _series(axes, place, points, marked=len(points) <= 40, linewidth=1.4)
         _scale(axes, panel)
         limits = axes.get_ylim()  # of the means: wide intervals of few seeds are clipped
         bands = any(low is not None for curve in panel.curves for low in curve.low)
@@ -255,15 +247,7 @@ class _Pen:
         groups = panel.groups or [""] * len(panel.names)
         for place, kind in enumerate(kinds):
             chosen = [p for p, group in zip(panel.points, groups, strict=True) if group == kind]
-            axes.plot(
-                [x for x, _ in chosen],
-                [y for _, y in chosen],
-                linestyle="none",
-                color=IDENTITY[place % len(IDENTITY)],
-                marker=MARKS[place % len(MARKS)],
-                markersize=3.5,
-                label=f"group {place}",
-            )
+            _series(axes, place, chosen, linestyle="none")
         every = len(panel.names) <= POINTS
         for name, group, (x, y) in zip(panel.names, groups, panel.points, strict=True):
             if not every and groups.count(group) > len(groups) / 4:
@@ -307,6 +291,21 @@ def _scale(axes: "Axes", panel: Lines) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if panel.log_y:
         axes.set_yscale("log")
+
+
+def _series(
+    axes: "Axes", place: int, points: Sequence[Sequence[float]], marked: bool = True, **look: Any
+) -> None:
+    """Plot the points of one curve or group, in its colour and with its mark."""
+    axes.plot(
+        [x for x, _ in points],
+        [y for _, y in points],
+        color=IDENTITY[place % len(IDENTITY)],
+        marker=MARKS[place % len(MARKS)] if marked else None,
+        markersize=3.5,
+        label=f"series {place}",
+        **look,
+    )
 
 
 def _band(axes: "Axes", curve: Curve, colour: str) -> None:

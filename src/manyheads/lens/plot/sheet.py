@@ -15,11 +15,33 @@ BARS = 1.5  # probability bars with their numbers
 LINE = 0.17  # of notes
 
 
-def head(canvas: Canvas, title: str, legend: str) -> None:
-    """Write the title, if there is one, and the legend."""
-    if title:
-        canvas.write(MARGIN, MARGIN, title, TITLE, INK, va="top")
-    canvas.write(MARGIN, MARGIN + (0.4 if title else 0.0), legend, va="top")
+class Sheet:
+    """The frame of a plot: title and legend above it, notes below, as wide as these need."""
+
+    def __init__(
+        self, fonts: Fonts, title: str, legend: str, remarks: Sequence[str], right: float
+    ) -> None:
+        """Measure the texts; `right` is where the plot ends, in inches from the left."""
+        self.fonts, self.title, self.legend = fonts, title, legend
+        headline = max(fonts.width([title], TITLE), fonts.width([legend], SMALL))
+        self.width = max(right, MARGIN + headline) + MARGIN
+        self.below_title = MARGIN + (0.4 if title else 0.0)
+        self.notes = _wrapped(remarks, fonts, self.inner)
+
+    @property
+    def inner(self) -> float:
+        """The width between the margins."""
+        return self.width - 2 * MARGIN
+
+    def canvas(self, foot: float) -> Canvas:
+        """Write title, legend, and the notes from `foot` on."""
+        canvas = Canvas(self.width, foot + LINE * len(self.notes) + MARGIN, self.fonts)
+        if self.title:
+            canvas.write(MARGIN, MARGIN, self.title, TITLE, INK, va="top")
+        canvas.write(MARGIN, self.below_title, self.legend, va="top")
+        for number, line in enumerate(self.notes):
+            canvas.write(MARGIN, foot + 0.14 + number * LINE, line, va="top")
+        return canvas
 
 
 def row_labels(
@@ -43,7 +65,7 @@ def thumbnails(found: MapView) -> list[Matrix]:
     return [found.mean, *(found.weights if len(found.weights) > 1 else [])]
 
 
-def wrapped(texts: Sequence[str], fonts: Fonts, width: float) -> list[str]:
+def _wrapped(texts: Sequence[str], fonts: Fonts, width: float) -> list[str]:
     """Wrap texts to a width in inches."""
     lines = []
     for text in texts:
@@ -56,9 +78,3 @@ def wrapped(texts: Sequence[str], fonts: Fonts, width: float) -> list[str]:
             line = longer
         lines.append(line)
     return lines
-
-
-def write_notes(canvas: Canvas, lines: Sequence[str], top: float) -> None:
-    """Write lines of small print, one below the other."""
-    for number, line in enumerate(lines):
-        canvas.write(MARGIN, top + 0.14 + number * LINE, line, va="top")

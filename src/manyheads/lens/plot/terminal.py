@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions
+from rich.text import Text
 
 from manyheads.errors import UsageError
 from manyheads.lens.colours import NIGHT, shade
 from manyheads.lens.labels import labels
-
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions
-    from rich.text import Text
 
 WIDEST = 120  # columns used of a wider terminal
 ROW_LABEL = 16
@@ -44,11 +43,8 @@ class TerminalMap:
     weights: Sequence[Sequence[float]]
     title: str
 
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Text]":
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         """Draw with or without colours, as the console supports."""
-        from rich.cells import cell_len
-        from rich.text import Text
-
         colour = console.color_system in ("256", "truecolor") and not console.no_color
         peak = max((weight for row in self.weights for weight in row), default=0.0) or 1.0
         margin = min(max(map(cell_len, self.rows), default=0), ROW_LABEL) + 1
@@ -72,9 +68,7 @@ class TerminalMap:
         yield _scale(peak, margin, colour)
 
 
-def _cell(weight: float, peak: float, width: int, colour: bool) -> "Text":
-    from rich.text import Text
-
+def _cell(weight: float, peak: float, width: int, colour: bool) -> Text:
     share = weight / peak
     if not colour:
         block = BLOCKS[sum(share >= step for step in STEPS)]
@@ -86,9 +80,7 @@ def _cell(weight: float, peak: float, width: int, colour: bool) -> "Text":
     return Text(number.center(width), style=f"{ink} on {shade(share, NIGHT)}")
 
 
-def _scale(peak: float, margin: int, colour: bool) -> "Text":
-    from rich.text import Text
-
+def _scale(peak: float, margin: int, colour: bool) -> Text:
     line = Text(" " * margin, no_wrap=True)
     if colour:
         line.append("0 ", style="dim")
@@ -101,17 +93,13 @@ def _scale(peak: float, margin: int, colour: bool) -> "Text":
     return line.append(f" to {peak:.2f}")
 
 
-def _lying(names: Sequence[str], margin: int, cell: int) -> "Iterator[Text]":
-    from rich.text import Text
-
+def _lying(names: Sequence[str], margin: int, cell: int) -> Iterator[Text]:
     text = "".join(_fit(name, cell, centre=True) for name in names)
     yield Text(" " * margin + text, no_wrap=True)
 
 
-def _standing(names: Sequence[str], margin: int, cell: int) -> "Iterator[Text]":
+def _standing(names: Sequence[str], margin: int, cell: int) -> Iterator[Text]:
     """Yield vertical column labels, one character per line, aligned at the map."""
-    from rich.text import Text
-
     cut = [name if len(name) <= COLUMN_LABEL else name[: COLUMN_LABEL - 1] + "⋮" for name in names]
     height = max(map(len, cut), default=0)
     for line in zip(*(name.rjust(height) for name in cut), strict=True):
@@ -121,8 +109,6 @@ def _standing(names: Sequence[str], margin: int, cell: int) -> "Iterator[Text]":
 
 def _fit(text: str, width: int, *, right: bool = False, centre: bool = False) -> str:
     """Cut or pad to a number of terminal cells; a Hangul syllable takes two."""
-    from rich.cells import cell_len, set_cell_size
-
     if cell_len(text) > width:
         text = set_cell_size(text, width - 1).rstrip() + "…"
     gap = width - cell_len(text)

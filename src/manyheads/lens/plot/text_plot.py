@@ -6,20 +6,16 @@ from collections.abc import Sequence
 from manyheads.errors import UsageError
 from manyheads.lens.colours import INK
 from manyheads.lens.labels import cut, labels
-from manyheads.lens.plot.canvas import SMALL, Canvas
+from manyheads.lens.plot.canvas import Canvas
 from manyheads.lens.plot.fonts import Fonts
 from manyheads.lens.plot.gallery import Gallery, peak_of
 from manyheads.lens.plot.sheet import (
     BARS,
     HEADLINE,
-    LINE,
     MARGIN,
-    TITLE,
-    head,
+    Sheet,
     row_labels,
     thumbnails,
-    wrapped,
-    write_notes,
     write_number,
 )
 from manyheads.lens.view.text_view import MapView, Matrix, TextView, clearest
@@ -68,9 +64,8 @@ def plot_text(
     left = MARGIN + fonts.width(rows, size) + 0.14
     right = left + cell * len(columns)
     aside = max(0.71 * longest if angle == 45 else 0.0, 0.2 + BARS if chances else 0.0)
-    headline = max(fonts.width([title], TITLE), fonts.width([large.legend], SMALL))
-    width = max(right + aside, MARGIN + headline, 6.0) + MARGIN
-    top = MARGIN + (0.4 if title else 0.0) + 0.3 + above
+    sheet = Sheet(fonts, title, large.legend, remarks, max(right + aside, 6.0))
+    top = sheet.below_title + 0.3 + above
     bottom = top + line * len(rows)
     matrices = [thumbnails(found) for found in maps]
     gallery = Gallery(
@@ -78,14 +73,11 @@ def plot_text(
         [f"layer {found.layer}" for found in maps],
         matrices,
         maps.index(large),
-        width - 2 * MARGIN,
+        sheet.inner,
         (cell * len(columns), line * len(rows)),
         peak_of([matrix for row in matrices for matrix in row]),
     )
-    notes = wrapped(remarks, fonts, width - 2 * MARGIN)
-    foot = bottom + 0.4 + gallery.height
-    canvas = Canvas(width, foot + LINE * len(notes) + MARGIN, fonts)
-    head(canvas, title, large.legend)
+    canvas = sheet.canvas(bottom + 0.4 + gallery.height)
     peak = peak_of([large.mean])
     canvas.matrix(large.mean, left, top, right - left, bottom - top, peak)
     for row, column, _ in [] if linked is None else linked.links:
@@ -100,7 +92,6 @@ def plot_text(
         canvas.bars(chances, right + 0.2, top, line)
         canvas.write(right + 0.2, bottom + 0.16, "probability", va="center_baseline")
     gallery.draw(canvas, MARGIN, bottom + 0.4)
-    write_notes(canvas, notes, foot)
     canvas.save(path)
 
 

@@ -161,7 +161,8 @@ def _assemble(trace: Trace, path: Path) -> Decoded:
             sequences.setdefault(record.layer_id, []).append(record.select(position.row))
             records[record.layer_id] = record
     for layer_id, parts in attentions.items():
-        records[layer_id] = JoinedRecord(layer_id, tuple(parts))
+        one = parts[0].record
+        records[layer_id] = JoinedRecord(layer_id, tuple(parts), one.query_grid, one.key_grid)
     for layer_id, (first, *later) in sequences.items():
         records[layer_id] = first.join(later)
     return Decoded(Trace(list(records.values())), candidates)
@@ -202,6 +203,8 @@ class JoinedRecord:
 
     layer_id: LayerId
     parts: tuple[_Part, ...]
+    query_grid: TokenGrid | None  # positions of the queries in an image
+    key_grid: TokenGrid | None
     partition: None = None
     values: None = None
     decode_step: None = None
@@ -219,16 +222,6 @@ class JoinedRecord:
         seen = torch.tensor([part.keys for part in self.parts for _ in range(part.queries)])
         keys = int(seen.max())
         return None if bool((seen == keys).all()) else torch.arange(keys) < seen[:, None]
-
-    @property
-    def query_grid(self) -> TokenGrid | None:
-        """Positions of the queries in an image."""
-        return self.parts[0].record.query_grid
-
-    @property
-    def key_grid(self) -> TokenGrid | None:
-        """Positions of the keys in an image."""
-        return self.parts[0].record.key_grid
 
     def weights(
         self, rows: slice = ALL, queries: slice = ALL

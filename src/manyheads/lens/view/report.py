@@ -17,7 +17,7 @@ from torch import Tensor
 from manyheads.lens.colours import AGAINST, AGAINST_NIGHT, IDENTITY, NIGHT, PAPER
 from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.view.image_view import ImageView
-from manyheads.lens.view.packing import pack
+from manyheads.lens.view.packing import Packed, pack
 from manyheads.lens.view.text_view import MapView, TextView, clearest
 from manyheads.strict_json import dumps
 
@@ -48,8 +48,7 @@ def report(
     style = _read("look.css")
     rest = sum(map(len, (*scripts, program, style, _inline(data))))
     packed = pack(view.maps, max(LIMIT - rest, LIMIT // 4))
-    data["weights"] = {key: value for key, value in vars(packed).items() if key != "text"}
-    data["rounding"] = packed.rounding
+    data |= _described(packed)
     policy = (
         f"default-src 'none'; script-src {' '.join(map(_hash, (*scripts, program)))}; "
         f"style-src {_hash(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -86,11 +85,13 @@ def page_data(
     name: str = "look",
 ) -> dict[str, Any]:
     """Return what `static/look.js` draws a view from: the data of a page, with packed weights."""
-    data = _drawn(view, metadata, pixels, name)
-    packed = pack(view.maps)
-    data["weights"] = {key: value for key, value in vars(packed).items() if key != "text"}
-    data["rounding"] = packed.rounding
-    return {"data": data, "packed": packed.text}
+    data, packed = _drawn(view, metadata, pixels, name), pack(view.maps)
+    return {"data": data | _described(packed), "packed": packed.text}
+
+
+def _described(packed: Packed) -> dict[str, Any]:
+    weights = {key: value for key, value in vars(packed).items() if key != "text"}
+    return {"weights": weights, "rounding": packed.rounding}
 
 
 def _drawn(
