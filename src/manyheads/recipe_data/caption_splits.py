@@ -6,17 +6,16 @@ from dataclasses import replace
 import torch
 
 from manyheads.data.checks.separation import hold_out_captioned
-from manyheads.data.images.caption_collector import CaptionProblem, Report
 from manyheads.data.images.caption_files import read_caption_folder, read_caption_shards
 from manyheads.data.images.caption_tables import (
-    TABLES,
     Selection,
     read_caption_tables,
     read_captioned_hub,
 )
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.coco_captions import read_coco
-from manyheads.data.text.formats import HUB
+from manyheads.data.text.lines import Problem, Report
+from manyheads.data.text.rows import HUB, TABLES
 from manyheads.errors import DataError, RecipeError, UsageError
 from manyheads.project.paths import find_data, here, is_hub_data, split_selection
 from manyheads.recipe_data.caption_data import CaptionData, CaptionRecipe
@@ -36,7 +35,7 @@ def read_captioned(name: str, data: CaptionData) -> CaptionedImages:
     Raises:
         DataError: a file cannot be read, or there are such images or texts.
     """
-    problems: list[CaptionProblem] = []
+    problems: list[Problem] = []
     found = find_captioned(name, data, problems.append)
     lost = [str(problem) for problem in problems if not problem.harmless]
     if lost and data.on_error == "stop":

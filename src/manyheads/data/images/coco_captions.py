@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from manyheads.data.images.caption_collector import (
+    KEYS,
     CaptionCollector,
     CaptionColumns,
-    Report,
-    refuse,
-    require_columns,
 )
 from manyheads.data.images.caption_tables import Selection, Selector, selected_hash
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_file import open_content, read_content
 from manyheads.data.regular_files import size_of
 from manyheads.data.text.encoding import decode
+from manyheads.data.text.lines import Report, refuse
+from manyheads.data.text.rows import require_columns
 from manyheads.errors import DataError
 from manyheads.files import expand_user
 from manyheads.strict_json import loads
@@ -55,7 +55,7 @@ def read_coco(
     keys = {*LISTS, *IMAGE, ANNOTATION, *wanted}
     table, digest, seen = _read(path, keys)
     if table["annotations"]:
-        require_columns(wanted, seen, str(path))
+        require_columns(wanted, seen, str(path), KEYS)
     found, select = CaptionCollector(columns, report), Selector(only)
     files = _files(path, table["images"], found, select)
     select.require_rows(str(path))
@@ -67,11 +67,11 @@ def read_coco(
     for number, annotation in enumerate(table["annotations"], 1):
         place = f"{path}, annotation {number}"
         if not isinstance(annotation, dict) or not _is_id(annotation.get(ANNOTATION)):
-            found.invalid(place, f"expected an {ANNOTATION} and a caption")
+            found.leave_out("invalid-record", place, f"expected an {ANNOTATION} and a caption")
             continue
         image_id = annotation[ANNOTATION]
         if image_id not in files:
-            found.without_image(place, f"no image has the id {image_id!a:.50}")
+            found.leave_out("no-image", place, f"no image has the id {image_id!a:.50}")
         elif (file := files[image_id]) is not None:
             found.add(file, None, columns.pick(annotation), place=place, key=file)
     sizes = [size_of(at) for at in places.values()]
@@ -92,11 +92,11 @@ def _files(
         place = f"{path}, image {number}"
         given, name = (image.get(key) if isinstance(image, dict) else None for key in IMAGE)
         if not _is_id(given):
-            found.invalid(place, "expected an id and a file_name")
+            found.leave_out("invalid-record", place, "expected an id and a file_name")
         elif given in files:
-            found.invalid(place, f"another image has the id {given!a:.50}")
+            found.leave_out("invalid-record", place, f"another image has the id {given!a:.50}")
         elif not isinstance(name, str) or not name:
-            found.without_image(place, f"file_name is {name!a:.50}, not a path")
+            found.leave_out("no-image", place, f"file_name is {name!a:.50}, not a path")
             files[given] = None
         else:
             files[given] = name if select(image) else None
