@@ -6,12 +6,9 @@ from dataclasses import replace
 import torch
 
 from manyheads.data.checks.separation import hold_out_captioned
+from manyheads.data.images.caption_collector import Selection
 from manyheads.data.images.caption_files import read_caption_folder, read_caption_shards
-from manyheads.data.images.caption_tables import (
-    Selection,
-    read_caption_tables,
-    read_captioned_hub,
-)
+from manyheads.data.images.caption_tables import read_caption_tables, read_captioned_hub
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.coco_captions import read_coco
 from manyheads.data.text.lines import Problem, Report
@@ -78,9 +75,9 @@ def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedIma
     refuse_converted(name)
     file, rows = split_selection(name)
     only = None if rows is None else Selection(*rows)
-    columns = data.caption_columns
+    columns = replace(data.caption_columns, only=only)
     if is_hub_data(file):
-        return read_captioned_hub(file, columns, only=only, report=report)
+        return read_captioned_hub(file, columns, report)
     paths = find_data(file, data.root)
     suffixes = {"folder" if path.is_dir() else path.suffix for path in paths}
     if len(suffixes) > 1 or (len(paths) > 1 and suffixes <= {"folder", ".json"}):
@@ -97,9 +94,9 @@ def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedIma
     if suffix == ".tar":
         return read_caption_shards(paths, columns, report)
     if suffix == ".json":
-        return read_coco(paths[0], columns, only=only, folder=folder, report=report)
+        return read_coco(paths[0], columns, folder=folder, report=report)
     if suffix in TABLES:
-        return read_caption_tables(paths, columns, only=only, folder=folder, report=report)
+        return read_caption_tables(paths, columns, folder=folder, report=report)
     raise UsageError(
         f"{name!r} is not read as images with texts: name a folder of images with .txt files "
         f"beside them, a table ({', '.join(TABLES)}), a .tar, or a .json as COCO has it."

@@ -4,9 +4,10 @@ A reader is strict: what cannot be used is reported and left out, never repaired
 whether that is an error.
 """
 
+import hashlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +17,21 @@ from manyheads.data.images.image_set import ImageSet
 from manyheads.data.text.languages import is_language_code
 from manyheads.data.text.lines import Problem, Report
 from manyheads.data.text.surrogates import is_valid_unicode
-from manyheads.errors import DataError
+from manyheads.errors import DataError, nearest
 
 KEYS = "data.image, and with data.texts or data.caption and data.language_column"
+VALUES = 20  # of a column that are remembered for messages
+
+
+class Selection(NamedTuple):
+    """The rows of a table that have this value in a column."""
+
+    column: str
+    value: str
+
+    def __str__(self) -> str:
+        """Write it as in the name of data."""
+        return f"[{self.column}={self.value}]"
 
 
 @dataclass(frozen=True)
@@ -33,6 +46,7 @@ class CaptionColumns:
     language: str | None = None  # a column with the language of a row's texts
     languages: tuple[str, ...] = ()  # that texts may have; empty: any
     named: bool = False  # whether columns of texts were asked for by name
+    only: Selection | None = None  # the rows to read
 
     @property
     def names(self) -> list[str]:
@@ -40,6 +54,11 @@ class CaptionColumns:
         columns = [name for each in self.texts.values() for name in each] if self.texts else []
         found = [*(columns or [self.caption]), *([self.language] if self.language else [])]
         return list(dict.fromkeys(found))
+
+    @property
+    def wanted(self) -> list[str]:
+        """The columns to read besides that of images."""
+        return [*self.names, *([self.only.column] if self.only else [])]
 
     def pick(self, row: Mapping[str, Any]) -> Iterator[tuple[object, object]]:
         """Yield the language and the value of each column of texts in a row."""
@@ -60,6 +79,19 @@ class CaptionCollector:
         self._owners: list[int] = []
         self._texts: list[str] = []
         self._languages: list[str] = []
+        self._selected = columns.only is None
+        self._others: dict[str, None] = {}
+
+    def selects(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether a row is one to read; remember what else was there."""
+        only = self.columns.only
+        value = only and str(row.get(only.column))
+        if only is None or value == only.value:
+            self._selected = True
+            return True
+        if len(self._others) < VALUES:
+            self._others[str(value)] = None
+        return False
 
     def add(
         self,
@@ -123,8 +155,18 @@ class CaptionCollector:
         """Return the images that have texts; `read` opens the content of a cell.
 
         Raises:
-            DataError: there are none.
+            DataError: there are none, or no row was selected.
         """
+        only = self.columns.only
+        if not self._selected and only is not None and self._others:
+            raise DataError(
+                f"{origin}: no row has {only.column} = {only.value!r}"
+                f"{nearest(only.value, self._others)}There are "
+                f"{', '.join(map(repr, self._others))[:200]}."
+            )
+        if only is not None:
+            origin = f"{origin}{only}"
+            hashes = tuple(hashlib.sha256(f"{e}{only}".encode()).hexdigest() for e in hashes)
         owners = np.array(self._owners, dtype=int)
         counts = np.bincount(owners, minlength=len(self._names))
         for number in np.nonzero(counts == 0)[0]:

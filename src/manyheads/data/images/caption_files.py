@@ -9,11 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from manyheads.data.images.caption_collector import (
-    KEYS,
-    CaptionCollector,
-    CaptionColumns,
-)
+from manyheads.data.images.caption_collector import KEYS, CaptionCollector, CaptionColumns
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_file import SUFFIXES, is_image, open_content, read_content
 from manyheads.data.images.shards import Member, read_samples

@@ -6,13 +6,9 @@ A row has an image and its texts. Rows with the same path are one image, with th
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from manyheads.data.images.caption_collector import (
-    KEYS,
-    CaptionCollector,
-    CaptionColumns,
-)
+from manyheads.data.images.caption_collector import KEYS, CaptionCollector, CaptionColumns
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.cell_store import IN_MEMORY, CellStore
 from manyheads.data.images.image_file import ImageContent, open_content, read_cell, read_content
@@ -25,69 +21,17 @@ from manyheads.data.text.rows import (
     require_columns,
     table_rows,
 )
-from manyheads.errors import DataError, nearest
+from manyheads.errors import DataError
 from manyheads.files import expand_user
 
 # Types of columns of images in a .parquet.
 IMAGES = ("binary", "large_binary", "binary_view", "null")
-VALUES = 20  # of a column that are remembered for messages
-
-
-class Selection(NamedTuple):
-    """The rows of a table that have this value in a column."""
-
-    column: str
-    value: str
-
-    def __str__(self) -> str:
-        """Write it as in the name of data."""
-        return f"[{self.column}={self.value}]"
-
-
-def selected_hash(digest: str, only: Selection | None) -> str:
-    """Return the sha256 of a part of a file, given that of the file."""
-    return digest if only is None else hashlib.sha256(f"{digest}{only}".encode()).hexdigest()
-
-
-class Selector:
-    """Tells which rows are selected, and remembers what else was there."""
-
-    def __init__(self, only: Selection | None) -> None:
-        self.only = only
-        self._found = only is None
-        self._others: dict[str, None] = {}
-
-    def __call__(self, row: Mapping[str, Any]) -> bool:
-        """Tell whether a row is selected."""
-        if self.only is None:
-            return True
-        value = str(row.get(self.only.column))
-        if value == self.only.value:
-            self._found = True
-            return True
-        if len(self._others) < VALUES:
-            self._others[value] = None
-        return False
-
-    def require_rows(self, origin: str) -> None:
-        """Refuse a selection of nothing.
-
-        Raises:
-            DataError: no row was selected.
-        """
-        if not self._found and self.only is not None and self._others:
-            raise DataError(
-                f"{origin}: no row has {self.only.column} = {self.only.value!r}"
-                f"{nearest(self.only.value, self._others)}There are "
-                f"{', '.join(map(repr, self._others))[:200]}."
-            )
 
 
 def read_caption_tables(
     paths: Sequence[Path],
     columns: CaptionColumns,
     *,
-    only: Selection | None = None,
     folder: Path | None = None,
     report: Report = refuse,
 ) -> CaptionedImages:
@@ -99,7 +43,6 @@ def read_caption_tables(
     Args:
         paths: tables of one kind.
         columns: where images and texts are.
-        only: the rows to read.
         folder: what paths of images are relative to; None: the folder of their table.
         report: called with each image or text that cannot be used.
 
@@ -108,8 +51,8 @@ def read_caption_tables(
         DataError: a file cannot be read, has no such columns, or nothing that can be used.
     """
     origin = ", ".join(map(str, paths))
-    found, store, select = CaptionCollector(columns, report), CellStore(IN_MEMORY), Selector(only)
-    wanted = [columns.image, *columns.names, *([only.column] if only else [])]
+    found, store = CaptionCollector(columns, report), CellStore(IN_MEMORY)
+    wanted = [columns.image, *columns.wanted]
     hashes, seen = [], dict[str, None]()
     for path in paths:
 
@@ -123,7 +66,7 @@ def read_caption_tables(
             if path.suffix != ".jsonl":  # of which every row has its own keys
                 require_columns(wanted, row, str(path), KEYS)
             seen |= dict.fromkeys(row)
-            if not select(row):
+            if not found.selects(row):
                 continue
             content = _content(row[columns.image]) if columns.image in row else None
             if content is None:
@@ -135,15 +78,17 @@ def read_caption_tables(
                 at = (folder or path.parent) / expand_user(content)
                 sizes.append(size_of(at))
                 found.add(str(at), at, columns.pick(row), place=place, key=str(at))
-        hashes.append(_hash(path, sizes, only))
+        digest = content_hash(path)
+        if path.suffix != ".parquet" or sizes:  # of images that are files of their own
+            digest = hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest()
+        hashes.append(digest)
     if seen:
         require_columns(wanted, seen, origin, KEYS)
-    select.require_rows(origin)
 
     def read(cell: int | Path) -> ImageContent:
         return open_content(read_content(cell) if isinstance(cell, Path) else store[cell])
 
-    return found.finish(read, origin=f"{origin}{only or ''}", hashes=tuple(hashes))
+    return found.finish(read, origin=origin, hashes=tuple(hashes))
 
 
 def _content(cell: object) -> bytes | str | None:
@@ -151,14 +96,6 @@ def _content(cell: object) -> bytes | str | None:
     if isinstance(cell, Mapping):
         cell = cell.get("bytes") or cell.get("path")
     return cell if isinstance(cell, bytes | str) and cell else None
-
-
-def _hash(path: Path, sizes: Sequence[int], only: Selection | None) -> str:
-    """Hash a table; of images that are files of their own their sizes, as for folders."""
-    digest = content_hash(path)
-    if path.suffix != ".parquet" or sizes:
-        digest = hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest()
-    return selected_hash(digest, only)
 
 
 def _check_types(path: Path, types: Mapping[str, Any], columns: CaptionColumns) -> None:
@@ -175,26 +112,18 @@ def _check_types(path: Path, types: Mapping[str, Any], columns: CaptionColumns) 
 
 
 def read_captioned_hub(
-    name: str,
-    columns: CaptionColumns,
-    *,
-    only: Selection | None = None,
-    report: Report = refuse,
+    name: str, columns: CaptionColumns, report: Report = refuse
 ) -> CaptionedImages:
     """Read a data set that `open_hub` opens, with its errors.
 
     Raises:
         DataError: the data set has no such columns, or nothing that can be used.
     """
-    wanted = [*columns.names, *([only.column] if only else [])]
-    rows, digest = open_hub_images(name, columns.image, wanted, KEYS)
-    found, select = CaptionCollector(columns, report), Selector(only)
-    for index, row in enumerate(rows.select_columns(wanted)):
-        if select(row):
+    rows, digest = open_hub_images(name, columns.image, columns.wanted, KEYS)
+    found = CaptionCollector(columns, report)
+    for index, row in enumerate(rows.select_columns(columns.wanted)):
+        if found.selects(row):
             found.add(f"{name}, row {index + 1}", index, columns.pick(row))
-    select.require_rows(name)
     return found.finish(
-        lambda index: read_cell(rows[index][columns.image], Path()),
-        origin=f"{name}{only or ''}",
-        hashes=(selected_hash(digest, only),),
+        lambda index: read_cell(rows[index][columns.image], Path()), origin=name, hashes=(digest,)
     )

@@ -9,12 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from manyheads.data.images.caption_collector import (
-    KEYS,
-    CaptionCollector,
-    CaptionColumns,
-)
-from manyheads.data.images.caption_tables import Selection, Selector, selected_hash
+from manyheads.data.images.caption_collector import KEYS, CaptionCollector, CaptionColumns
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_file import open_content, read_content
 from manyheads.data.regular_files import size_of
@@ -35,7 +30,6 @@ def read_coco(
     path: Path,
     columns: CaptionColumns,
     *,
-    only: Selection | None = None,
     folder: Path | None = None,
     report: Report = refuse,
 ) -> CaptionedImages:
@@ -43,22 +37,19 @@ def read_coco(
 
     Args:
         path: the file.
-        columns: where an annotation has its texts, and their language.
-        only: images to read, by one of their keys.
+        columns: where an annotation has its texts, and their language; and the images to read, by
+            one of their keys.
         folder: where the images are, or a folder above it; None: they are looked for beside it.
         report: called with each image or text that cannot be used.
 
     Raises:
         DataError: it is not such a file, the images are not found, or nothing can be used.
     """
-    wanted = [*columns.names, *([only.column] if only else [])]
-    keys = {*LISTS, *IMAGE, ANNOTATION, *wanted}
-    table, digest, seen = _read(path, keys)
+    table, digest, seen = _read(path, {*LISTS, *IMAGE, ANNOTATION, *columns.wanted})
     if table["annotations"]:
-        require_columns(wanted, seen, str(path), KEYS)
-    found, select = CaptionCollector(columns, report), Selector(only)
-    files = _files(path, table["images"], found, select)
-    select.require_rows(str(path))
+        require_columns(columns.wanted, seen, str(path), KEYS)
+    found = CaptionCollector(columns, report)
+    files = _files(path, table["images"], found)
     names = [name for name in files.values() if name is not None]
     base = _image_folder(path, names, folder)
     places = {name: base / expand_user(name) for name in names}
@@ -75,16 +66,15 @@ def read_coco(
         elif (file := files[image_id]) is not None:
             found.add(file, None, columns.pick(annotation), place=place, key=file)
     sizes = [size_of(at) for at in places.values()]
-    whole = hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest()
     return found.finish(
         lambda at: open_content(read_content(at)),
-        origin=f"{path}{only or ''}",
-        hashes=(selected_hash(whole, only),),
+        origin=str(path),
+        hashes=(hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest(),),
     )
 
 
 def _files(
-    path: Path, images: Sequence[Any], found: CaptionCollector, select: Selector
+    path: Path, images: Sequence[Any], found: CaptionCollector
 ) -> dict[int | str, str | None]:
     """Return the name of each image's file by its id; None: not selected, or it has no name."""
     files: dict[int | str, str | None] = {}
@@ -99,7 +89,7 @@ def _files(
             found.leave_out("no-image", place, f"file_name is {name!a:.50}, not a path")
             files[given] = None
         else:
-            files[given] = name if select(image) else None
+            files[given] = name if found.selects(image) else None
     return files
 
 
