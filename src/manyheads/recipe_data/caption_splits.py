@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 
 from manyheads.data.checks.separation import hold_out_captioned
-from manyheads.data.images.caption_collector import Selection
+from manyheads.data.images.caption_collector import Selection, describe
 from manyheads.data.images.caption_files import read_caption_folder, read_caption_shards
 from manyheads.data.images.caption_tables import read_caption_tables, read_captioned_hub
 from manyheads.data.images.captioned_images import CaptionedImages
@@ -34,7 +34,7 @@ def read_captioned(name: str, data: CaptionData) -> CaptionedImages:
     """
     problems: list[Problem] = []
     found = find_captioned(name, data, problems.append)
-    lost = [str(problem) for problem in problems if not problem.harmless]
+    lost = [describe(problem) for problem in problems if not problem.harmless]
     if lost and data.on_error == "stop":
         raise DataError(
             f"{found.images.origin}: {len(lost):,} images or texts cannot be used: "

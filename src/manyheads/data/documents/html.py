@@ -81,14 +81,13 @@ class _Parser(HTMLParser):
     def handle_entityref(self, name: str) -> None:
         self._note("reference")
 
-    handle_charref = handle_entityref
-
     def handle_comment(self, data: str) -> None:
         self._note("other")
 
     def handle_decl(self, decl: str) -> None:
         self._note("other")
 
+    handle_charref = handle_entityref
     handle_pi = unknown_decl = handle_comment
 
     def parse_marked_section(self, i: int, report: int = 1) -> int:

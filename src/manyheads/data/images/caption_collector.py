@@ -67,6 +67,11 @@ class CaptionColumns:
                 yield (row.get(self.language) if self.language else language), row.get(name)
 
 
+def describe(problem: Problem) -> str:
+    """Write a problem as unreadable images are listed: an image or place, and the reason."""
+    return f"{problem.place} ({problem.message.rstrip('.')})"
+
+
 class CaptionCollector:
     """Collects images and their texts one by one."""
 

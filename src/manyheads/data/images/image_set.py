@@ -206,7 +206,6 @@ class ImageSet:
     files: Sequence[Path] = field(default=(), repr=False)
 
     def __len__(self) -> int:
-        """Count the images."""
         return len(self.labels)
 
     @property
@@ -344,15 +343,13 @@ def number_labels(
                 )
             if value is None or value != value or not str(value).strip():  # of NaN, too
                 raise DataError(f"{name} has no label. Give it one, or remove it.")
-        texts = [_label_name(value, name) for name, value in zip(names, values, strict=True)]
-        classes = sorted(set(texts))
-        number = {each: index for index, each in enumerate(classes)}
-        return np.array([number[text] for text in texts], dtype=int), classes
     lists = [_listed(value, separator, name) for name, value in zip(names, values, strict=True)]
     classes = sorted({each for listed in lists for each in listed})
+    number = {each: index for index, each in enumerate(classes)}
+    if separator is None:
+        return np.array([number[only] for (only,) in lists], dtype=int), classes
     if not classes:
         raise DataError(f"None of {len(names):,} images has a label; the first is {names[0]}.")
-    number = {each: index for index, each in enumerate(classes)}
     labels = np.zeros((len(lists), len(classes)), dtype=np.float32)
     for row, listed in zip(labels, lists, strict=True):
         row[[number[each] for each in listed]] = 1
@@ -370,7 +367,9 @@ def labelled(
     return ImageSet(labels=labels, classes=classes, names=names, **fields)
 
 
-def _listed(value: object, separator: str, name: str) -> list[str]:
+def _listed(value: object, separator: str | None, name: str) -> list[str]:
+    if separator is None:
+        return [_label_name(value, name)]
     if value is None or value != value:
         return []
     whole = value if isinstance(value, list | tuple) else _label_name(value, name).split(separator)

@@ -46,7 +46,6 @@ class Corpus:
         )
 
     def __len__(self) -> int:
-        """Count the pairs."""
         return len(self.source)
 
     def extended(self, pairs: Iterable[tuple[str, str]]) -> "Corpus":

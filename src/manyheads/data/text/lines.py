@@ -23,19 +23,15 @@ LONGEST = 1 << 20  # bytes of a line
 
 
 class Problem(NamedTuple):
-    """A line, file, image or text that a strict reader does not accept."""
+    """A line or file that a strict reader does not accept."""
 
-    kind: str  # a key of ISSUE_TYPES in manyheads.data.checks.issue_types, or .caption_checks
+    kind: str  # a key of manyheads.data.checks.issue_types.ISSUE_TYPES
     line: int
-    place: str  # file and line, or the name of an image, for messages
+    place: str  # file and line, for messages
     message: str
     text: str = ""  # the text of the line, as far as it can be decoded
     side: str = ""  # "source" or "target", if the file holds one side only
     harmless: bool = False  # the line can be read; only `check-data` reports it
-
-    def __str__(self) -> str:
-        """Write it as unreadable images are listed."""
-        return f"{self.place} ({self.message.rstrip('.')})"
 
 
 Report = Callable[[Problem], None]
