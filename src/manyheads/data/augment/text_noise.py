@@ -59,10 +59,7 @@ def joined_pairs(sources: list[str], targets: list[str], share: float, seed: int
     for _ in range(round(share * len(sources))):
         first, second = draw.randrange(len(sources)), draw.randrange(len(sources))
         if sources[first].endswith(MARKS) and targets[first].endswith(MARKS):
-            yield (
-                f"{sources[first]} {sources[second]}",
-                f"{targets[first]} {targets[second]}",
-            )
+            yield (f"{sources[first]} {sources[second]}", f"{targets[first]} {targets[second]}")
 
 
 def lower_source(source: str, target: str) -> Pair:

@@ -123,9 +123,7 @@ def read_caption_shards(
     if seen and columns.named:
         require_columns(columns.names, seen, origin, KEYS)
     return found.finish(
-        lambda image: open_content(image.content()),
-        origin=origin,
-        hashes=(digest.hexdigest(),),
+        lambda image: open_content(image.content()), origin=origin, hashes=(digest.hexdigest(),)
     )
 
 

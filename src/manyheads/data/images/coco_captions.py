@@ -27,11 +27,7 @@ ANNOTATION = "image_id"
 
 
 def read_coco(
-    path: Path,
-    columns: CaptionColumns,
-    *,
-    folder: Path | None = None,
-    report: Report = refuse,
+    path: Path, columns: CaptionColumns, *, folder: Path | None = None, report: Report = refuse
 ) -> CaptionedImages:
     """Read a file of annotations.
 

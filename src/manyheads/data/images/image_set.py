@@ -453,10 +453,7 @@ def read_files(paths: Sequence[Path]) -> ImageSet:
     """Read single image files, without classes."""
     names = [str(path) for path in paths]
     return labelled(
-        names,
-        read=lambda index: read_content(paths[index]),
-        origin=", ".join(names),
-        files=paths,
+        names, read=lambda index: read_content(paths[index]), origin=", ".join(names), files=paths
     )
 
 

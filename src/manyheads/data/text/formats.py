@@ -16,15 +16,7 @@ from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from manyheads.data.text.encoding import unicode_encoding
-from manyheads.data.text.lines import (
-    LONGEST,
-    Problem,
-    Report,
-    blocks,
-    ending,
-    lines,
-    refuse,
-)
+from manyheads.data.text.lines import LONGEST, Problem, Report, blocks, ending, lines, refuse
 from manyheads.data.text.rows import (
     HUB,
     TEXTS,
