@@ -15,8 +15,7 @@ import sentencepiece
 from annotated_types import Ge, Le
 
 from manyheads.data.text.surrogates import reject_surrogates
-from manyheads.data.tokenizers.sentencepiece_model import load_sentencepiece
-from manyheads.errors import DataError
+from manyheads.errors import DataError, FolderError
 
 PAD, START, END, UNKNOWN = 0, 1, 2, 3
 
@@ -64,9 +63,16 @@ class SentencePieces:
         """Load a serialised model; its file `name` and a `remedy` are for errors.
 
         Raises:
-            FolderError: the bytes are not a sentencepiece model.
+            FolderError: the bytes are not a sentencepiece model, or its pieces are not UTF-8.
         """
-        self._processor = load_sentencepiece(model, name, remedy)
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+            self._processor.IdToPiece(list(range(self._processor.GetPieceSize())))  # decodes each
+        except (RuntimeError, UnicodeDecodeError) as error:
+            raise FolderError(
+                f"{name} ({len(model)} bytes) is not a valid sentencepiece model. {remedy}"
+            ) from error
 
     def __len__(self) -> int:
         """Count the vocabulary, special tokens included."""
