@@ -19,7 +19,7 @@ from manyheads.data.text.lines import Problem, Report
 from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.errors import DataError, nearest
 
-KEYS = "data.image, and with data.texts or data.caption and data.language_column"
+KEYS = "Name columns with data.image, and with data.texts or data.caption and data.language_column"
 VALUES = 20  # of a column that are remembered for messages
 
 

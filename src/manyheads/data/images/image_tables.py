@@ -13,7 +13,7 @@ from manyheads.data.text.rows import open_hub_images, require_columns, table_row
 from manyheads.errors import DataError
 from manyheads.files import expand_user
 
-KEYS = "data.image and data.label"  # of a recipe, that name columns
+KEYS = "Name them with data.image and data.label"
 
 
 def read_tables(

@@ -178,7 +178,7 @@ def table_rows(path: Path, choose: Choose, report: Report) -> Iterator[Row]:
 
 
 def require_columns(wanted: Iterable[str], seen: Iterable[str], origin: str, keys: str) -> None:
-    """Refuse a table that has no such columns; `keys` of a recipe name them.
+    """Refuse a table that has no such columns; `keys` tells how to name them.
 
     Raises:
         DataError: a column is missing.
@@ -188,7 +188,7 @@ def require_columns(wanted: Iterable[str], seen: Iterable[str], origin: str, key
     if missing:
         raise DataError(
             f"{origin} has no {' or '.join(missing)}{nearest(missing[0], known)}"
-            f"It has {', '.join(known) or 'nothing'}. Name them with {keys}."
+            f"It has {', '.join(known) or 'nothing'}. {keys}."
         )
 
 
