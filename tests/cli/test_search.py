@@ -140,7 +140,7 @@ def test_labels_of_a_table(call: Call, tmp_path: Path) -> None:
     pq.write_table(pa.table({"picture": images, "name": names}), tmp_path / "t.parquet")
     words = ("index", "t.parquet", "--out", "i", "--model", "digits")
     answer = call(*words)
-    refused(answer, 1, "has no column image; it has picture, name. Name them with --image-column")
+    refused(answer, 1, "has no image. It has picture, name. Name them with --image-column")
     assert call(*words, "--image-column", "picture", "--label-column", "name").code == 0
     out = call("search", paths[0], "--index", "i", "--top", "1").out
     assert out == "  1   1.000  t.parquet, row 1  nought\n"

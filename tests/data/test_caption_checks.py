@@ -15,11 +15,12 @@ from manyheads.data.checks.caption_checks import (
     look_at_captions,
 )
 from manyheads.data.checks.image_checks import ImageFinding
-from manyheads.data.images.caption_collector import CaptionColumns, CaptionProblem
+from manyheads.data.images.caption_collector import CaptionColumns
 from manyheads.data.images.caption_files import read_caption_folder
 from manyheads.data.images.caption_tables import read_caption_tables
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import ImageSet, Preprocessing
+from manyheads.data.text.lines import Problem
 from tests.data.test_image_checks import photo
 
 Texts = Mapping[str, str | Sequence[str]]  # of an image, by language
@@ -208,7 +209,7 @@ def test_what_readers_leave_out(tmp_path: Path) -> None:
     (tmp_path / "1.txt").write_text("a cat")
     (tmp_path / "3.txt").write_text("a dog")
     (tmp_path / "README.txt").write_text("about")
-    problems: list[CaptionProblem] = []
+    problems: list[Problem] = []
     captions = read_caption_folder(tmp_path, CaptionColumns(), problems.append)
     looked = look_at_captions(captions, problems)
     result = {each.kind: each for each in caption_findings(looked)}

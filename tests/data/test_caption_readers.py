@@ -9,29 +9,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manyheads.data.images.caption_collector import CaptionColumns, CaptionProblem
+from manyheads.data.images.caption_collector import CaptionColumns
 from manyheads.data.images.caption_tables import read_caption_tables
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.cell_store import CellStore
+from manyheads.data.text.lines import Problem
 from manyheads.errors import DataError, RecipeError, UsageError
 from manyheads.recipe_data.caption_data import CaptionData
 from manyheads.recipe_data.caption_splits import find_captioned, read_captioned
 from tests.captioned import FORMS, PAIRS, colour, contents, expected, read, tar
 from tests.made import png
 
-Found = tuple[CaptionedImages, list[CaptionProblem]]
+Found = tuple[CaptionedImages, list[Problem]]
 
 
 def found(folder: Path, train: str, **keys: Any) -> Found:
     """Read data, and list what was not used."""
-    problems: list[CaptionProblem] = []
+    problems: list[Problem] = []
     data = CaptionData(root=str(folder), train=train, **keys)
     return find_captioned(train, data, problems.append), problems
 
 
-def kinds(problems: list[CaptionProblem]) -> list[tuple[str, str]]:
+def kinds(problems: list[Problem]) -> list[tuple[str, str]]:
     """Each problem and its place, without the folder."""
-    return [(each.kind, each.name.rpartition("/")[2]) for each in problems]
+    return [(each.kind, each.place.rpartition("/")[2]) for each in problems]
 
 
 def write_images(folder: Path, count: int = 3) -> None:
@@ -75,7 +76,7 @@ def test_rows_of_a_table(tmp_path: Path) -> None:
         ("no-text", "1.png"),
         ("no-text", "2.png"),
     ]
-    assert "5 is not a text" in problems[1].reason
+    assert "5 is not a text" in problems[1].message
     assert problems[0].harmless
 
 
@@ -115,7 +116,7 @@ def test_languages(
     assert images.languages == kept
     assert [each.kind for each in problems] == lost
     if languages:
-        assert "the language is 'pt-BR', and data.languages names en, ko" in problems[0].reason
+        assert "the language is 'pt-BR', and data.languages names en, ko" in problems[0].message
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet"])

@@ -28,10 +28,10 @@ from manyheads.data.images.image_set import (
     hold_out,
     number_labels,
     read_folder,
-    read_parquet,
     read_unlabelled,
     spread,
 )
+from manyheads.data.images.image_tables import read_tables
 from manyheads.errors import DataError, NotFoundError, UnreadableError
 from tests.made import half, png, write_halves
 
@@ -323,7 +323,7 @@ def test_parquet_with_bytes(tmp_path: Path) -> None:
     cells = [png(image) for image in originals]
     one = write_parquet(tmp_path / "1.parquet", image=cells[:2], label=["left", "right"])
     two = write_parquet(tmp_path / "2.parquet", image=cells[2:], label=["right"])
-    images = read_parquet([one, two], "image", "label")
+    images = read_tables([one, two], "image", "label")
     assert (images.classes, images.labels.tolist()) == (["left", "right"], [0, 1, 1])
     assert (np.asarray(images.open(2)) == np.asarray(originals[2])).all()
     assert images.describe([2]) == f"{two}, row 1"
@@ -334,7 +334,7 @@ def test_parquet_as_hugging_face_writes_it(tmp_path: Path) -> None:
     """A struct with bytes and path, columns of other names, classes as numbers."""
     cells = [{"bytes": png(half(0, 0)), "path": None}, {"bytes": png(half(1, 1)), "path": "b.png"}]
     path = write_parquet(tmp_path / "hf.parquet", img=cells, fine_label=[3, 7])
-    images = read_parquet([path], "img", "fine_label")
+    images = read_tables([path], "img", "fine_label")
     assert images.classes == ["3", "7"]
     assert images.open(1).size == (6, 4)
 
@@ -345,10 +345,10 @@ def test_parquet_with_paths(tmp_path: Path) -> None:
     cells = [{"bytes": None, "path": "a.png"}, {"bytes": None, "path": str(tmp_path / "a.png")}]
     for column in (["a.png", str(tmp_path / "a.png")], cells):
         path = write_parquet(tmp_path / "p.parquet", image=column, label=["left", "left"])
-        images = read_parquet([path], "image", "label")
+        images = read_tables([path], "image", "label")
         for index in range(2):
             assert (np.asarray(images.open(index)) == np.asarray(half(0, 5))).all()
-    images = read_parquet([path], "image", None)
+    images = read_tables([path], "image", None)
     assert (images.classes, images.labels.tolist()) == ([], [0, 0])
 
 
@@ -366,7 +366,7 @@ def test_parquet_of_something_else(tmp_path: Path, cells: list[object], message:
     """Said with file and row."""
     path = write_parquet(tmp_path / "p.parquet", image=cells, label=["left", "right"])
     with pytest.raises(DataError, match=rf"row 1 cannot be read as an image: .*{message}"):
-        read_parquet([path], "image", "label").open(0)
+        read_tables([path], "image", "label").open(0)
 
 
 def test_several_labels_of_which_there_are_none() -> None:
@@ -379,9 +379,9 @@ def test_parquet_without_the_columns(tmp_path: Path) -> None:
     """Names the missing column, those that there are, and the keys to say so."""
     path = write_parquet(tmp_path / "hf.parquet", img=[b""], label=["cat"])
     with pytest.raises(DataError) as caught:
-        read_parquet([path], "image", "label")
+        read_tables([path], "image", "label")
     message = str(caught.value)
-    assert f"{path} has no column image; it has img, label" in message
+    assert f"{path} has no image: did you mean 'img'? It has img, label" in message
     assert "data.image" in message
 
 
@@ -390,7 +390,7 @@ def test_not_parquet(tmp_path: Path) -> None:
     path = tmp_path / "images.parquet"
     path.write_bytes(b"nothing of the kind")
     with pytest.raises(DataError, match=f"{path} cannot be read as parquet"):
-        read_parquet([path], "image", "label")
+        read_tables([path], "image", "label")
 
 
 def test_parquet_with_dates_for_labels(tmp_path: Path) -> None:
@@ -401,14 +401,14 @@ def test_parquet_with_dates_for_labels(tmp_path: Path) -> None:
         )
         path = write_parquet(tmp_path / "p.parquet", image=[b""], label=label.view(kind))
         with pytest.raises(DataError, match=r"p\.parquet.*(out of range|a text or a number)"):
-            read_parquet([path], "image", "label")
+            read_tables([path], "image", "label")
 
 
 def test_parquet_without_rows(tmp_path: Path) -> None:
     """An empty file is not a set of nothing."""
     path = write_parquet(tmp_path / "none.parquet", image=pa.array([], pa.binary()), label=[])
     with pytest.raises(DataError, match=f"{path}: no rows"):
-        read_parquet([path], "image", "label")
+        read_tables([path], "image", "label")
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_an_unreadable_image_is_named(
     """Empty, cut off, no image, or missing: file and row."""
     cells = [png(half(0, 0)), damage(png(half(1, 1, height=40, width=60)))]
     path = write_parquet(tmp_path / "two.parquet", image=cells, label=["left", "right"])
-    images = read_parquet([path], "image", "label")
+    images = read_tables([path], "image", "label")
     images.open(0)
     with pytest.raises(DataError, match=r"two\.parquet, row 2 cannot be read as an image"):
         images.open(1)

@@ -319,7 +319,7 @@ def test_rows_of_a_table(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").unlink()
     assert manyheads.search(paths[4], index="i", top=1)[0].gone
     table(tmp_path / "t.parquet", paths, name=names)
-    with pytest.raises(DataError, match=r"it has image, name\. Name them with `image_column` and"):
+    with pytest.raises(DataError, match=r"It has image, name\. Name them with `image_column` and"):
         index("t.parquet", image_column="picture")
 
 

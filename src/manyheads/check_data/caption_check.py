@@ -17,9 +17,9 @@ from manyheads.data.checks.caption_checks import (
     look_at_captions,
 )
 from manyheads.data.checks.separation import hold_out_captioned
-from manyheads.data.images.caption_collector import CaptionProblem
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
+from manyheads.data.text.lines import Problem
 from manyheads.errors import UsageError
 from manyheads.project.paths import find_recipe, here
 from manyheads.project.recipe import read_recipe
@@ -104,7 +104,7 @@ def check_caption_recipe(name: str) -> Iterator[CheckedCaptions]:
             f"The recipe {name!r} draws its images from texts, so there are none to check."
         )
     train, problems = _find(data.train, data)
-    sets: dict[str, tuple[CaptionedImages, list[CaptionProblem]]] = {}
+    sets: dict[str, tuple[CaptionedImages, list[Problem]]] = {}
     if data.valid is not None:
         sets["valid"] = _find(data.valid, data)
     elif data.hold_out:
@@ -119,14 +119,14 @@ def check_caption_recipe(name: str) -> Iterator[CheckedCaptions]:
         yield _check(str(data.split_name(split)), looked)
 
 
-def _find(name: str, data: CaptionData) -> tuple[CaptionedImages, list[CaptionProblem]]:
-    problems: list[CaptionProblem] = []
+def _find(name: str, data: CaptionData) -> tuple[CaptionedImages, list[Problem]]:
+    problems: list[Problem] = []
     return find_captioned(name, data, problems.append), problems
 
 
 def _look(
     captions: CaptionedImages,
-    problems: Sequence[CaptionProblem],
+    problems: Sequence[Problem],
     model: Preprocessing | None = None,
 ) -> SeenCaptions:
     return look_at_captions(captions, problems, model, threads=torch.get_num_threads())

@@ -11,8 +11,9 @@ from manyheads.data.checks.clean import Cleaner
 from manyheads.data.checks.issue_types import ISSUE_TYPES
 from manyheads.data.checks.text_checks import Checker, HeldOut
 from manyheads.data.text.corpus import origin
-from manyheads.data.text.formats import HUB, Pair, is_one_file, read_pairs
+from manyheads.data.text.formats import Pair, is_one_file, read_pairs
 from manyheads.data.text.lines import Report
+from manyheads.data.text.rows import HUB
 from manyheads.data.text.write import outputs, reject_existing_files, writing
 from manyheads.errors import DataError, UsageError
 from manyheads.files import expand_user

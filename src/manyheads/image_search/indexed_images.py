@@ -10,7 +10,7 @@ from PIL import Image
 
 from manyheads.data.images.image_file import ImageContent, is_image
 from manyheads.data.images.image_set import ImageSet, read_files
-from manyheads.data.text.formats import HUB
+from manyheads.data.text.rows import HUB
 from manyheads.errors import DataError, NotFoundError
 from manyheads.project.paths import data_root, here
 from manyheads.recipe_data.image_data import ImageData, LabelledImageData

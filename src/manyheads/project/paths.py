@@ -9,9 +9,9 @@ from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 
-from manyheads.data.text.formats import HUB as HUB_DATA
 from manyheads.data.text.formats import is_one_file
 from manyheads.data.text.public_corpora import public_corpora
+from manyheads.data.text.rows import HUB as HUB_DATA
 from manyheads.errors import NotFoundError, UsageError, nearest
 from manyheads.files import expand_user, output_errors, reject_address, reject_inputs
 from manyheads.project.hub_name import HUB, read_hub_name

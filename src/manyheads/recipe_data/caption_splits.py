@@ -6,17 +6,13 @@ from dataclasses import replace
 import torch
 
 from manyheads.data.checks.separation import hold_out_captioned
-from manyheads.data.images.caption_collector import CaptionProblem, Report
+from manyheads.data.images.caption_collector import Selection, describe
 from manyheads.data.images.caption_files import read_caption_folder, read_caption_shards
-from manyheads.data.images.caption_tables import (
-    TABLES,
-    Selection,
-    read_caption_tables,
-    read_captioned_hub,
-)
+from manyheads.data.images.caption_tables import read_caption_tables, read_captioned_hub
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.coco_captions import read_coco
-from manyheads.data.text.formats import HUB
+from manyheads.data.text.lines import Problem, Report
+from manyheads.data.text.rows import HUB, TABLES
 from manyheads.errors import DataError, RecipeError, UsageError
 from manyheads.project.paths import find_data, here, is_hub_data, split_selection
 from manyheads.recipe_data.caption_data import CaptionData, CaptionRecipe
@@ -36,9 +32,9 @@ def read_captioned(name: str, data: CaptionData) -> CaptionedImages:
     Raises:
         DataError: a file cannot be read, or there are such images or texts.
     """
-    problems: list[CaptionProblem] = []
+    problems: list[Problem] = []
     found = find_captioned(name, data, problems.append)
-    lost = [str(problem) for problem in problems if not problem.harmless]
+    lost = [describe(problem) for problem in problems if not problem.harmless]
     if lost and data.on_error == "stop":
         raise DataError(
             f"{found.images.origin}: {len(lost):,} images or texts cannot be used: "
@@ -79,9 +75,9 @@ def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedIma
     refuse_converted(name)
     file, rows = split_selection(name)
     only = None if rows is None else Selection(*rows)
-    columns = data.caption_columns
+    columns = replace(data.caption_columns, only=only)
     if is_hub_data(file):
-        return read_captioned_hub(file, columns, only=only, report=report)
+        return read_captioned_hub(file, columns, report)
     paths = find_data(file, data.root)
     suffixes = {"folder" if path.is_dir() else path.suffix for path in paths}
     if len(suffixes) > 1 or (len(paths) > 1 and suffixes <= {"folder", ".json"}):
@@ -98,9 +94,9 @@ def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedIma
     if suffix == ".tar":
         return read_caption_shards(paths, columns, report)
     if suffix == ".json":
-        return read_coco(paths[0], columns, only=only, folder=folder, report=report)
+        return read_coco(paths[0], columns, folder=folder, report=report)
     if suffix in TABLES:
-        return read_caption_tables(paths, columns, only=only, folder=folder, report=report)
+        return read_caption_tables(paths, columns, folder=folder, report=report)
     raise UsageError(
         f"{name!r} is not read as images with texts: name a folder of images with .txt files "
         f"beside them, a table ({', '.join(TABLES)}), a .tar, or a .json as COCO has it."

@@ -5,18 +5,17 @@ from dataclasses import replace
 import torch
 
 from manyheads.data.images.digits import read_digits
-from manyheads.data.images.hub_images import read_hub
 from manyheads.data.images.image_file import SUFFIXES
-from manyheads.data.images.image_manifest import LISTINGS, read_listing
 from manyheads.data.images.image_set import (
     ImageSet,
     hold_out,
     number_labels,
     read_folder,
-    read_parquet,
     read_unlabelled,
 )
+from manyheads.data.images.image_tables import read_hub, read_tables
 from manyheads.data.images.shards import read_shards
+from manyheads.data.text.rows import LISTINGS, TABLES
 from manyheads.errors import DataError, RecipeError, UsageError
 from manyheads.project.paths import find_data, is_hub_data
 from manyheads.recipe_data.image_data import ImageData, ImageRecipe
@@ -71,16 +70,14 @@ def find_images(name: str, data: ImageData) -> ImageSet:
         raise UsageError(f"{name!r} is one image: name a folder or a table of images.")
     if suffixes == {".tar"}:
         return read_shards(paths, columns[1], separator)
-    if suffixes <= set(LISTINGS):
-        if len(paths) > 1:
-            raise RecipeError(f"{name!r} matches {len(paths)} tables: name one.")
-        return read_listing(paths[0], *columns, separator)
-    if suffixes != {".parquet"}:
+    if suffixes <= set(LISTINGS) and len(paths) > 1:
+        raise RecipeError(f"{name!r} matches {len(paths)} tables: name one.")
+    if len(suffixes) > 1 or not suffixes <= set(TABLES):
         raise UsageError(
             f"{name!r} is not read as images: name a folder of images, a table "
             f"({', '.join(LISTINGS)}), .parquet or .tar files."
         )
-    return read_parquet(paths, *columns, separator)
+    return read_tables(paths, *columns, separator)
 
 
 def image_splits(recipe: ImageRecipe) -> tuple[ImageSet, ImageSet]:

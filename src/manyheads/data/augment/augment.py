@@ -75,44 +75,30 @@ class Augmenter:
         size: tuple[int, int] | None = None,
     ) -> None:
         """Draw the parameters of all images; a `size` of None is that of the images."""
+
+        def stream(kind: str) -> np.random.Generator:
+            return generator(seed, f"augmentation {kind}".rstrip(), epoch)
+
         self.config = config
         self.size = size
         shift = config.shift
-        self.shifts = generator(seed, "augmentation", epoch).integers(
-            -shift, shift + 1, size=(examples, 2)
-        )
-        self.flips = generator(seed, "augmentation flip", epoch).random(examples) < (
-            0.5 if config.flip else 0.0
-        )
-        self.crops = (
-            generator(seed, "augmentation crop", epoch).random((examples, 4))
-            if config.resized_crop < 1
-            else None
-        )
+        self.shifts = stream("").integers(-shift, shift + 1, size=(examples, 2))
+        self.flips = stream("flip").random(examples) < (0.5 if config.flip else 0.0)
+        self.crops = stream("crop").random((examples, 4)) if config.resized_crop < 1 else None
         self.draws = policies.draw(
             config.policy,
-            lambda: generator(seed, "augmentation policy", epoch),
+            stream("policy"),
             examples,
             layers=config.operations,
             magnitude=config.magnitude,
             std=config.magnitude_std,
         )
-        self.erase = (
-            Erasing(generator(seed, "augmentation erase", epoch), examples, config.erase)
-            if config.erase
-            else None
-        )
-        self.mixing = (
-            Mixing(
-                lambda kind: generator(seed, f"augmentation {kind}", epoch),
-                examples,
-                mixup=config.mixup,
-                cutmix=config.cutmix,
-                mix=config.mix,
+        self.erase = Erasing(stream("erase"), examples, config.erase) if config.erase else None
+        self.mixing = None
+        if config.mixes and (not config.mix_epochs or epoch < config.mix_epochs):
+            self.mixing = Mixing(
+                stream, examples, mixup=config.mixup, cutmix=config.cutmix, mix=config.mix
             )
-            if config.mixes and (not config.mix_epochs or epoch < config.mix_epochs)
-            else None
-        )
 
     def __call__(self, pixels: Tensor, indices: np.ndarray) -> Tensor:
         """Augment a batch of pixels (image, channel, height, width) of these examples.

@@ -4,6 +4,8 @@ Pixels are (image, channel, height, width) floats from 0 to 255. Pillow rounds t
 only lookup tables of 256 entries do.
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -29,16 +31,9 @@ def apply_tonal(pixels: Tensor, draws: Draws, space: Space) -> Tensor:
 
 
 def _apply(name: str, pixels: Tensor, level: Tensor, space: Space) -> Tensor:
-    factor = 1 + space.enhance * level
-    if name == "brightness":
-        return blend(torch.zeros_like(pixels), pixels, factor)
-    if name == "colour":
-        return blend(grey(pixels).expand_as(pixels), pixels, factor)
-    if name == "contrast":
-        mean = grey(pixels).mean(dim=(1, 2, 3), keepdim=True)
-        return blend(mean.expand_as(pixels), pixels, factor)
-    if name == "sharpness":
-        return blend(smooth(pixels), pixels, factor)
+    if name in BLENDED:
+        other = BLENDED[name](pixels).expand_as(pixels)
+        return blend(other, pixels, 1 + space.enhance * level)
     if name == "posterize":
         return posterize(pixels, 8 - (space.bits * level.abs()).round())
     if name == "solarize":
@@ -105,3 +100,12 @@ def equalize(pixels: Tensor) -> Tensor:
     table = ((before + step // 2) // step.clamp(min=1)).clamp(0, 255)
     equalized = table.gather(1, values).view_as(pixels).to(pixels.dtype)
     return torch.where((step > 0).view(*pixels.shape[:2], 1, 1), equalized, pixels)
+
+
+# What each of these operations blends an image with.
+BLENDED: dict[str, Callable[[Tensor], Tensor]] = {
+    "brightness": torch.zeros_like,
+    "colour": grey,
+    "contrast": lambda pixels: grey(pixels).mean(dim=(1, 2, 3), keepdim=True),
+    "sharpness": smooth,
+}

@@ -4,7 +4,6 @@ A draw is an operation and a level for every image and layer. Levels are in -1 .
 `Space` converts them to pixels, degrees and factors.
 """
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -57,35 +56,24 @@ def space(policy: Policy, size: tuple[int, int]) -> Space:
     return Space(shear=0.3, translate=translate, rotate=30, enhance=0.9, bits=4)
 
 
-def draw_rand(
-    random: np.random.Generator, examples: int, layers: int, magnitude: float, std: float
-) -> Draws:
-    """Draw `layers` operations per example, with similar magnitudes and random directions."""
-    shape = (examples, layers)
-    kinds = random.integers(len(KINDS), size=shape)
-    strength = np.clip(magnitude + std * random.standard_normal(shape), 0, 1)
-    return Draws(kinds, strength * random.choice([-1.0, 1.0], size=shape))
-
-
-def draw_trivial(random: np.random.Generator, examples: int) -> Draws:
-    """Draw one operation per example, at one of 31 strengths."""
-    kinds = random.integers(len(KINDS), size=(examples, 1))
-    strength = random.integers(31, size=(examples, 1)) / 30
-    return Draws(kinds, strength * random.choice([-1.0, 1.0], size=(examples, 1)))
-
-
 def draw(
     policy: Policy,
-    random: Callable[[], np.random.Generator],
+    random: np.random.Generator,
     examples: int,
     *,
     layers: int,
     magnitude: float,
     std: float,
 ) -> Draws:
-    """Draw the operations of a policy; no operations for "none"."""
+    """Draw the operations of a policy, in random directions; none for "none".
+
+    "rand": `layers` operations per example, with similar magnitudes. "trivial": one per example,
+    at one of 31 strengths.
+    """
+    shape = (examples, {"rand": layers, "trivial": 1, "none": 0}[policy])
+    kinds = random.integers(len(KINDS), size=shape)
     if policy == "rand":
-        return draw_rand(random(), examples, layers, magnitude, std)
-    if policy == "trivial":
-        return draw_trivial(random(), examples)
-    return Draws(np.zeros((examples, 0), dtype=int), np.zeros((examples, 0)))
+        strength = np.clip(magnitude + std * random.standard_normal(shape), 0, 1)
+    else:
+        strength = random.integers(31, size=shape) / 30
+    return Draws(kinds, strength * random.choice([-1.0, 1.0], size=shape))

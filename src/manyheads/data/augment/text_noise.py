@@ -59,10 +59,7 @@ def joined_pairs(sources: list[str], targets: list[str], share: float, seed: int
     for _ in range(round(share * len(sources))):
         first, second = draw.randrange(len(sources)), draw.randrange(len(sources))
         if sources[first].endswith(MARKS) and targets[first].endswith(MARKS):
-            yield (
-                f"{sources[first]} {sources[second]}",
-                f"{targets[first]} {targets[second]}",
-            )
+            yield (f"{sources[first]} {sources[second]}", f"{targets[first]} {targets[second]}")
 
 
 def lower_source(source: str, target: str) -> Pair:
@@ -83,37 +80,18 @@ def drop_end_mark(source: str, target: str) -> Pair:
 
 
 # Unambiguous both ways; "'s" and "'d" are not.
-CONTRACTIONS = {
-    "I am": "I'm",
-    "you are": "you're",
-    "we are": "we're",
-    "they are": "they're",
-    "I have": "I've",
-    "you have": "you've",
-    "we have": "we've",
-    "they have": "they've",
-    "I will": "I'll",
-    "you will": "you'll",
-    "he will": "he'll",
-    "she will": "she'll",
-    "we will": "we'll",
-    "they will": "they'll",
-    "do not": "don't",
-    "does not": "doesn't",
-    "did not": "didn't",
-    "is not": "isn't",
-    "are not": "aren't",
-    "was not": "wasn't",
-    "were not": "weren't",
-    "have not": "haven't",
-    "has not": "hasn't",
-    "had not": "hadn't",
-    "could not": "couldn't",
-    "would not": "wouldn't",
-    "should not": "shouldn't",
-    "cannot": "can't",
-    "will not": "won't",
+CONTRACTIONS = {"I am": "I'm", "cannot": "can't", "will not": "won't"}
+CONTRACTIONS |= {
+    f"{who} {verb}": f"{who}'{verb[-2:]}"
+    for verb, subjects in (
+        ("are", "you we they"),
+        ("have", "I you we they"),
+        ("will", "I you he she we they"),
+    )
+    for who in subjects.split()
 }
+_NEGATED = "do does did is are was were have has had could would should"
+CONTRACTIONS |= {f"{verb} not": f"{verb}n't" for verb in _NEGATED.split()}
 _OTHER_WAY = {key.lower(): value.lower() for key, value in CONTRACTIONS.items()}
 _OTHER_WAY |= {value: key for key, value in _OTHER_WAY.items()}
 _CONTRACTION = re.compile(

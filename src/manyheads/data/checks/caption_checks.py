@@ -19,10 +19,11 @@ from manyheads.data.checks.image_checks import (
 from manyheads.data.checks.issue_detectors import fix_mojibake, is_foreign, text_detectors
 from manyheads.data.checks.leakage import plain
 from manyheads.data.checks.separation import by_language, text_keys
-from manyheads.data.images.caption_collector import CaptionProblem
+from manyheads.data.images.caption_collector import describe
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.text.languages import count_words, languages_with_words, script, typical_words
+from manyheads.data.text.lines import Problem
 
 LONG = 200  # characters
 TIMES = 8  # the median of a language
@@ -64,7 +65,7 @@ class SeenCaptions:
 
 def look_at_captions(
     captions: CaptionedImages,
-    problems: Iterable[CaptionProblem] = (),
+    problems: Iterable[Problem] = (),
     model: Preprocessing | None = None,
     *,
     threads: int = 1,
@@ -79,7 +80,7 @@ def look_at_captions(
     """
     result = SeenCaptions(captions, look(captions.images, model, threads=threads))
     for problem in problems:
-        result.issues.setdefault(problem.kind, []).append(str(problem))
+        result.issues.setdefault(problem.kind, []).append(describe(problem))
     for kind, names in _text_issues(captions).items():
         result.issues.setdefault(kind, []).extend(names)
     return result

@@ -179,15 +179,10 @@ class PairIssueDetector:
             return
         if _numbers_differ(numbers(source), numbers(target)):
             found["different-numbers"] = "both"
-        issue = self._language_issue(source, target)
-        if issue == "swapped":
-            found["swapped-sides"] = "both"
-        elif issue:
-            kind, side = issue.split()
-            found[kind] = side
+        found |= self._language_issue(source, target)
 
-    def _language_issue(self, source: str, target: str) -> str:
-        """Detect a side in the wrong script or language, or swapped sides; "" if there is none."""
+    def _language_issue(self, source: str, target: str) -> dict[str, str]:
+        """Detect a side in the wrong script or language, or swapped sides."""
         first, second = self.sides
         if first.script and second.script and first.script != second.script:
             assert first.letter is not None
@@ -195,24 +190,24 @@ class PairIssueDetector:
             mine = count(second.letter, source), count(first.letter, target)
             right = count(first.letter, source), count(second.letter, target)
             if min(mine) > 1 and mine[0] > 2 * right[0] and mine[1] > 2 * right[1]:
-                return "swapped"
+                return {"swapped-sides": "both"}
         for side, text, expected in zip(
             ("source", "target"), (source, target), self.sides, strict=True
         ):
             if expected.script and is_foreign(text, expected.script):
-                return f"unexpected-script {side}"
+                return {"unexpected-script": side}
         if not (first.words and second.words):
-            return ""
+            return {}
         right = count_words(source, first.words), count_words(target, second.words)
         if all(right):
-            return ""
+            return {}
         mine = count_words(source, second.words), count_words(target, first.words)
         if right == (0, 0) and min(mine) > 0 and sum(mine) > 2:
-            return "swapped"
+            return {"swapped-sides": "both"}
         for side, own, other in zip(("source", "target"), right, mine, strict=True):
             if own == 0 and other > 2:
-                return f"unexpected-language {side}"
-        return ""
+                return {"unexpected-language": side}
+        return {}
 
 
 def is_foreign(text: str, script: str) -> bool:

@@ -38,27 +38,20 @@ class Finding:
 
 
 class HeldOut:
-    """Digests of the pairs of a validation or test split, with their lines."""
+    """Digests of the pairs of a validation or test split, and of their sides."""
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
-        self.pairs: dict[int, int] = {}
-        self.sources: dict[int, int] = {}
-        self.targets: dict[int, int] = {}
-        for line, source, target in pairs:
-            self.pairs.setdefault(hash((source, target)), line)
-            self.sources.setdefault(hash(source), line)
-            self.targets.setdefault(hash(target), line)
+        self._known = {digest for _, *sides in pairs for digest in self._digests(*sides).values()}
 
-    def find(self, source: str, target: str) -> tuple[str, int] | None:
-        """Return which part of a pair is in the split (pair, source or target), and its line."""
-        for part, known, key in (
-            ("pair", self.pairs, hash((source, target))),
-            ("source", self.sources, hash(source)),
-            ("target", self.targets, hash(target)),
-        ):
-            if key in known:
-                return part, known[key]
-        return None
+    @staticmethod
+    def _digests(source: str, target: str) -> dict[str, int]:
+        parts = {"pair": (source, target), "source": (source, ""), "target": ("", target)}
+        return {part: hash((part, *key)) for part, key in parts.items()}
+
+    def find(self, source: str, target: str) -> str | None:
+        """Return which part of a pair is in the split: pair, source or target."""
+        digests = self._digests(source, target).items()
+        return next((part for part, digest in digests if digest in self._known), None)
 
 
 @dataclass
@@ -106,7 +99,6 @@ class Checker:
         self._numbers = array("i"), array("i")
 
     def __len__(self) -> int:
-        """Count the pairs added."""
         return len(self._lines)
 
     def report(self, problem: Problem) -> None:
@@ -138,7 +130,7 @@ class Checker:
         for split, held_out in self.held_out.items():
             same = held_out.find(pair.source, pair.target)
             if same:
-                found[f"{split}-overlap-{same[0]}"] = same[0] if same[0] != "pair" else "both"
+                found[f"{split}-overlap-{same}"] = "both" if same == "pair" else same
         return found
 
     def findings(self) -> list[Finding]:

@@ -4,13 +4,12 @@ The standard library's parser tells where each tag, text and comment begins; the
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import partial
 from html import escape, unescape
 from html.parser import HTMLParser
 from typing import NamedTuple
 
-from manyheads.data.documents.placeholders import KINDS, Kind
 from manyheads.data.documents.segments import Line, split_spans
 from manyheads.data.documents.spans import Markup, Part, Span, one_space, paragraphs
 
@@ -81,14 +80,13 @@ class _Parser(HTMLParser):
     def handle_entityref(self, name: str) -> None:
         self._note("reference")
 
-    handle_charref = handle_entityref
-
     def handle_comment(self, data: str) -> None:
         self._note("other")
 
     def handle_decl(self, decl: str) -> None:
         self._note("other")
 
+    handle_charref = handle_entityref
     handle_pi = unknown_decl = handle_comment
 
     def parse_marked_section(self, i: int, report: int = 1) -> int:
@@ -99,9 +97,7 @@ class _Parser(HTMLParser):
         return end + 1 or -1
 
 
-def split_html(
-    text: str, language: str = "", kinds: Collection[Kind] = KINDS, *, part_of: bool = False
-) -> list[Line]:
+def split_html(text: str, language: str = "", *, part_of: bool = False) -> list[Line]:
     """Split a page into paragraphs, and each paragraph into parts.
 
     Code, scripts, styles, comments and what has translate="no" are copied. Words of a page in ASCII
@@ -110,10 +106,10 @@ def split_html(
     """
     ascii_only = text.isascii() and not _UNICODE.search(text) and not part_of
     write = partial(_escape, quote=False, ascii_only=ascii_only)
-    return [split_spans(spans, language, kinds, write) for spans in paragraphs(html_pieces(text))]
+    return [split_spans(spans, language, escape=write) for spans in paragraphs(html_pieces(text))]
 
 
-def split_attributes(text: str, language: str = "", kinds: Collection[Kind] = KINDS) -> list[Line]:
+def split_attributes(text: str, language: str = "") -> list[Line]:
     """Split a page into the values of attributes that people read, and all between them."""
     ascii_only = text.isascii() and not _UNICODE.search(text)
     write = partial(_escape, quote=True, ascii_only=ascii_only)
@@ -129,7 +125,7 @@ def split_attributes(text: str, language: str = "", kinds: Collection[Kind] = KI
             if match[1].lower() in _READ and match[group]:
                 lines.append([Part(between + piece.source[position : match.start(group)], True)])
                 value = paragraphs(_decoded(match[group]))
-                lines += [split_spans(spans, language, kinds, write) for spans in value]
+                lines += [split_spans(spans, language, escape=write) for spans in value]
                 between, position = "", match.end(group)
         between += piece.source[position:]
     return [*lines, [Part(between, True)]]

@@ -5,7 +5,7 @@ link or emphasis begins; so its rules are wrapped, and what each of them consume
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -16,7 +16,6 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
 from manyheads.data.documents.html import html_pieces, split_html
-from manyheads.data.documents.placeholders import KINDS, Kind
 from manyheads.data.documents.segments import Line, joint, split_spans
 from manyheads.data.documents.spans import Markup, Part, Span, paragraphs, plain
 
@@ -43,7 +42,7 @@ class _Found(NamedTuple):
     label: str = ""
 
 
-def split_markdown(text: str, language: str = "", kinds: Collection[Kind] = KINDS) -> list[Line]:
+def split_markdown(text: str, language: str = "") -> list[Line]:
     """Split a document into paragraphs, and each paragraph into parts."""
     front = _FRONT_MATTER.match(text)
     position = front.end() if front else text.startswith("\ufeff")
@@ -52,9 +51,9 @@ def split_markdown(text: str, language: str = "", kinds: Collection[Kind] = KIND
         source = "".join(piece.source for piece in block.pieces)
         lines.append([Part(text[position : block.begin], True)])
         if block.html:
-            lines += split_html(source, language, kinds, part_of=True)
+            lines += split_html(source, language, part_of=True)
         for spans in () if block.html else paragraphs(block.pieces):
-            lines.append(split_spans(spans, language, kinds, block.escape))
+            lines.append(split_spans(spans, language, escape=block.escape))
         position = block.begin + len(source)
     return [*lines, [Part(text[position:], True)]]
 

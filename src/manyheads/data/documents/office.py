@@ -21,7 +21,6 @@ from sys import intern
 from typing import NamedTuple
 from xml.parsers.expat import ExpatError, ParserCreate, XMLParserType
 
-from manyheads.data.documents.placeholders import KINDS, Kind
 from manyheads.data.documents.segments import Line, split_spans
 from manyheads.data.documents.spans import Markup, Part, Span, one_space, paragraphs
 from manyheads.errors import DataError
@@ -173,12 +172,7 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def split_xml(
-    text: str,
-    language: str = "",
-    kinds: Collection[Kind] = KINDS,
-    *,
-    package: Package,
-    keep: Collection[str] = (),
+    text: str, language: str, *, package: Package, keep: Collection[str] = ()
 ) -> list[Line]:
     """Split a part of an archive into paragraphs, and each paragraph into parts.
 
@@ -192,7 +186,7 @@ def split_xml(
         if "".join(span.text for span in spans) in keep:
             lines.append([Part("".join(span.source for span in spans), True)])
         else:
-            lines.append(split_spans(spans, language, kinds, _escape))
+            lines.append(split_spans(spans, language, escape=_escape))
     return lines
 
 

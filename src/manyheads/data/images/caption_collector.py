@@ -4,7 +4,8 @@ A reader is strict: what cannot be used is reported and left out, never repaired
 whether that is an error.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,35 +15,23 @@ from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_file import ImageContent
 from manyheads.data.images.image_set import ImageSet
 from manyheads.data.text.languages import is_language_code
-from manyheads.data.text.lines import Problem
+from manyheads.data.text.lines import Problem, Report
 from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.errors import DataError, nearest
 
+KEYS = "Name columns with data.image, and with data.texts or data.caption and data.language_column"
+VALUES = 20  # of a column that are remembered for messages
 
-class CaptionProblem(NamedTuple):
-    """An image or a text that is not used."""
 
-    kind: str  # a key of manyheads.data.checks.caption_checks.ISSUE_TYPES
-    name: str  # of the image, or the place of the text
-    reason: str
-    harmless: bool = False  # only `check-data` reports it
+class Selection(NamedTuple):
+    """The rows of a table that have this value in a column."""
+
+    column: str
+    value: str
 
     def __str__(self) -> str:
-        """Write it as unreadable images are listed."""
-        return f"{self.name} ({self.reason})"
-
-
-Report = Callable[[CaptionProblem], None]
-
-
-def refuse(problem: CaptionProblem) -> None:
-    """Raise a problem as an error; the default of all readers.
-
-    Raises:
-        DataError: always, unless the problem is harmless.
-    """
-    if not problem.harmless:
-        raise DataError(f"{problem.name}: {problem.reason}. Repair or remove it.")
+        """Write it as in the name of data."""
+        return f"[{self.column}={self.value}]"
 
 
 @dataclass(frozen=True)
@@ -57,6 +46,7 @@ class CaptionColumns:
     language: str | None = None  # a column with the language of a row's texts
     languages: tuple[str, ...] = ()  # that texts may have; empty: any
     named: bool = False  # whether columns of texts were asked for by name
+    only: Selection | None = None  # the rows to read
 
     @property
     def names(self) -> list[str]:
@@ -65,11 +55,21 @@ class CaptionColumns:
         found = [*(columns or [self.caption]), *([self.language] if self.language else [])]
         return list(dict.fromkeys(found))
 
+    @property
+    def wanted(self) -> list[str]:
+        """The columns to read besides that of images."""
+        return [*self.names, *([self.only.column] if self.only else [])]
+
     def pick(self, row: Mapping[str, Any]) -> Iterator[tuple[object, object]]:
         """Yield the language and the value of each column of texts in a row."""
         for language, names in (self.texts or {self.default_language: (self.caption,)}).items():
             for name in names:
                 yield (row.get(self.language) if self.language else language), row.get(name)
+
+
+def describe(problem: Problem) -> str:
+    """Write a problem as unreadable images are listed: an image or place, and the reason."""
+    return f"{problem.place} ({problem.message.rstrip('.')})"
 
 
 class CaptionCollector:
@@ -84,6 +84,19 @@ class CaptionCollector:
         self._owners: list[int] = []
         self._texts: list[str] = []
         self._languages: list[str] = []
+        self._selected = columns.only is None
+        self._others: dict[str, None] = {}
+
+    def selects(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether a row is one to read; remember what else was there."""
+        only = self.columns.only
+        value = only and str(row.get(only.column))
+        if only is None or value == only.value:
+            self._selected = True
+            return True
+        if len(self._others) < VALUES:
+            self._others[str(value)] = None
+        return False
 
     def add(
         self,
@@ -115,48 +128,26 @@ class CaptionCollector:
         if text is None:
             return
         if not isinstance(text, str):
-            self._leave_out("not-text", place, f"{text!a:.50} is not a text")
+            self.leave_out("not-text", place, f"{text!a:.50} is not a text")
         elif not text.strip():
-            self._leave_out("empty-text", place, "an empty text", harmless=True)
+            self.leave_out("empty-text", place, "an empty text", harmless=True)
         elif not is_valid_unicode(text):
-            self._leave_out("invalid-utf8", place, f"not valid UTF-8: {text!a:.50}")
+            self.leave_out("invalid-utf8", place, f"not valid UTF-8: {text!a:.50}")
         elif not isinstance(language, str) or not is_language_code(language):
             reason = f"the language is {language!a:.50}, not a code such as en or pt-BR"
-            self._leave_out("no-language", place, reason)
+            self.leave_out("no-language", place, reason)
         elif self.columns.languages and language not in self.columns.languages:
             declared = ", ".join(self.columns.languages)
             reason = f"the language is {language!r}, and data.languages names {declared}"
-            self._leave_out("undeclared-language", place, reason)
+            self.leave_out("undeclared-language", place, reason)
         else:
             self._owners.append(number)
             self._texts.append(text)
             self._languages.append(language)
 
-    def _leave_out(self, kind: str, name: str, reason: str, *, harmless: bool = False) -> None:
-        self.report(CaptionProblem(kind, name, reason, harmless))
-
-    def note(self, problem: Problem) -> None:
-        """Report a problem of a reader of text."""
-        reason = problem.message.rstrip(".")
-        self._leave_out(problem.kind, problem.place, reason, harmless=problem.harmless)
-
-    def without_image(self, place: str, reason: str = "a text without an image") -> None:
-        """Report a text whose image is not there."""
-        self._leave_out("no-image", place, reason)
-
-    def undecodable(self, place: str, error: UnicodeDecodeError) -> None:
-        """Report a text that cannot be decoded."""
-        byte = f"byte {error.start + 1}, 0x{error.object[error.start]:02x}"
-        self._leave_out("invalid-utf8", place, f"{byte}, is not valid UTF-8")
-
-    def same_name(self, names: Sequence[str]) -> None:
-        """Report images that would share a text."""
-        for name in names:
-            self._leave_out("same-name", name, f"{len(names)} images have this name, so one text")
-
-    def invalid(self, place: str, reason: str) -> None:
-        """Report a record that is not what its format says."""
-        self._leave_out("invalid-record", place, reason)
+    def leave_out(self, kind: str, name: str, reason: str, *, harmless: bool = False) -> None:
+        """Report an image or a text that is not used; `name` is that of the image, or a place."""
+        self.report(Problem(kind, 0, name, reason, harmless=harmless))
 
     def finish(
         self,
@@ -169,12 +160,22 @@ class CaptionCollector:
         """Return the images that have texts; `read` opens the content of a cell.
 
         Raises:
-            DataError: there are none.
+            DataError: there are none, or no row was selected.
         """
+        only = self.columns.only
+        if not self._selected and only is not None and self._others:
+            raise DataError(
+                f"{origin}: no row has {only.column} = {only.value!r}"
+                f"{nearest(only.value, self._others)}There are "
+                f"{', '.join(map(repr, self._others))[:200]}."
+            )
+        if only is not None:
+            origin = f"{origin}{only}"
+            hashes = tuple(hashlib.sha256(f"{e}{only}".encode()).hexdigest() for e in hashes)
         owners = np.array(self._owners, dtype=int)
         counts = np.bincount(owners, minlength=len(self._names))
         for number in np.nonzero(counts == 0)[0]:
-            self._leave_out("no-text", self._names[number], "an image without a text")
+            self.leave_out("no-text", self._names[number], "an image without a text")
         kept = np.nonzero(counts)[0]
         if not len(kept):
             found = len(self._names)
@@ -198,20 +199,4 @@ class CaptionCollector:
             np.searchsorted(kept, owners[order]),
             [self._texts[number] for number in order],
             [self._languages[number] for number in order],
-        )
-
-
-def require_columns(wanted: Iterable[str], seen: Iterable[str], origin: str) -> None:
-    """Refuse a table that has no such columns, in any row.
-
-    Raises:
-        DataError: a column is missing.
-    """
-    known = list(dict.fromkeys(seen))
-    missing = [name for name in dict.fromkeys(wanted) if name not in known]
-    if missing:
-        raise DataError(
-            f"{origin} has no {' or '.join(missing)}{nearest(missing[0], known)}"
-            f"It has {', '.join(known) or 'nothing'}. Name columns with data.image, and with "
-            "data.texts or data.caption and data.language_column."
         )

@@ -9,30 +9,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from manyheads.data.images.caption_collector import (
-    CaptionCollector,
-    CaptionColumns,
-    Report,
-    refuse,
-    require_columns,
-)
+from manyheads.data.images.caption_collector import KEYS, CaptionCollector, CaptionColumns
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_file import SUFFIXES, is_image, open_content, read_content
-from manyheads.data.images.shards import (
-    LONGEST_LABEL,
-    Member,
-    dotted_images,
-    index_shard,
-    refuse_dotted,
-)
+from manyheads.data.images.shards import Member, read_samples
 from manyheads.data.regular_files import files_below, size_of
 from manyheads.data.text.languages import is_language_code
-from manyheads.data.text.lines import lines
+from manyheads.data.text.lines import Report, lines, refuse
+from manyheads.data.text.rows import require_columns
 from manyheads.errors import DataError, RecipeError
 from manyheads.strict_json import loads
 
 TEXT, JSON = ".txt", ".json"
 ABOUT = ("readme", "license", "licence", "notice")  # texts about a folder, not about an image
+NO_IMAGE = "a text without an image of this name"
 
 T = TypeVar("T")
 
@@ -67,17 +57,17 @@ def read_caption_folder(
         if stem is not None:
             texts.setdefault(stem, []).append((language, path))
         elif path.stem.lower() not in ABOUT:
-            found.without_image(str(path), "a text without an image of this name")
+            found.leave_out("no-image", str(path), NO_IMAGE)
     digest = hashlib.sha256()
     for stem, (path, *more) in images.items():
         if more:
-            found.same_name([str(each) for each in (path, *more)])
+            _same_name([str(each) for each in (path, *more)], found)
             continue
         entry = f"{path.relative_to(folder)}\t{size_of(path)}\n"
         digest.update(entry.encode(errors="surrogateescape"))
         found.add(str(path), path, [], key=path)
         for language, place in _default_first(texts.get(stem, []), columns.default_language):
-            for line, text in lines(place, found.note):
+            for line, text in lines(place, report):
                 digest.update(f"{language}\t{text}\n".encode())
                 where = f"{place}, line {line}"
                 found.add(str(path), path, [(language, text or None)], place=where, key=path)
@@ -117,28 +107,23 @@ def read_caption_shards(
         DataError: not an archive, nothing that can be used, or an image name with another dot.
     """
     found = CaptionCollector(columns, report)
-    digest, dotted, seen = hashlib.sha256(), list[str](), dict[str, None]()
-    for shard in shards:
-        for stem, parts in index_shard(shard).items():
-            dotted += [f"{shard}: {name}" for name in dotted_images(parts)]
-            texts = _texts(f"{shard}: {stem}", parts, found, seen)
-            whole = [part for each, part in parts.items() if "." not in each[1:] and part.is_image]
-            if len(whole) > 1:
-                found.same_name([f"{shard}: {each.name}" for each in whole])
-            elif whole:
-                (image,) = whole
-                found.add(f"{shard}: {image.name}", image, texts)
-                entry = f"{image.name}\t{image.size}\t{texts}\n"
-                digest.update(entry.encode(errors="surrogateescape"))
-            elif texts:
-                found.without_image(f"{shard}: {stem}", "a text without an image of this name")
-    refuse_dotted(dotted)
+    digest, seen = hashlib.sha256(), dict[str, None]()
+    for place, images, parts in read_samples(shards):
+        texts = _texts(place, parts, found, seen)
+        if len(images) > 1:
+            _same_name([str(each) for each in images], found)
+        elif images:
+            (image,) = images
+            found.add(str(image), image, texts)
+            entry = f"{image.name}\t{image.size}\t{texts}\n"
+            digest.update(entry.encode(errors="surrogateescape"))
+        elif texts:
+            found.leave_out("no-image", place, NO_IMAGE)
+    origin = ", ".join(map(str, shards))
     if seen and columns.named:
-        require_columns(columns.names, seen, ", ".join(map(str, shards)))
+        require_columns(columns.names, seen, origin, KEYS)
     return found.finish(
-        lambda image: open_content(image.content()),
-        origin=", ".join(map(str, shards)),
-        hashes=(digest.hexdigest(),),
+        lambda image: open_content(image.content()), origin=origin, hashes=(digest.hexdigest(),)
     )
 
 
@@ -153,16 +138,16 @@ def _texts(
             return [
                 (language, text)
                 for language, member in plain
-                for text in _decoded(member).split("\n")
+                for text in _lines(member).split("\n")
                 if text
             ]
         if JSON not in parts:
             return []
-        row = loads(_decoded(parts[JSON]))
+        row = loads(_lines(parts[JSON]))
         if not isinstance(row, dict):
             raise ValueError("its .json is not a table of names and values")
     except ValueError as error:
-        found.invalid(place, f"its text cannot be read: {error}")
+        found.leave_out("invalid-record", place, f"its text cannot be read: {error}")
         return []
     seen |= dict.fromkeys(row)
     return [(language, value) for language, value in columns.pick(row) if value is not None]
@@ -178,12 +163,10 @@ def _plain_texts(parts: Mapping[str, Member], default: str) -> list[tuple[str, M
     return _default_first(texts, default)
 
 
-def _decoded(member: Member) -> str:
-    """Read the text of a member.
+def _lines(member: Member) -> str:
+    return member.text().removeprefix("\ufeff").replace("\r\n", "\n")
 
-    Raises:
-        ValueError: it is too long, or not UTF-8.
-    """
-    if member.size > LONGEST_LABEL:
-        raise ValueError(f"it has {member.size:,} bytes")
-    return member.content().decode("utf-8-sig").replace("\r\n", "\n")
+
+def _same_name(names: Sequence[str], found: CaptionCollector) -> None:
+    for name in names:
+        found.leave_out("same-name", name, f"{len(names)} images have this name, so one text")

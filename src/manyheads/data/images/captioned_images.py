@@ -18,7 +18,6 @@ class CaptionedImages:
     languages: list[str]  # of each caption
 
     def __len__(self) -> int:
-        """Count the images."""
         return len(self.images)
 
     def select(self, indices: np.ndarray) -> "CaptionedImages":

@@ -23,7 +23,6 @@ class CellStore:
         self._view: mmap.mmap | None = None
 
     def __len__(self) -> int:
-        """Count the contents."""
         return len(self._cells)
 
     def add(self, content: bytes) -> int:
@@ -57,7 +56,6 @@ class CellStore:
         return begin, begin + len(content)
 
     def __getitem__(self, number: int) -> bytes:
-        """Return a content."""
         cell = self._cells[number]
         if isinstance(cell, bytes):
             return cell

@@ -9,18 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from manyheads.data.images.caption_collector import (
-    CaptionCollector,
-    CaptionColumns,
-    Report,
-    refuse,
-    require_columns,
-)
-from manyheads.data.images.caption_tables import Selection, Selector, selected_hash
+from manyheads.data.images.caption_collector import KEYS, CaptionCollector, CaptionColumns
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_file import open_content, read_content
 from manyheads.data.regular_files import size_of
 from manyheads.data.text.encoding import decode
+from manyheads.data.text.lines import Report, refuse
+from manyheads.data.text.rows import require_columns
 from manyheads.errors import DataError
 from manyheads.files import expand_user
 from manyheads.strict_json import loads
@@ -32,33 +27,25 @@ ANNOTATION = "image_id"
 
 
 def read_coco(
-    path: Path,
-    columns: CaptionColumns,
-    *,
-    only: Selection | None = None,
-    folder: Path | None = None,
-    report: Report = refuse,
+    path: Path, columns: CaptionColumns, *, folder: Path | None = None, report: Report = refuse
 ) -> CaptionedImages:
     """Read a file of annotations.
 
     Args:
         path: the file.
-        columns: where an annotation has its texts, and their language.
-        only: images to read, by one of their keys.
+        columns: where an annotation has its texts, and their language; and the images to read, by
+            one of their keys.
         folder: where the images are, or a folder above it; None: they are looked for beside it.
         report: called with each image or text that cannot be used.
 
     Raises:
         DataError: it is not such a file, the images are not found, or nothing can be used.
     """
-    wanted = [*columns.names, *([only.column] if only else [])]
-    keys = {*LISTS, *IMAGE, ANNOTATION, *wanted}
-    table, digest, seen = _read(path, keys)
+    table, digest, seen = _read(path, {*LISTS, *IMAGE, ANNOTATION, *columns.wanted})
     if table["annotations"]:
-        require_columns(wanted, seen, str(path))
-    found, select = CaptionCollector(columns, report), Selector(only)
-    files = _files(path, table["images"], found, select)
-    select.require_rows(str(path))
+        require_columns(columns.wanted, seen, str(path), KEYS)
+    found = CaptionCollector(columns, report)
+    files = _files(path, table["images"], found)
     names = [name for name in files.values() if name is not None]
     base = _image_folder(path, names, folder)
     places = {name: base / expand_user(name) for name in names}
@@ -67,24 +54,23 @@ def read_coco(
     for number, annotation in enumerate(table["annotations"], 1):
         place = f"{path}, annotation {number}"
         if not isinstance(annotation, dict) or not _is_id(annotation.get(ANNOTATION)):
-            found.invalid(place, f"expected an {ANNOTATION} and a caption")
+            found.leave_out("invalid-record", place, f"expected an {ANNOTATION} and a caption")
             continue
         image_id = annotation[ANNOTATION]
         if image_id not in files:
-            found.without_image(place, f"no image has the id {image_id!a:.50}")
+            found.leave_out("no-image", place, f"no image has the id {image_id!a:.50}")
         elif (file := files[image_id]) is not None:
             found.add(file, None, columns.pick(annotation), place=place, key=file)
     sizes = [size_of(at) for at in places.values()]
-    whole = hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest()
     return found.finish(
         lambda at: open_content(read_content(at)),
-        origin=f"{path}{only or ''}",
-        hashes=(selected_hash(whole, only),),
+        origin=str(path),
+        hashes=(hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest(),),
     )
 
 
 def _files(
-    path: Path, images: Sequence[Any], found: CaptionCollector, select: Selector
+    path: Path, images: Sequence[Any], found: CaptionCollector
 ) -> dict[int | str, str | None]:
     """Return the name of each image's file by its id; None: not selected, or it has no name."""
     files: dict[int | str, str | None] = {}
@@ -92,14 +78,14 @@ def _files(
         place = f"{path}, image {number}"
         given, name = (image.get(key) if isinstance(image, dict) else None for key in IMAGE)
         if not _is_id(given):
-            found.invalid(place, "expected an id and a file_name")
+            found.leave_out("invalid-record", place, "expected an id and a file_name")
         elif given in files:
-            found.invalid(place, f"another image has the id {given!a:.50}")
+            found.leave_out("invalid-record", place, f"another image has the id {given!a:.50}")
         elif not isinstance(name, str) or not name:
-            found.without_image(place, f"file_name is {name!a:.50}, not a path")
+            found.leave_out("no-image", place, f"file_name is {name!a:.50}, not a path")
             files[given] = None
         else:
-            files[given] = name if select(image) else None
+            files[given] = name if found.selects(image) else None
     return files
 
 

@@ -54,13 +54,7 @@ FORMATS: dict[str, ImageFormat | None] = {
 }
 SUFFIXES = FORMATS.keys()  # a view: it has what is added later, too
 # Photos in formats that are not read; in a folder of images they are not passed over.
-FOREIGN = {
-    ".heic": "HEIC",
-    ".heif": "HEIC",
-    ".hif": "HEIC",
-    ".jp2": "JPEG 2000",
-    ".jxl": "JPEG XL",
-}
+FOREIGN = {".heic": "HEIC", ".heif": "HEIC", ".hif": "HEIC", ".jp2": "JPEG 2000", ".jxl": "JPEG XL"}
 _FOREIGN_BEGIN = {
     "HEIC": rb"....ftyp(?:he[iv][cmsx]|mif1|msf1)",
     "JPEG 2000": rb"\0\0\0\x0cjP  |\xff\x4f\xff\x51",
@@ -92,14 +86,7 @@ def register_image_format(ending: str, format: ImageFormat | None = None) -> Non
 
 NO_COLOURS = "it is an array of numbers, not colours"
 # Errors of Pillow and numpy for files that are damaged or not images.
-UNREADABLE = (
-    OSError,
-    ValueError,
-    SyntaxError,
-    EOFError,
-    MemoryError,
-    Image.DecompressionBombError,
-)
+UNREADABLE = (OSError, ValueError, SyntaxError, EOFError, MemoryError, Image.DecompressionBombError)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Images from folders, parquet files or arrays, and the preprocessing stored with a model.
+"""Sets of images, from folders or files, and the preprocessing stored with a model.
 
 Training and prediction preprocess images by the same code with the same stored numbers.
 """
@@ -29,10 +29,9 @@ from manyheads.data.images.image_file import (
     is_image,
     load,
     naming,
-    read_cell,
     read_content,
 )
-from manyheads.data.regular_files import files_below, require_regular, size_of
+from manyheads.data.regular_files import files_below, size_of
 from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.errors import DataError, MissingExtraError, UnreadableError
 
@@ -207,7 +206,6 @@ class ImageSet:
     files: Sequence[Path] = field(default=(), repr=False)
 
     def __len__(self) -> int:
-        """Count the images."""
         return len(self.labels)
 
     @property
@@ -345,22 +343,33 @@ def number_labels(
                 )
             if value is None or value != value or not str(value).strip():  # of NaN, too
                 raise DataError(f"{name} has no label. Give it one, or remove it.")
-        texts = [_label_name(value, name) for name, value in zip(names, values, strict=True)]
-        classes = sorted(set(texts))
-        number = {each: index for index, each in enumerate(classes)}
-        return np.array([number[text] for text in texts], dtype=int), classes
     lists = [_listed(value, separator, name) for name, value in zip(names, values, strict=True)]
     classes = sorted({each for listed in lists for each in listed})
+    number = {each: index for index, each in enumerate(classes)}
+    if separator is None:
+        return np.array([number[only] for (only,) in lists], dtype=int), classes
     if not classes:
         raise DataError(f"None of {len(names):,} images has a label; the first is {names[0]}.")
-    number = {each: index for index, each in enumerate(classes)}
     labels = np.zeros((len(lists), len(classes)), dtype=np.float32)
     for row, listed in zip(labels, lists, strict=True):
         row[[number[each] for each in listed]] = 1
     return labels, classes
 
 
-def _listed(value: object, separator: str, name: str) -> list[str]:
+def labelled(
+    names: Sequence[str],
+    values: Sequence[object] | None = None,
+    separator: str | None = None,
+    **fields: Any,
+) -> ImageSet:
+    """Make a set with the labels of `number_labels`, and its errors; `fields` are the others."""
+    labels, classes = number_labels(values, names, separator)
+    return ImageSet(labels=labels, classes=classes, names=names, **fields)
+
+
+def _listed(value: object, separator: str | None, name: str) -> list[str]:
+    if separator is None:
+        return [_label_name(value, name)]
     if value is None or value != value:
         return []
     whole = value if isinstance(value, list | tuple) else _label_name(value, name).split(separator)
@@ -437,73 +446,14 @@ def read_unlabelled(folder: Path) -> ImageSet:
     paths = [path for path in files if is_image(path)]
     if not paths:
         raise DataError(f"{folder} has no images ({', '.join(sorted(SUFFIXES))}).")
-    return _from_files(folder, paths, *number_labels(None, [*map(str, paths)], None), files)
+    return _from_files(folder, paths, np.zeros(len(paths), dtype=int), [], files)
 
 
 def read_files(paths: Sequence[Path]) -> ImageSet:
     """Read single image files, without classes."""
     names = [str(path) for path in paths]
-    labels, classes = number_labels(None, names, None)
-    return ImageSet(
-        labels=labels,
-        classes=classes,
-        names=names,
-        read=lambda index: read_content(paths[index]),
-        origin=", ".join(names),
-        files=paths,
-    )
-
-
-def read_parquet(
-    paths: Sequence[Path], image: str, label: str | None, separator: str | None = None
-) -> ImageSet:
-    """Read parquet files with a column of encoded images and a column of class names.
-
-    The image column holds bytes, paths, or Hugging Face's struct of both.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-        DataError: a file is not parquet, or has no such columns.
-    """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError(package="pyarrow", extra="images") from None
-    cells: list[tuple[object, Path]] = []  # each with the folder of its file
-    values: list[object] = []
-    names: list[str] = []
-    files: list[Path] = []
-    columns = [image] if label is None else [image, label]
-    for path in paths:
-        try:
-            with pq.ParquetFile(require_regular(path)) as file:
-                known = file.schema_arrow.names
-                missing = set(columns) - set(known)
-                if missing:
-                    raise DataError(
-                        f"{path} has no column {' or '.join(sorted(missing))}; "
-                        f"it has {', '.join(known)}. Name them with data.image and data.label."
-                    )
-                table = file.read(columns=columns)
-            cells += [(cell, path.parent) for cell in table[image].to_pylist()]
-            values += [] if label is None else table[label].to_pylist()
-        # The last three: what Python cannot hold, such as dates beyond the year 9999.
-        except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError) as error:
-            raise DataError(f"{path} cannot be read as parquet: {error}.") from error
-        names += [f"{path}, row {row}" for row in range(1, table.num_rows + 1)]
-        files += [path] * table.num_rows
-    if not cells:
-        raise DataError(f"{', '.join(map(str, paths))}: no rows.")
-    labels, classes = number_labels(None if label is None else values, names, separator)
-    return ImageSet(
-        labels=labels,
-        classes=classes,
-        names=names,
-        read=lambda index: read_cell(*cells[index]),
-        origin=", ".join(map(str, paths)),
-        files=files,
-        hashes=tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths),
+    return labelled(
+        names, read=lambda index: read_content(paths[index]), origin=", ".join(names), files=paths
     )
 
 

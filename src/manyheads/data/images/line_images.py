@@ -56,7 +56,6 @@ class LineImages:
         self.texts = [" ".join(found.texts[first[index]].split()) for index in kept]
 
     def __len__(self) -> int:
-        """Count the lines."""
         return len(self.texts)
 
     def _try(self, index: int) -> np.ndarray | None:

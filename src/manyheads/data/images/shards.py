@@ -7,17 +7,12 @@ then images are read in any order.
 import hashlib
 import posixpath
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from manyheads.data.images.image_file import (
-    BEGIN,
-    FOREIGN,
-    SUFFIXES,
-    begins_like_image,
-)
-from manyheads.data.images.image_set import ImageSet, number_labels
+from manyheads.data.images.image_file import BEGIN, FOREIGN, SUFFIXES, begins_like_image
+from manyheads.data.images.image_set import ImageSet, labelled
 from manyheads.data.regular_files import open_regular
 from manyheads.errors import DataError
 from manyheads.strict_json import loads
@@ -35,11 +30,25 @@ class Member(NamedTuple):
     offset: int
     size: int
 
+    def __str__(self) -> str:
+        """Name it for messages."""
+        return f"{self.shard}: {self.name}"
+
     def content(self, limit: int = -1) -> bytes:
         """Read the bytes of the file, or the first of them."""
         with self.shard.open("rb") as file:
             file.seek(self.offset)
             return file.read(self.size if limit < 0 else min(limit, self.size))
+
+    def text(self) -> str:
+        """Read the file of a label or text.
+
+        Raises:
+            ValueError: it is too long, or not UTF-8.
+        """
+        if self.size > LONGEST_LABEL:
+            raise ValueError(f"it has {self.size:,} bytes")
+        return self.content().decode()
 
     @property
     def is_image(self) -> bool:
@@ -63,43 +72,66 @@ def read_shards(
     """
     images: list[Member] = []
     values: list[object] = []
-    dotted: list[str] = []
     digest = hashlib.sha256()
-    for shard in shards:
-        for key, parts in index_shard(shard).items():
-            dotted += [f"{shard}: {name}" for name in dotted_images(parts)]
-            found = [part for each, part in parts.items() if "." not in each[1:] and part.is_image]
-            if len(found) > 1:
-                raise DataError(
-                    f"{shard}: {' and '.join(part.name for part in found)} have the same name, so "
-                    "one label: rename one of them."
-                )
-            if not found:
-                continue
-            (image,) = found
-            value = None if label is None else _label(shard, key, parts, label)
-            values.append(value)
-            images.append(image)
-            digest.update(f"{image.name}\t{image.size}\t{value}\n".encode(errors="surrogateescape"))
-    refuse_dotted(dotted)
+    for place, found, parts in read_samples(shards):
+        if len(found) > 1:
+            raise DataError(
+                f"{found[0].shard}: {' and '.join(part.name for part in found)} have the same "
+                "name, so one label: rename one of them."
+            )
+        if not found:
+            continue
+        (image,) = found
+        value = None if label is None else _label(place, parts, label)
+        values.append(value)
+        images.append(image)
+        digest.update(f"{image.name}\t{image.size}\t{value}\n".encode(errors="surrogateescape"))
+    origin = ", ".join(map(str, shards))
     if not images:
-        raise DataError(
-            f"{', '.join(map(str, shards))}: no images ({', '.join(sorted(SUFFIXES))})."
-        )
-    names = [f"{image.shard}: {image.name}" for image in images]
-    labels, classes = number_labels(None if label is None else values, names, separator)
-    return ImageSet(
-        labels=labels,
-        classes=classes,
-        names=names,
+        raise DataError(f"{origin}: no images ({', '.join(sorted(SUFFIXES))}).")
+    return labelled(
+        [str(image) for image in images],
+        None if label is None else values,
+        separator,
         read=lambda index: images[index].content(),
         files=[image.shard for image in images],
-        origin=", ".join(map(str, shards)),
+        origin=origin,
         hashes=(digest.hexdigest(),),
     )
 
 
-def index_shard(shard: Path) -> dict[str, dict[str, Member]]:
+def read_samples(
+    shards: Sequence[Path],
+) -> Iterator[tuple[str, list[Member], Mapping[str, Member]]]:
+    """Yield each sample of archives: its place for messages, its images, all its files by ending.
+
+    Raises:
+        DataError: not an archive; at the end, an image would be skipped: img.1.png, unless it is a
+            view of a labelled img.
+    """
+    dotted: list[Member] = []
+    for shard in shards:
+        for stem, parts in _index(shard).items():
+            whole = not SUFFIXES.isdisjoint(parts)
+            dotted += [
+                member
+                for ending, member in parts.items()
+                if Path(ending).suffix in SUFFIXES
+                and not (
+                    whole and all(f"{Path(ending).stem}{each}" not in parts for each in LABELS)
+                )
+            ]
+            images = [part for each, part in parts.items() if "." not in each[1:] and part.is_image]
+            yield f"{shard}: {stem}", images, parts
+    if dotted:
+        raise DataError(
+            f"{dotted[0]} has a dot before its ending ({len(dotted):,} such images). The files of "
+            "an image have the same name up to the first dot: rename them, for example img.1.png "
+            "and img.1.cls to img_1.png and img_1.cls."
+        )
+
+
+def _index(shard: Path) -> dict[str, dict[str, Member]]:
     """Return the files of an archive by key and ending; the ending begins at the first dot."""
     found: dict[str, dict[str, Member]] = {}
     for name, member in _members(shard).items():
@@ -176,52 +208,21 @@ def _refuse_unread(file: IO[bytes], end: int) -> None:
             raise tarfile.ReadError(f"it is damaged behind byte {end:,}, or two archives joined")
 
 
-def dotted_images(parts: Mapping[str, Member]) -> list[str]:
-    """Return images that would be skipped: img.1.png, unless it is a view of a labelled img."""
-    whole = not SUFFIXES.isdisjoint(parts)
-    return [
-        member.name
-        for ending, member in parts.items()
-        if Path(ending).suffix in SUFFIXES
-        and not (whole and all(f"{Path(ending).stem}{each}" not in parts for each in LABELS))
-    ]
-
-
-def refuse_dotted(names: Sequence[str]) -> None:
-    """Refuse images that `dotted_images` found.
-
-    Raises:
-        DataError: there are some.
-    """
-    if names:
-        raise DataError(
-            f"{names[0]} has a dot before its ending ({len(names):,} such images). The files of "
-            "an image have the same name up to the first dot: rename them, for example img.1.png "
-            "and img.1.cls to img_1.png and img_1.cls."
-        )
-
-
-def _label(shard: Path, stem: str, parts: Mapping[str, Member], key: str) -> object:
+def _label(place: str, parts: Mapping[str, Member], key: str) -> object:
     """Read the label file of an image."""
     ending = next((each for each in LABELS if each in parts), None)
     if ending is None:
-        raise DataError(
-            f"{shard}: {stem} has no label: expected {stem}.cls, {stem}.txt or {stem}.json beside "
-            "the image."
-        )
+        stem = place.rpartition(": ")[2]
+        raise DataError(f"{place} has no label: expected {stem}.cls, .txt or .json beside it.")
     member = parts[ending]
-    if member.size > LONGEST_LABEL:
-        raise DataError(f"{member.shard}: {member.name} has {member.size:,} bytes: not a label.")
     try:
-        text = member.content().decode("utf-8").strip()
+        text = member.text().strip()
         if ending != ".json":
             return text
         table = loads(text)
     except ValueError as error:
-        raise DataError(f"{member.shard}: {member.name} cannot be read: {error}.") from None
+        raise DataError(f"{member} cannot be read: {error}.") from None
     if not isinstance(table, dict) or key not in table:
         keys = ", ".join(table) if isinstance(table, dict) else type(table).__name__
-        raise DataError(
-            f"{member.shard}: {member.name} has no {key!r}; it has {keys}. Name it with data.label."
-        )
+        raise DataError(f"{member} has no {key!r}; it has {keys}. Name it with data.label.")
     return table[key]

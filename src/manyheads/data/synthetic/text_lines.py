@@ -199,7 +199,6 @@ class RenderedLines:
         self._styles: tuple[int, _Styles] | None = None
 
     def __len__(self) -> int:
-        """Count the lines."""
         return len(self.texts)
 
     def widths(self, epoch: int) -> np.ndarray:

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from manyheads.data.text.formats import HUB, Pair, corpus_files, read_pairs
+from manyheads.data.text.formats import Pair, corpus_files, read_pairs
 from manyheads.data.text.lines import content_hash, lines
+from manyheads.data.text.rows import HUB
 from manyheads.data.text.word_links import Link
 from manyheads.errors import DataError
 
@@ -45,7 +46,6 @@ class Corpus:
         )
 
     def __len__(self) -> int:
-        """Count the pairs."""
         return len(self.source)
 
     def extended(self, pairs: Iterable[tuple[str, str]]) -> "Corpus":

@@ -8,29 +8,27 @@ and continues with the next one; manyheads.data.checks.text_checks checks a corp
 
 import codecs
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from statistics import mode
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from manyheads.data.text.encoding import unicode_encoding
-from manyheads.data.text.lines import (
-    LONGEST,
-    Problem,
-    Report,
-    blocks,
-    ending,
-    lines,
-    open_content,
-    refuse,
+from manyheads.data.text.lines import LONGEST, Problem, Report, blocks, ending, lines, refuse
+from manyheads.data.text.rows import (
+    HUB,
+    TEXTS,
+    column_type,
+    csv_rows,
+    json_rows,
+    open_hub,
+    parquet_rows,
+    tsv_rows,
 )
-from manyheads.data.text.parquet_rows import decoded_rows
 from manyheads.data.text.surrogates import is_valid_unicode
-from manyheads.data.text.tables import csv_rows, json_rows, tsv_rows
-from manyheads.errors import DataError, MissingExtraError, UsageError
+from manyheads.errors import DataError, UsageError
 from manyheads.registration import checked_ending, register
 
 
@@ -53,8 +51,6 @@ FIRST_ROWS = 100  # of a table without a header: they tell how many columns it h
 PLAIN_TSV = Columns(1, 2)  # a .tsv file of which nothing is said: it has two columns, no more
 
 Reader = Callable[[Path, Columns, Report], Iterator[Pair]]
-
-HUB = "hub:"  # hub:owner/name[:configuration][:split]
 
 
 def read_pairs(
@@ -278,98 +274,27 @@ def _pick(place: str, number: int, row: Any, columns: Columns, report: Report) -
 
 
 def _parquet(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError(package="pyarrow", extra="text") from None
-    number = 0
-    with _seekable(path, report) as file:
-        try:
-            table = pq.ParquetFile(file)
-            schema, wanted = table.schema_arrow, [str(name) for name in columns]
-            types = dict(zip(schema.names, schema.types, strict=True))
-            nested = types.get("translation")
-            if wanted[0] not in types and nested is not None and pa.types.is_struct(nested):
-                types = {field.name: field.type for field in nested}
-                wanted = [f"translation.{name}" for name in columns]
-            if not set(map(str, columns)) <= set(types):
-                message = (
-                    f"no columns {columns.source!r} and {columns.target!r}; there are "
-                    f"{', '.join(types)}. Name them with data.source_column and "
-                    "data.target_column."
-                )
-                report(Problem("missing-column", 1, str(path), message))
-                return
-            for name in columns:
-                if not _is_text(types[str(name)]):
-                    message = f"no text under {name!r}, but {types[str(name)]}. Write it as text."
-                    report(Problem("missing-column", 1, str(path), message))
-                    return
-            for batch in table.iter_batches(batch_size=10_000, columns=wanted):
-                for row in decoded_rows(batch):
-                    number += 1
-                    if isinstance(row, UnicodeDecodeError):
-                        report(_undecodable(path, number, row))
-                        continue
-                    filled = {name: "" if text is None else text for name, text in row.items()}
-                    place = f"{path}, row {number}"
-                    yield from _pick(place, number, filled, columns, report)
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of names of columns
-            raise DataError(f"{path} cannot be read as parquet: {error}.") from error
+    def choose(types: Mapping[str, Any]) -> list[str]:
+        nested, prefix = types.get("translation"), ""
+        if str(columns.source) not in types and str(nested).startswith("struct"):
+            types, prefix = {field.name: field.type for field in nested or ()}, "translation."
+        message = ""
+        if not set(map(str, columns)) <= set(types):
+            message = (
+                f"no columns {columns.source!r} and {columns.target!r}; there are "
+                f"{', '.join(types)}. Name them with data.source_column and data.target_column."
+            )
+        for name in () if message else columns:
+            if column_type(types[str(name)]) not in TEXTS:
+                message = f"no text under {name!r}, but {types[str(name)]}. Write it as text."
+                break
+        if message:
+            report(Problem("missing-column", 1, str(path), message))
+        return [] if message else [f"{prefix}{name}" for name in columns]
 
-
-def _is_text(kind: Any) -> bool:
-    """Tell whether a column of this type holds texts, or nothing at all."""
-    kind = kind.value_type if str(kind).startswith("dictionary") else kind
-    return str(kind) in ("string", "large_string", "string_view", "null")
-
-
-def _undecodable(path: Path, number: int, error: UnicodeDecodeError) -> Problem:
-    message = (
-        f"byte {error.start + 1} of the text, 0x{error.object[error.start]:02x}, is not valid "
-        "UTF-8. Convert the texts, then write the file again."
-    )
-    text = error.object.decode("utf-8", "backslashreplace")
-    return Problem("invalid-utf8", number, f"{path}, row {number}", message, text)
-
-
-def _seekable(path: Path, report: Report) -> IO[bytes]:
-    """Open a seekable file; a compressed one is unpacked into a temporary file."""
-    if path.suffix != ".gz":
-        return open_content(path)
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it, and then it is gone
-    file.writelines(blocks(path, report))
-    file.seek(0)
-    return file
-
-
-def open_hub(name: str, **options: Any) -> Any:
-    """Open hub:owner/name, hub:owner/name:split or hub:owner/name:configuration:split.
-
-    `options` are those of `load_dataset`.
-
-    Raises:
-        MissingExtraError: the package `datasets` is not installed.
-        UsageError: the name has another form.
-        DataError: the data set cannot be downloaded.
-    """
-    try:
-        from datasets import load_dataset
-    except ImportError:
-        raise MissingExtraError(package="datasets", extra="datasets") from None
-    repository, *rest = name.removeprefix(HUB).split(":")
-    if len(rest) > 2 or not repository:
-        raise UsageError(
-            f"{name!r} is not the name of a data set: hub:owner/name, hub:owner/name:split, or "
-            "hub:owner/name:configuration:split."
-        )
-    split = rest[-1] if rest else "train"
-    configuration = rest[0] if len(rest) == 2 else None
-    try:
-        return load_dataset(repository, configuration, split=split, **options)
-    except (OSError, ValueError) as error:  # not there, no such split, no network
-        raise DataError(f"{name} cannot be read: {error}.") from error
+    for number, place, row in parquet_rows(path, choose, report, size=10_000, extra="text"):
+        filled = {name: "" if text is None else text for name, text in row.items()}
+        yield from _pick(place, number, filled, columns, report)
 
 
 def _hub(name: str, columns: Columns, report: Report) -> Iterator[Pair]:

@@ -4,61 +4,37 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-# The letters of each script, as ranges of Unicode code points.
-_LETTERS = {
-    "Arabic": "\u0600-\u06ff\u0750-\u077f\ufb50-\ufdff\ufe70-\ufefc",
-    "Armenian": "\u0530-\u058f",
-    "Bengali": "\u0980-\u09ff",
-    "Cyrillic": "\u0400-\u052f",
-    "Devanagari": "\u0900-\u097f",
-    "Ethiopic": "\u1200-\u139f",
-    "Georgian": "\u10a0-\u10ff\u1c90-\u1cbf",
-    "Greek": "\u0370-\u03ff\u1f00-\u1fff",
-    "Gujarati": "\u0a80-\u0aff",
-    "Han": "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff",
-    "Hangul": "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff",
-    "Hebrew": "\u0590-\u05ff\ufb1d-\ufb4f",
-    "Japanese": "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uff66-\uff9f",
-    "Kannada": "\u0c80-\u0cff",
-    "Khmer": "\u1780-\u17ff",
-    "Lao": "\u0e80-\u0eff",
-    "Latin": "A-Za-z\u00aa\u00ba\u00c0-\u024f\u0250-\u02af\u1e00-\u1eff\ufb00-\ufb06",
-    "Malayalam": "\u0d00-\u0d7f",
-    "Myanmar": "\u1000-\u109f",
-    "Sinhala": "\u0d80-\u0dff",
-    "Tamil": "\u0b80-\u0bff",
-    "Telugu": "\u0c00-\u0c7f",
-    "Thai": "\u0e00-\u0e7f",
+# The letters of each script, as ranges of Unicode code points, and the languages written in it.
+_BY_SCRIPT = {
+    "Arabic": ("\u0600-\u06ff\u0750-\u077f\ufb50-\ufdff\ufe70-\ufefc", "ar fa ps ur"),
+    "Armenian": ("\u0530-\u058f", "hy"),
+    "Bengali": ("\u0980-\u09ff", "as bn"),
+    "Cyrillic": ("\u0400-\u052f", "be bg kk ky mk mn ru tg uk"),
+    "Devanagari": ("\u0900-\u097f", "hi mr ne sa"),
+    "Ethiopic": ("\u1200-\u139f", "am ti"),
+    "Georgian": ("\u10a0-\u10ff\u1c90-\u1cbf", "ka"),
+    "Greek": ("\u0370-\u03ff\u1f00-\u1fff", "el"),
+    "Gujarati": ("\u0a80-\u0aff", "gu"),
+    "Han": ("\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff", "zh"),
+    "Hangul": ("\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff", "ko"),
+    "Hebrew": ("\u0590-\u05ff\ufb1d-\ufb4f", "he yi"),
+    "Japanese": ("\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uff66-\uff9f", "ja"),
+    "Kannada": ("\u0c80-\u0cff", "kn"),
+    "Khmer": ("\u1780-\u17ff", "km"),
+    "Lao": ("\u0e80-\u0eff", "lo"),
+    "Latin": (
+        "A-Za-z\u00aa\u00ba\u00c0-\u024f\u0250-\u02af\u1e00-\u1eff\ufb00-\ufb06",
+        "af az ca cs cy da de en eo es et eu fi fr ga gl hr hu id is it la lb lt lv ms mt nb nl "
+        "nn no pl pt ro sk sl so sq sv sw tl tr vi zu",
+    ),
+    "Malayalam": ("\u0d00-\u0d7f", "ml"),
+    "Myanmar": ("\u1000-\u109f", "my"),
+    "Sinhala": ("\u0d80-\u0dff", "si"),
+    "Tamil": ("\u0b80-\u0bff", "ta"),
+    "Telugu": ("\u0c00-\u0c7f", "te"),
+    "Thai": ("\u0e00-\u0e7f", "th"),
 }
-
-_LANGUAGES = {
-    "Arabic": "ar fa ps ur",
-    "Armenian": "hy",
-    "Bengali": "as bn",
-    "Cyrillic": "be bg kk ky mk mn ru tg uk",
-    "Devanagari": "hi mr ne sa",
-    "Ethiopic": "am ti",
-    "Georgian": "ka",
-    "Greek": "el",
-    "Gujarati": "gu",
-    "Han": "zh",
-    "Hangul": "ko",
-    "Hebrew": "he yi",
-    "Japanese": "ja",
-    "Kannada": "kn",
-    "Khmer": "km",
-    "Lao": "lo",
-    "Latin": "af az ca cs cy da de en eo es et eu fi fr ga gl hr hu id is it la lb lt lv ms mt nb "
-    "nl nn no pl pt ro sk sl so sq sv sw tl tr vi zu",
-    "Malayalam": "ml",
-    "Myanmar": "my",
-    "Sinhala": "si",
-    "Tamil": "ta",
-    "Telugu": "te",
-    "Thai": "th",
-}
-
-_SCRIPTS = {code: script for script, codes in _LANGUAGES.items() for code in codes.split()}
+_SCRIPTS = {code: script for script, (_, codes) in _BY_SCRIPT.items() for code in codes.split()}
 
 # Frequent function words of each language.
 _WORDS = {
@@ -126,7 +102,7 @@ def script(language: str) -> str | None:
 @cache
 def letters(script: str) -> re.Pattern[str]:
     """Return a pattern of a run of letters of a script."""
-    return re.compile(f"[{_LETTERS[script]}]+")
+    return re.compile(f"[{_BY_SCRIPT[script][0]}]+")
 
 
 def count(letters: re.Pattern[str], text: str) -> int:

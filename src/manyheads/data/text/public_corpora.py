@@ -15,7 +15,8 @@ class CorpusFile(NamedTuple):
     path: str
     bytes: int
     sha256: str
-    at: str | None  # path under the corpus's url; a .gz file is unpacked, its lines are trimmed
+    # Path under the corpus's url; a .gz file is unpacked, its lines are trimmed.
+    at: str | None = None
 
 
 class PublicCorpus(NamedTuple):
@@ -25,9 +26,9 @@ class PublicCorpus(NamedTuple):
     title: str
     licence: str
     home: str
-    url: str | None  # None: not published in the format that the recipes read
-    how: str | None  # how else it is had, or that it cannot be
-    files: tuple[CorpusFile, ...]
+    url: str | None = None  # None: not published in the format that the recipes read
+    how: str | None = None  # how else it is had, or that it cannot be
+    files: tuple[CorpusFile, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -39,21 +40,11 @@ class PublicCorpus(NamedTuple):
 def public_corpora() -> dict[str, PublicCorpus]:
     """Return the public corpora by name."""
     text = files("manyheads.data.text").joinpath("public_corpora.json").read_text(encoding="utf-8")
-    return {
-        name: PublicCorpus(
-            name,
-            entry["title"],
-            entry["licence"],
-            entry["home"],
-            entry.get("url"),
-            entry.get("how"),
-            tuple(
-                CorpusFile(file["path"], file["bytes"], file["sha256"], file.get("at"))
-                for file in entry.get("files", ())
-            ),
-        )
-        for name, entry in json.loads(text).items()
-    }
+    found = {}
+    for name, entry in json.loads(text).items():
+        listed = tuple(CorpusFile(**file) for file in entry.pop("files", ()))
+        found[name] = PublicCorpus(name, **entry, files=listed)
+    return found
 
 
 def training_sets(data: Mapping[str, Any]) -> list[str]:

@@ -18,7 +18,6 @@ class Sentences:
     hashes: tuple[str, ...] = ()  # sha256 of each file, for the register of splits
 
     def __len__(self) -> int:
-        """Count the sentences."""
         return len(self.lines)
 
     def describe(self, indices: Iterable[int]) -> str:

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from manyheads.data.text.surrogates import reject_surrogates
-from manyheads.data.tokenizers.sentencepiece_model import load_sentencepiece
-from manyheads.data.tokenizers.tokenizer import Piece
+from manyheads.data.tokenizers.tokenizer import Piece, SentencePieces
 from manyheads.errors import FolderError, MissingExtraError
 from manyheads.strict_json import loads
 
@@ -119,7 +118,7 @@ class HubTokenizer:
         ]
 
 
-class SiglipTokenizer:
+class SiglipTokenizer(SentencePieces):
     """SigLIP's: lower case, no punctuation, then a sentencepiece model."""
 
     languages: ClassVar[dict[str, int]] = {}
@@ -130,11 +129,7 @@ class SiglipTokenizer:
         Raises:
             FolderError: the bytes are not a sentencepiece model.
         """
-        self._processor = load_sentencepiece(model, name, "Get it again.")
-
-    def __len__(self) -> int:
-        """Count the vocabulary, special tokens included."""
-        return int(self._processor.GetPieceSize())
+        super().__init__(model, name, "Get it again.")
 
     def number(self, token: str) -> int | None:
         """Return the id of a piece; None if there is no such piece."""
@@ -158,29 +153,12 @@ class SiglipTokenizer:
 
     def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
         """Turn token ids back into text; special tokens are skipped."""
-        return [
-            str(
-                self._processor.DecodePieces(
-                    [self.piece(t) for t in each if not self._is_special(t)]
-                )
-            )
-            for each in sequences
-        ]
-
-    def piece(self, token: int) -> str:
-        """Return the text of one token; sentencepiece writes a leading space as U+2581."""
-        return str(self._processor.IdToPiece(token))
+        kept = [[self.piece(t) for t in each if not self._is_special(t)] for each in sequences]
+        return [str(self._processor.DecodePieces(each)) for each in kept]
 
     def pieces(self, text: str) -> list[Piece]:
         """Split a text into tokens, each with the characters of the plain text that it covers."""
-        reject_surrogates([text])
-        found = self._processor.EncodeAsOffsetMapping(self.plain(text))
-        return [
-            Piece(piece, number, begin, end)
-            for piece, number, (begin, end) in zip(
-                found["pieces"], found["ids"], found["offsets"], strict=True
-            )
-        ]
+        return super().pieces(self.plain(text))
 
     def _is_special(self, token: int) -> bool:
         known = self._processor

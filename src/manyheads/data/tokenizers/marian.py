@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.data.text.surrogates import reject_surrogates
-from manyheads.data.tokenizers.sentencepiece_model import load_sentencepiece
-from manyheads.data.tokenizers.tokenizer import Piece, Tokenizers
+from manyheads.data.tokenizers.tokenizer import Piece, SentencePieces, Tokenizers
 from manyheads.errors import FolderError, UsageError, nearest
 from manyheads.strict_json import loads
 
@@ -20,7 +19,7 @@ PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"
 CODE = re.compile(r">>.*?<<", re.DOTALL)  # the target language, at the start of a text
 
 
-class MarianTokenizer:
+class MarianTokenizer(SentencePieces):
     """The tokenizer of one language: a sentencepiece model and the ids of its pieces."""
 
     def __init__(self, model: bytes, vocabulary: Mapping[str, int], *, prefix: str = "") -> None:
@@ -35,7 +34,7 @@ class MarianTokenizer:
             FolderError: not a sentencepiece model, or a vocabulary without the special tokens.
             UsageError: the vocabulary does not have this prefix.
         """
-        self._processor = load_sentencepiece(model, "The .spm file", "Download the model again.")
+        super().__init__(model, "The .spm file", "Download the model again.")
         missing = [token for token in (END, UNKNOWN, PAD) if token not in vocabulary]
         if missing:
             raise FolderError(
@@ -90,11 +89,10 @@ class MarianTokenizer:
         reject_surrogates([text])
         code, rest = self._split(text)
         first = len(text) - len(rest)
-        found = self._processor.EncodeAsOffsetMapping(rest)
         front = [Piece(code, self._number(code), 0, first)] if code else []
         return front + [
-            Piece(piece, self._number(piece), first + begin, first + end)
-            for piece, (begin, end) in zip(found["pieces"], found["offsets"], strict=True)
+            Piece(each.text, self._number(each.text), first + each.begin, first + each.end)
+            for each in super().pieces(rest)
         ]
 
     def _split(self, text: str) -> tuple[str, str]:

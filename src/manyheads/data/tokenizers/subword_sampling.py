@@ -61,11 +61,7 @@ class SubwordSampler:
         return source, target
 
     def _side(
-        self,
-        segment: Segmentation,
-        best: list[list[int]],
-        texts: list[str],
-        seeds: list[int],
+        self, segment: Segmentation, best: list[list[int]], texts: list[str], seeds: list[int]
     ) -> list[list[int]]:
         drawn = [segment(text, seed) for text, seed in zip(texts, seeds, strict=True)]
         return [

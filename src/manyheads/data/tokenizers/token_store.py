@@ -37,7 +37,6 @@ class TokenStore:
     utf8: tuple[Jagged, Jagged] | None = None  # the texts, for subword sampling
 
     def __len__(self) -> int:
-        """Count the pairs."""
         return len(self.ids[0].lengths)
 
     def tokens(self, indices: np.ndarray) -> tuple[list[list[int]], list[list[int]]]:

@@ -15,8 +15,7 @@ import sentencepiece
 from annotated_types import Ge, Le
 
 from manyheads.data.text.surrogates import reject_surrogates
-from manyheads.data.tokenizers.sentencepiece_model import load_sentencepiece
-from manyheads.errors import DataError
+from manyheads.errors import DataError, FolderError
 
 PAD, START, END, UNKNOWN = 0, 1, 2, 3
 
@@ -57,7 +56,45 @@ class Piece:
     end: int
 
 
-class Tokenizer:
+class SentencePieces:
+    """The pieces of a sentencepiece model."""
+
+    def __init__(self, model: bytes, name: str, remedy: str) -> None:
+        """Load a serialised model; its file `name` and a `remedy` are for errors.
+
+        Raises:
+            FolderError: the bytes are not a sentencepiece model, or its pieces are not UTF-8.
+        """
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+            self._processor.IdToPiece(list(range(self._processor.GetPieceSize())))  # decodes each
+        except (RuntimeError, UnicodeDecodeError) as error:
+            raise FolderError(
+                f"{name} ({len(model)} bytes) is not a valid sentencepiece model. {remedy}"
+            ) from error
+
+    def __len__(self) -> int:
+        """Count the vocabulary, special tokens included."""
+        return int(self._processor.GetPieceSize())
+
+    def piece(self, token: int) -> str:
+        """Return the text of one token; sentencepiece writes a leading space as U+2581."""
+        return str(self._processor.IdToPiece(token))
+
+    def pieces(self, text: str) -> list[Piece]:
+        """Split a text into tokens, each with the characters that it covers."""
+        reject_surrogates([text])
+        found = self._processor.EncodeAsOffsetMapping(text)
+        return [
+            Piece(piece, token, begin, end)
+            for piece, token, (begin, end) in zip(
+                found["pieces"], found["ids"], found["offsets"], strict=True
+            )
+        ]
+
+
+class Tokenizer(SentencePieces):
     """A trained sentencepiece model; `model` is its serialised form."""
 
     def __init__(self, model: bytes, *, name: str = "tokenizer.model") -> None:
@@ -67,7 +104,7 @@ class Tokenizer:
             FolderError: the bytes are not a sentencepiece model.
         """
         self.model = model
-        self._processor = load_sentencepiece(model, name, "Copy the model's folder again.")
+        super().__init__(model, name, "Copy the model's folder again.")
 
     @classmethod
     def train(
@@ -110,10 +147,6 @@ class Tokenizer:
             ) from error
         return cls(model.getvalue())
 
-    def __len__(self) -> int:
-        """Count the vocabulary, special tokens included."""
-        return int(self._processor.GetPieceSize())
-
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Turn texts into token ids, without start and end."""
         reject_surrogates(texts)
@@ -145,10 +178,6 @@ class Tokenizer:
         texts: list[str] = self._processor.DecodeIds(plain)
         return texts
 
-    def piece(self, token: int) -> str:
-        """Return the text of one token; sentencepiece writes a leading space as U+2581."""
-        return str(self._processor.IdToPiece(token))
-
     @property
     def languages(self) -> dict[str, int]:
         """The languages that have a token of their own, in their order, and its id."""
@@ -162,17 +191,6 @@ class Tokenizer:
     def score(self, token: int) -> float:
         """Return the score of a piece: a log-probability (unigram), or minus its rank (bpe)."""
         return float(self._processor.GetScore(token))
-
-    def pieces(self, text: str) -> list[Piece]:
-        """Split a text into tokens, each with the characters that it covers."""
-        reject_surrogates([text])
-        found = self._processor.EncodeAsOffsetMapping(text)
-        return [
-            Piece(piece, token, begin, end)
-            for piece, token, (begin, end) in zip(
-                found["pieces"], found["ids"], found["offsets"], strict=True
-            )
-        ]
 
 
 class SpecialTokens(NamedTuple):

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from manyheads.data.images.hub_images import read_hub
-from manyheads.data.images.image_manifest import read_listing
 from manyheads.data.images.image_set import ImageSet, Preprocessing
+from manyheads.data.images.image_tables import read_hub, read_tables
 from manyheads.data.images.shards import read_shards
 from manyheads.errors import DataError, MissingExtraError, UsageError
 from tests.made import half, png
@@ -51,7 +50,7 @@ def test_csv(originals: Path) -> None:
         '\ufefffile,by,kind\nimages/0.png,"A, B",left\n\n"images/1.png",,right\n'
         "images/2.png,,left\n",
     )
-    images = read_listing(path, "file", "kind")
+    images = read_tables([path], "file", "kind")
     same(images, ["left", "right"], [0, 1, 0])
     assert images.names[1] == str(originals / "images" / "1.png")
 
@@ -62,12 +61,12 @@ def test_tsv_and_jsonl(originals: Path) -> None:
         originals / "list.tsv",
         "image\tlabel\nimages/0.png\t3\nimages/1.png\t7\nimages/2.png\t3\n",
     )
-    same(read_listing(tsv, "image", "label"), ["3", "7"], [0, 1, 0])
+    same(read_tables([tsv], "image", "label"), ["3", "7"], [0, 1, 0])
     rows = [
         {"image": str(originals / f"images/{n}.png"), "label": 3 + 4 * (n % 2)} for n in range(3)
     ]
     jsonl = listing(originals / "list.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
-    same(read_listing(jsonl, "image", "label"), ["3", "7"], [0, 1, 0])
+    same(read_tables([jsonl], "image", "label"), ["3", "7"], [0, 1, 0])
 
 
 def test_several_labels(originals: Path) -> None:
@@ -76,18 +75,18 @@ def test_several_labels(originals: Path) -> None:
         originals / "list.csv",
         "image,label\nimages/0.png,red; big\nimages/1.png,\nimages/2.png,big\n",
     )
-    same(read_listing(csv, "image", "label", ";"), ["big", "red"], [[1, 1], [0, 0], [1, 0]])
+    same(read_tables([csv], "image", "label", ";"), ["big", "red"], [[1, 1], [0, 0], [1, 0]])
     rows = [
         {"image": f"images/{n}.png", "label": each}
         for n, each in enumerate([["red", "big"], [], ["big"]])
     ]
     jsonl = listing(originals / "list.jsonl", "\n".join(map(json.dumps, rows)))
-    images = read_listing(jsonl, "image", "label", ";")
+    images = read_tables([jsonl], "image", "label", ";")
     same(images, ["big", "red"], [[1, 1], [0, 0], [1, 0]])
     other = images.relabel(["red", "huge", "big"])
     assert other.labels.tolist() == [[1, 0, 1], [0, 0, 0], [0, 0, 1]]
     with pytest.raises(DataError, match=r"0\.png has a list of labels.*multi_label = true"):
-        read_listing(jsonl, "image", "label")
+        read_tables([jsonl], "image", "label")
 
 
 @pytest.mark.parametrize(
@@ -115,25 +114,27 @@ def test_several_labels(originals: Path) -> None:
 def test_tables_that_are_not_right(tmp_path: Path, name: str, text: str, message: str) -> None:
     """The file, the line, and what is missing."""
     with pytest.raises(DataError, match=message):
-        read_listing(listing(tmp_path / name, text), "image", "label")
+        read_tables([listing(tmp_path / name, text)], "image", "label")
 
 
 def test_a_missing_image_is_named_when_it_is_opened(originals: Path) -> None:
     """As one that cannot be read."""
     path = listing(originals / "list.csv", "image,label\nnone.png,cat\n")
-    images = read_listing(path, "image", "label")
+    images = read_tables([path], "image", "label")
     with pytest.raises(DataError, match=r"none\.png cannot be read"):
         images.open(0)
     (originals / "bad.csv").write_bytes(b"image,label\n\xff,cat\n")
     with pytest.raises(DataError, match="line 2: byte 1 of the line, 0xff, is not valid UTF-8"):
-        read_listing(originals / "bad.csv", "image", "label")
+        read_tables([originals / "bad.csv"], "image", "label")
 
 
 def test_any_number_of_channels(tmp_path: Path) -> None:
     """Arrays of numpy: five channels of 16 bits are resized one by one, and declared."""
     values = (np.arange(5)[None, None] * 256 * np.ones((8, 12, 1))).astype(np.uint16)
     np.save(tmp_path / "0.npy", values)
-    images = read_listing(listing(tmp_path / "l.csv", "image,label\n0.npy,any\n"), "image", "label")
+    images = read_tables(
+        [listing(tmp_path / "l.csv", "image,label\n0.npy,any\n")], "image", "label"
+    )
     preprocessing = Preprocessing(height=4, width=6, mode="bands", num_channels=5)
     assert preprocessing.channels == 5
     seen = images.pixels(0, preprocessing)
@@ -154,7 +155,7 @@ def test_tables_without_labels(originals: Path) -> None:
         ("l.tsv", 'image\tby\nimages/0.png\tA "B"\n\nimages/1.png\t\n'),
         ("l.jsonl", '{"image": "images/0.png"}\n\n{"image": "images/1.png"}\n'),
     ):
-        images = read_listing(listing(originals / name, text), "image", None)
+        images = read_tables([listing(originals / name, text)], "image", None)
         assert (images.classes, images.labels.tolist()) == ([], [0, 0])
         images.open(1)
 
@@ -176,7 +177,9 @@ def test_tables_without_labels(originals: Path) -> None:
 def test_arrays_that_are_no_images(tmp_path: Path, array: np.ndarray, message: str) -> None:
     """Said with the file's name; nothing is unpickled."""
     np.save(tmp_path / "0.npy", array)
-    images = read_listing(listing(tmp_path / "l.csv", "image,label\n0.npy,any\n"), "image", "label")
+    images = read_tables(
+        [listing(tmp_path / "l.csv", "image,label\n0.npy,any\n")], "image", "label"
+    )
     with pytest.raises(DataError, match=message):
         images.open(0)  # where checking looks at it, too
 
@@ -338,7 +341,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     rows = "image,label\na.tar,cat\n/dev/zero,cat\nhalf.png,dog\n" + "x" * 300 + ".png,dog\n"
     path = listing(tmp_path / "l.csv", rows)
     half(0, 0).save(tmp_path / "half.png")
-    images = read_listing(path, "image", "label").readable(Preprocessing())
+    images = read_tables([path], "image", "label").readable(Preprocessing())
     assert len(images) == 1
     assert [each.partition(" (")[2] for each in images.left_out] == [
         "it is a named pipe, not a file)",
@@ -389,7 +392,7 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Rows, "features", {"label": SimpleNamespace(names=["left"])})
     with pytest.raises(DataError, match="row 2: the label is 1, not one of its 1 classes"):
         read_hub("hub:owner/halves", "image", "label")
-    with pytest.raises(DataError, match="no column img; it has image, label"):
+    with pytest.raises(DataError, match=r"no img: did you mean 'image'\? It has image, label"):
         read_hub("hub:owner/halves", "img", "label")
     with pytest.raises(UsageError, match="hub:owner/name:configuration:split"):
         read_hub("hub:", "image", "label")
