@@ -7,7 +7,7 @@ from manyheads.asks.option import Option
 from manyheads.asks.request import Request
 
 # Options that do not have the parameter's name, of commands without a request.
-OTHER = {"architecture": "--arch", "folder": "--from"}
+OTHER = {"architecture": "--arch", "folder": "--from", "texts": "--text"}
 _PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`\s]+))?`")
 
 
