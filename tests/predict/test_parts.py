@@ -39,6 +39,13 @@ def test_parts_are_called_as_the_interface_says(task: str) -> None:
             assert [*inspect.signature(getattr(module, name)).parameters] == wanted
 
 
+@pytest.mark.parametrize("task", sorted({*OWN} - {"reconstruct"}))
+def test_what_can_be_looked_at_is_said(task: str) -> None:
+    """A page asks before it shows anything; a masked image has a `look` that refuses."""
+    pipeline = find_task(task)
+    assert pipeline.looks is hasattr(pipeline.part("look"), "look")
+
+
 def test_most_tasks_are_made_of_parts() -> None:
     """The three that have one output per token share a class in place of them."""
     assert set(TASKS) - set(OWN) == {"generate", "fill", "tag"}

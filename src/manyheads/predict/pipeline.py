@@ -75,6 +75,7 @@ class Pipeline(Generic[R, P]):
 
     task: ClassVar[str]  # as recipes name it
     home: ClassVar[str] = ""  # package whose modules have the parts
+    looks: ClassVar[bool] = False  # whether one of them explains answers
     recipe: ClassVar[type[Recipe]]
     predictor: ClassVar[type[Predictor]]
     what: ClassVar[str] = "A model of a task from outside the package."  # for the model card

@@ -76,7 +76,7 @@ class ServedModel:
             "request": None if own is None else own.__name__.removesuffix("Request").lower(),
             "words": self.predictor.zero_shot,
             "parameters": self.folder.weight_count,
-            "looks": type(pipeline).look is not Pipeline.look,
+            "looks": pipeline.looks or type(pipeline).look is not Pipeline.look,
             "images": recipe.data.has_images,
             "source": source,
             "target": target,

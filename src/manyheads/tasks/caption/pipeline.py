@@ -14,6 +14,7 @@ class CaptionPipeline(Pipeline[CaptionRecipe, Captioner]):
     task = "caption"
     recipe = CaptionRecipe
     home = "manyheads.tasks.caption"
+    looks = True
     predictor = Captioner
     forward = ("images", "target", "owners", "scored", "readout")
     members = ("config", "start", "step", "reorder", "keep")

@@ -14,6 +14,7 @@ class ClassifyPipeline(Pipeline[ClassifyRecipe, Classifier]):
     task = "classify"
     recipe = ClassifyRecipe
     home = "manyheads.tasks.classify"
+    looks = True
     predictor = Classifier
     forward = ("images",)
 

@@ -14,6 +14,7 @@ class TranslatePipeline(Pipeline[TranslateRecipe, Translator]):
     task = "translate"
     recipe = TranslateRecipe
     home = "manyheads.tasks.translate"
+    looks = True
     predictor = Translator
     forward = ("source", "target", "scored", "readout")
     members = ("config", "start", "step", "reorder", "keep")
