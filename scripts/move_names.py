@@ -5,7 +5,8 @@
 MAP has lines `old.module  new.module` (a module moved whole) and `old.module:Name  new.module:Name`
 (one name moved; it may get another name only where it is imported). Imports in src, tests,
 benchmarks, examples, scripts and docs are rewritten; text that names a module by its dotted path
-or by its file is rewritten for whole modules.
+or by its file is rewritten for whole modules. A map is for one move: run again, it would move what
+has got the old name since.
 """
 
 import re
@@ -85,16 +86,11 @@ def rewrite(text: str, modules: dict[str, str], names: dict[tuple[str, str], str
 def main() -> None:
     """Rewrite all files."""
     modules, names = read_map(Path(sys.argv[1]))
-    for folder in WHERE:
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix not in (".py", ".md", ".toml", ".pyi") or path.name == "move_names.py":
-                continue
-            before = path.read_text(encoding="utf-8")
-            after = rewrite(before, modules, names)
-            if after != before:
-                path.write_text(after, encoding="utf-8")
-                print(path.relative_to(ROOT))
-    for path in (*ROOT.glob("*.md"), ROOT / "pyproject.toml"):
+    inside = (path for folder in WHERE for path in sorted((ROOT / folder).rglob("*")))
+    kinds = (".py", ".md", ".toml", ".pyi")
+    for path in (*inside, *ROOT.glob("*.md"), ROOT / "pyproject.toml"):
+        if path.suffix not in kinds or path.name == "move_names.py":
+            continue
         before = path.read_text(encoding="utf-8")
         after = rewrite(before, modules, names)
         if after != before:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import manyheads
-from manyheads.asks.option import Option
+from manyheads.asks.option import option_of
 from manyheads.asks.request import BatchRequest, Request
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.cli.main import VERBS, load_verb, whole
@@ -43,10 +43,9 @@ def test_the_length_of_a_translation_everywhere() -> None:
 def test_options_have_a_help(kind: type[Request]) -> None:
     """HTTP describes a parameter in the words of the command line."""
     for name, field in kind.model_fields.items():
-        for option in field.metadata:
-            if isinstance(option, Option):
-                described = kind.model_json_schema()["properties"][name]
-                assert described["description"] == option.help
+        if option := option_of(field):
+            described = kind.model_json_schema()["properties"][name]
+            assert described["description"] == option.help
 
 
 def test_no_option_twice() -> None:
@@ -55,8 +54,7 @@ def test_no_option_twice() -> None:
         flags = [
             option.flag(name)
             for name, field in kind.model_fields.items()
-            for option in field.metadata
-            if isinstance(option, Option)
+            if (option := option_of(field))
         ]
         assert len(flags) == len(set(flags))
 
@@ -71,5 +69,4 @@ def test_inputs_are_no_options() -> None:
     """They are arguments, and the request of a command has none of its own."""
     for kind in KINDS:
         if issubclass(kind, BatchRequest) and hasattr(kind, "input_field"):
-            inputs = kind.model_fields[kind.input_field].metadata
-            assert not any(isinstance(each, Option) for each in inputs)
+            assert option_of(kind.model_fields[kind.input_field]) is None

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic.fields import FieldInfo
+
 SEARCH, SAMPLING, ANSWERS, MACHINE = "Search", "Sampling", "Answers", "Machine"  # panels of help
 
 
@@ -30,6 +32,11 @@ class Option:
     def flag(self, parameter: str) -> str:
         """Return the option of a parameter."""
         return self.name or f"--{parameter.replace('_', '-')}"
+
+
+def option_of(field: FieldInfo) -> Option | None:
+    """Return how a parameter is shown; None: the command line does not have it."""
+    return next((each for each in field.metadata if isinstance(each, Option)), None)
 
 
 def separated(text: str) -> tuple[str, ...]:

@@ -1,9 +1,14 @@
 """manyheads caption."""
 
+from typing import Annotated
+
+import typer
+
 from manyheads.asks.caption_request import CaptionAnswer, CaptionRequest
 from manyheads.asks.load_options import LoadOptions
+from manyheads.asks.option import ANSWERS
 from manyheads.cli.images import Paths, print_answers
-from manyheads.cli.options import Json, Model, with_requests
+from manyheads.cli.options import Model, with_requests
 
 
 @with_requests
@@ -12,7 +17,9 @@ def run(
     load: LoadOptions,
     paths: Paths = None,
     model: Model = "emoji-caption",
-    json: Json = False,
+    json: Annotated[
+        bool, typer.Option("--json", rich_help_panel=ANSWERS, help="One JSON object a line.")
+    ] = False,
 ) -> None:
     """Write the text of images: what they show, or what is printed on them.
 

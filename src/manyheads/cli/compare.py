@@ -7,7 +7,7 @@ import typer
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.load_options import LoadOptions
-from manyheads.cli.options import Final, Json, Metrics, Remote, Split, with_requests
+from manyheads.cli.options import Final, Metrics, Remote, Split, with_requests
 
 
 @with_requests
@@ -31,7 +31,7 @@ def run(
         int, typer.Option(min=100, max=1_000_000, help="Number of bootstrap samples.")
     ] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the samples.")] = 12345,
-    json: Json = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two translators on the same sentences, with significance tests."""
     from manyheads.cli.show import print_json

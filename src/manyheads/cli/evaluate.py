@@ -7,7 +7,7 @@ import typer
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.load_options import LoadOptions
-from manyheads.cli.options import Json, Model, with_requests
+from manyheads.cli.options import Model, with_requests
 
 
 @with_requests
@@ -21,7 +21,7 @@ def run(
             metavar="FOLDER", help="Draw a classifier's reliability.png and confusion.png there."
         ),
     ] = None,
-    json: Json = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure a model; log the result in its folder, unless it came with the package."""
     from manyheads.asks.classify_request import ClassifyRequest

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from manyheads.asks.export_request import ExportRequest
-from manyheads.cli.options import Json, with_requests
+from manyheads.cli.options import with_requests
 
 if TYPE_CHECKING:
     from manyheads.engine_export import Export
@@ -18,7 +18,7 @@ def run(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="Shipped model, folder, or hf:USER/MODEL.")
     ],
-    json: Json = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Export a model to an engine; keep it only if it answers as on torch."""
     from manyheads.cli.show import print_json, warn

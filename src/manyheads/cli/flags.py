@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from manyheads.asks.option import Option
+from manyheads.asks.option import option_of
 from manyheads.asks.request import Request
 
 # Options that do not have the parameter's name, of commands without a request.
@@ -37,7 +37,6 @@ def _renamed(request: type[Request]) -> Iterator[tuple[str, str]]:
     """Yield the options of all requests that are imported, where they have a name of their own."""
     for kind in request.__subclasses__():
         for name, field in kind.model_fields.items():
-            for option in field.metadata:
-                if isinstance(option, Option) and option.name is not None:
-                    yield name, option.name
+            if (option := option_of(field)) and option.name is not None:
+                yield name, option.name
         yield from _renamed(kind)

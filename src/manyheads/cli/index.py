@@ -7,7 +7,7 @@ import typer
 
 from manyheads.asks.image_search_request import IndexRequest
 from manyheads.asks.load_options import LoadOptions
-from manyheads.cli.options import Json, with_requests
+from manyheads.cli.options import with_requests
 
 
 @with_requests
@@ -21,7 +21,7 @@ def run(
             help="Shipped model, folder, or hf:USER/MODEL; emoji-search if the index is new."
         ),
     ] = None,
-    json: Json = False,
+    json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
     """Index images, to find them with `search`; or bring an index up to date.
 

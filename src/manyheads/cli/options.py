@@ -13,7 +13,7 @@ from annotated_types import Ge, Le
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.load_options import LoadOptions
-from manyheads.asks.option import Option
+from manyheads.asks.option import option_of
 from manyheads.asks.request import Request
 from manyheads.errors import UsageError
 
@@ -23,7 +23,8 @@ ENDLESS = 2**31 - 1  # a bound of this size is not worth showing
 def annotation(request: type[Request], name: str) -> Any:
     """Return what typer reads an option from: the type of a parameter, its bounds and its help."""
     field = request.model_fields[name]
-    (option,) = (each for each in field.metadata if isinstance(each, Option))
+    option = option_of(field)
+    assert option is not None
     given, bounds = _plain(field.annotation)
     kind = given if given in (int, float, bool, Path) else str
     several = get_origin(given) is tuple and option.read is None
@@ -67,22 +68,19 @@ def _range(metadata: list[Any]) -> dict[str, Any]:
     return found
 
 
-def option(request: type[Request], name: str) -> inspect.Parameter:
+def command_parameter(request: type[Request], name: str) -> inspect.Parameter:
     """Return a parameter of a command."""
     field = request.model_fields[name]
     default = inspect.Parameter.empty if field.is_required() else field.default
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default or None if isinstance(default, tuple) else default,
-        annotation=annotation(request, name),
-    )
+    if default == ():
+        default = None  # as typer has it for a list
+    kind, shown_as = inspect.Parameter.KEYWORD_ONLY, annotation(request, name)
+    return inspect.Parameter(name, kind, default=default, annotation=shown_as)
 
 
 def shown(request: type[Request]) -> list[str]:
     """Name the parameters that the command line has."""
-    fields = request.model_fields.items()
-    return [name for name, each in fields if any(isinstance(m, Option) for m in each.metadata)]
+    return [name for name, field in request.model_fields.items() if option_of(field)]
 
 
 def with_requests(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,7 +97,7 @@ def with_requests(command: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(kind, type) and issubclass(kind, Request):
             names = [part for part in shown(kind) if part not in signature.parameters]
             made[name] = kind, names
-            parameters += [option(kind, part) for part in names]
+            parameters += [command_parameter(kind, part) for part in names]
         else:
             parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
@@ -113,7 +111,7 @@ def with_requests(command: Callable[..., Any]) -> Callable[..., Any]:
             requests[name] = kind(**given)
         return command(**options, **requests)
 
-    order = [*sorted(parameters, key=lambda each: each.default is not inspect.Parameter.empty)]
+    order = sorted(parameters, key=lambda each: each.default is not inspect.Parameter.empty)
     run.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in order}
     return run
@@ -121,10 +119,10 @@ def with_requests(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _value(request: type[Request], name: str, given: Any) -> Any:
     field = request.model_fields[name]
-    (option,) = (each for each in field.metadata if isinstance(each, Option))
+    option = option_of(field)
     if given is None:
         return field.default
-    if option.read is not None:
+    if option is not None and option.read is not None:
         return option.read(given)
     return tuple(given) if isinstance(given, list) else given
 

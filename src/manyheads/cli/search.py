@@ -7,7 +7,7 @@ import typer
 
 from manyheads.asks.image_search_request import FoundImage, ImageSearchRequest
 from manyheads.asks.load_options import LoadOptions
-from manyheads.cli.options import Json, with_requests
+from manyheads.cli.options import with_requests
 from manyheads.cli.terminal import visible_name
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def run(
     model: Annotated[
         str | None, typer.Option(help="The index's model, if it is not where it was.")
     ] = None,
-    json: Json = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a query.")] = False,
 ) -> None:
     """Find images of an index by words, or by an image that they resemble.
 

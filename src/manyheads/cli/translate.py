@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from manyheads.asks.load_options import LoadOptions
+from manyheads.asks.option import ANSWERS
 from manyheads.asks.translate_request import TranslateRequest
-from manyheads.cli.options import Json, Model, with_requests
+from manyheads.cli.options import Model, with_requests
 
 if TYPE_CHECKING:
     from manyheads.predict.predictor import Predictor
@@ -67,7 +68,9 @@ def run(
             help="text, markdown, html, docx or xlsx; by default by the document's ending.",
         ),
     ] = None,
-    json: Json = False,
+    json: Annotated[
+        bool, typer.Option("--json", rich_help_panel=ANSWERS, help="One JSON object a line.")
+    ] = False,
     workers: Annotated[
         int | None,
         typer.Option(

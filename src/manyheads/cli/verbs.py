@@ -1,7 +1,6 @@
-"""Commands that ask a model about texts or images, and print the answers one by one."""
+"""Commands that ask a model about texts, and print the answers one by one."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,12 +9,6 @@ from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.request import TextRequest
 from manyheads.cli.options import Json, with_requests
 from manyheads.cli.texts import texts as read_texts
-
-Images = Annotated[
-    list[Path] | None,
-    typer.Argument(metavar="PATH", help="Images or folders; without any, stdin's lines."),
-]
-AT_ONCE = 32  # images that a model reads together
 
 
 def asks_texts(

@@ -5,15 +5,19 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError, RecipeError
 from manyheads.models.config import ModelConfig
-from manyheads.project.folder import LEFT_OUT
+from manyheads.predict.pipeline import Prepared
+from manyheads.project.folder import LEFT_OUT, write_preprocessing, write_vocabularies
+from manyheads.project.vocabulary import Vocabularies, sizes
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.recipe_data.image_splits import image_splits, readable_images
 from manyheads.recipe_data.splits import reject_test_splits
+from manyheads.train.task import Task
 
 Say = Callable[[str], None]
 
@@ -66,6 +70,28 @@ def readable_captions(
     """The same for images with captions, whose unreadable ones are left out already."""
     images = readable(train.images, valid.images, recipe, out, say)
     return replace(train, images=images[0]), replace(valid, images=images[1])
+
+
+def prepared_with_captions(
+    task: Task[Any],
+    recipe: ImageRecipe,
+    vocabularies: Vocabularies,
+    train: CaptionedImages,
+    valid: CaptionedImages,
+) -> Prepared:
+    """Say what a run with one vocabulary for its captions needs: what it writes, and its data."""
+
+    def write(folder: Path) -> None:
+        write_vocabularies(folder, vocabularies)
+        write_preprocessing(folder, recipe.image)
+
+    texts = digest(*train.texts, *train.languages, *valid.texts, *valid.languages)
+    return Prepared(
+        task,
+        recipe.config(**sizes(vocabularies)),
+        write,
+        {"data": digest(images_digest(train.images, valid.images), texts)},
+    )
 
 
 def left_out(*parts: ImageSet) -> list[str]:

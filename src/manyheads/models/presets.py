@@ -45,6 +45,10 @@ HOMES = {
 class _Presets(UserDict[str, ModelConfig]):
     """Presets by name; the models that have them are imported when they are asked for."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._read: set[str] = set()  # modules
+
     def __getitem__(self, name: str) -> ModelConfig:
         self._find(name)
         return super().__getitem__(name)
@@ -66,10 +70,6 @@ class _Presets(UserDict[str, ModelConfig]):
         if home is not None and home not in self._read:
             self._read.add(home)
             self.data.update(import_module(f"manyheads.models.{home}").PRESETS)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._read: set[str] = set()  # modules
 
 
 PRESETS = _Presets()

@@ -75,7 +75,7 @@ class Pipeline(Generic[R, P]):
 
     task: ClassVar[str]  # as recipes name it
     home: ClassVar[str] = ""  # package whose modules have the parts
-    looks: ClassVar[bool] = False  # whether one of them explains answers
+    looks: ClassVar[bool] = False  # whether it explains answers; a class with a `look` does
     recipe: ClassVar[type[Recipe]]
     predictor: ClassVar[type[Predictor]]
     what: ClassVar[str] = "A model of a task from outside the package."  # for the model card
@@ -94,12 +94,20 @@ class Pipeline(Generic[R, P]):
             DataError: data cannot be used.
             UsageError: data are a test split.
         """
-        return self.part("preparation").prepare(recipe, out, say)
+        return self.part("preparation", "prepare")(recipe, out, say)
 
-    def part(self, role: str) -> Any:
-        """Import the module of a part; None if the task has none."""
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.looks = cls.looks or cls.look is not Pipeline.look
+
+    def __init__(self) -> None:
+        if type(self).prepare is Pipeline.prepare and not self.home:
+            raise TypeError(f"{type(self).__name__} lacks the method prepare")
+
+    def part(self, role: str, function: str) -> Any:
+        """Import a function of the module of a part; None if the task has none."""
         known = self.home and find_spec(f"{self.home}.{role}")
-        return import_module(f"{self.home}.{role}") if known else None
+        return getattr(import_module(f"{self.home}.{role}"), function, None) if known else None
 
     def build(self, recipe: R, config: "ModelConfig") -> nn.Module:
         """Build the model as it is trained, with fresh weights from torch's generator.
@@ -132,8 +140,8 @@ class Pipeline(Generic[R, P]):
             For each side of the model: `model`, `sha256` and the `tensors` that were copied; None
             if all weights are fresh.
         """
-        part = self.part("initialize")
-        return part.initialize(model, recipe, out) if part else None
+        initialize = self.part("initialize", "initialize")
+        return initialize(model, recipe, out) if initialize else None
 
     def classifier_weights(self, stored: dict[str, Tensor]) -> dict[str, Tensor] | None:
         """Name weights as those of a classifier that starts from them; None: none can."""
@@ -144,9 +152,9 @@ class Pipeline(Generic[R, P]):
         return cast(type[P], self.predictor)(folder, options)
 
     def evaluate(self, predictor: P, request: EvaluateRequest) -> dict[str, Any]:
-        """Measure a stored model; return the line for its log (see `evaluate/score.py`)."""
-        if part := self.part("evaluation"):
-            return part.evaluate(predictor, request)
+        """Measure a stored model; return the line for its log (see `measure/score.py`)."""
+        if evaluate := self.part("evaluation", "evaluate"):
+            return evaluate(predictor, request)
         raise UsageError(f"{predictor.folder.name}: the task {self.task!r} has no evaluation.")
 
     def parity(self, reference: P, exported: P, request: "ParityRequest") -> "Parity":
@@ -157,7 +165,7 @@ class Pipeline(Generic[R, P]):
             exported: the same model on the engine.
             request: what to compare on.
         """
-        return self.part("parity").parity(reference, exported, request)
+        return self.part("parity", "parity")(reference, exported, request)
 
     def check_compared(self, folder: "ModelFolder") -> None:
         """Refuse to export a model of a task that has no `parity`.
@@ -165,7 +173,7 @@ class Pipeline(Generic[R, P]):
         Raises:
             UsageError: it has none.
         """
-        if type(self).parity is Pipeline.parity and self.part("parity") is None:
+        if type(self).parity is Pipeline.parity and not self.part("parity", "parity"):
             raise UsageError(
                 f"{folder.name}: engines are not compared for the task {self.task!r}, so nothing "
                 "of it can be exported."
@@ -173,7 +181,7 @@ class Pipeline(Generic[R, P]):
 
     def after_training(self, predictor: P) -> EvaluateRequest:
         """Choose what to measure when training is over."""
-        asked = getattr(self.part("evaluation"), "after_training", None)
+        asked = self.part("evaluation", "after_training")
         return asked(predictor) if asked else EvaluateRequest()
 
     def validation_images(self, recipe: R) -> "ImageSet":
@@ -183,7 +191,7 @@ class Pipeline(Generic[R, P]):
             NotFoundError: they are not here.
             UsageError: the task has none.
         """
-        if read := getattr(self.part("preparation"), "validation_images", None):
+        if read := self.part("preparation", "validation_images"):
             return read(recipe)
         raise UsageError(f"the task {self.task!r} has no images.")
 
@@ -193,13 +201,13 @@ class Pipeline(Generic[R, P]):
 
     def look(self, predictor: P, request: "LookRequest") -> Explanation:
         """Run a model on one input with a recorder open."""
-        if look := getattr(self.part("look"), "look", None):
+        if look := self.part("look", "look"):
             return look(predictor, request)
         raise UsageError(f"{predictor.folder.name}: there is nothing to look at in {self.task!r}.")
 
     def shapes(self, predictor: P, given: str) -> list["ShapeLine"]:
         """List the parts that one input passes through, with the shapes that go in and out."""
-        if shapes := getattr(self.part("look"), "shapes", None):
+        if shapes := self.part("look", "shapes"):
             return shapes(predictor, given)
         raise UsageError(f"{predictor.folder.name}: there is nothing to look at in {self.task!r}.")
 
@@ -216,8 +224,8 @@ class Pipeline(Generic[R, P]):
         Raises:
             ManyheadsError: the data are not there, or cannot be used.
         """
-        part = self.part("samples")
-        return part.samples(recipe, run) if part else None
+        samples = self.part("samples", "samples")
+        return samples(recipe, run) if samples else None
 
     def against_overfitting(self, recipe: R) -> dict[str, object]:
         """Suggest recipe keys against overfitting, besides dropout and early stopping."""

@@ -15,7 +15,7 @@ from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import FolderError, ManyheadsError, NotFoundError, UsageError, nearest
 from manyheads.image_search.index_folder import read_header
 from manyheads.predict.load import LoadVersion
-from manyheads.predict.pipeline import Pipeline, pipeline_of
+from manyheads.predict.pipeline import pipeline_of
 from manyheads.predict.predictor import Predictor
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model, shipped
@@ -76,7 +76,7 @@ class ServedModel:
             "request": None if own is None else own.__name__.removesuffix("Request").lower(),
             "words": self.predictor.zero_shot,
             "parameters": self.folder.weight_count,
-            "looks": pipeline.looks or type(pipeline).look is not Pipeline.look,
+            "looks": pipeline.looks,
             "images": recipe.data.has_images,
             "source": source,
             "target": target,

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from manyheads.fit.inputs import digest, images_digest, readable_captions
+from manyheads.fit.inputs import prepared_with_captions, readable_captions
 from manyheads.predict.pipeline import Prepared, Say
-from manyheads.project.folder import write_preprocessing, write_vocabularies
 from manyheads.project.vocabulary import SHARED, learn_tokenizer, load_vocabularies
 from manyheads.recipe_data.caption_splits import captioned_splits
 from manyheads.tasks.caption.recipe import CaptionRecipe
@@ -42,14 +41,4 @@ def prepare(recipe: CaptionRecipe, out: Path, say: Say) -> Prepared:
             f"{recipe.train.max_length} tokens"
         )
 
-    def write(folder: Path) -> None:
-        write_vocabularies(folder, found)
-        write_preprocessing(folder, recipe.image)
-
-    texts = digest(*train.texts, *train.languages, *valid.texts, *valid.languages)
-    return Prepared(
-        task,
-        recipe.config(vocabulary=len(tokenizer)),
-        write,
-        {"data": digest(images_digest(train.images, valid.images), texts)},
-    )
+    return prepared_with_captions(task, recipe, found, train, valid)

@@ -4,9 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from manyheads.data.images.image_set import ImageSet
-from manyheads.fit.inputs import digest, images_digest, readable_captions
+from manyheads.fit.inputs import prepared_with_captions, readable_captions
 from manyheads.predict.pipeline import Prepared, Say
-from manyheads.project.folder import write_preprocessing, write_vocabularies
 from manyheads.project.vocabulary import SHARED, learn_tokenizer, load_vocabularies
 from manyheads.recipe_data.caption_splits import captioned_split, captioned_splits
 from manyheads.tasks.match.evaluation import queries_of
@@ -39,17 +38,7 @@ def prepare(recipe: MatchRecipe, out: Path, say: Say) -> Prepared:
     )
     say(f"{len(train):,} images, {len(train.texts):,} texts; {len(valid):,} images to validate on")
 
-    def write(folder: Path) -> None:
-        write_vocabularies(folder, found)
-        write_preprocessing(folder, recipe.image)
-
-    texts = digest(*train.texts, *train.languages, *asked.texts, *asked.languages)
-    return Prepared(
-        task,
-        recipe.config(vocabulary=len(tokenizer)),
-        write,
-        {"data": digest(images_digest(train.images, valid.images), texts)},
-    )
+    return prepared_with_captions(task, recipe, found, train, asked)
 
 
 def validation_images(recipe: MatchRecipe) -> ImageSet:

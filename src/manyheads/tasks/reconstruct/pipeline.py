@@ -18,6 +18,7 @@ class ReconstructPipeline(Pipeline[ReconstructRecipe, Reconstruction]):
     task = "reconstruct"
     recipe = ReconstructRecipe
     home = "manyheads.tasks.reconstruct"
+    looks = True
     predictor = Reconstruction
     forward = ("images",)
     members = ("config", "patches", "pool", "encode", "head")
