@@ -23,7 +23,7 @@ from manyheads.data.regular_files import require_regular, size_of
 from manyheads.data.text.formats import open_hub
 from manyheads.data.text.lines import content_hash
 from manyheads.data.text.parquet_rows import decoded_rows
-from manyheads.errors import DataError, MissingExtraError, nearest
+from manyheads.errors import DataError, nearest, optional_import
 from manyheads.files import expand_user
 
 TABLES = (".parquet", *LISTINGS)
@@ -168,11 +168,9 @@ def _rows(
 def _parquet_rows(
     path: Path, wanted: Sequence[str], found: CaptionCollector
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    try:
+    with optional_import("pyarrow", extra="images"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError(package="pyarrow", extra="images") from None
     number = 0
     try:
         # Without a buffer ahead, a large file is never in memory as a whole.

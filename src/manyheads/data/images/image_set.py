@@ -34,7 +34,7 @@ from manyheads.data.images.image_file import (
 )
 from manyheads.data.regular_files import files_below, require_regular, size_of
 from manyheads.data.text.surrogates import is_valid_unicode
-from manyheads.errors import DataError, MissingExtraError, UnreadableError
+from manyheads.errors import DataError, UnreadableError, optional_import
 
 Found = list[int | str]  # of each image a checksum, or why it cannot be read
 
@@ -465,11 +465,9 @@ def read_parquet(
         MissingExtraError: pyarrow is not installed.
         DataError: a file is not parquet, or has no such columns.
     """
-    try:
+    with optional_import("pyarrow", extra="images"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError(package="pyarrow", extra="images") from None
     cells: list[tuple[object, Path]] = []  # each with the folder of its file
     values: list[object] = []
     names: list[str] = []
@@ -516,10 +514,8 @@ def hold_out(images: ImageSet, count: int, random_state: int) -> tuple[ImageSet,
         MissingExtraError: scikit-learn is not installed.
         DataError: the set is too small.
     """
-    try:
+    with optional_import("scikit-learn", extra="images"):
         from sklearn.model_selection import train_test_split
-    except ImportError:
-        raise MissingExtraError(package="scikit-learn", extra="images") from None
     try:
         rest, held = train_test_split(
             np.arange(len(images)),

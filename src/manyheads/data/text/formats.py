@@ -30,7 +30,7 @@ from manyheads.data.text.lines import (
 from manyheads.data.text.parquet_rows import decoded_rows
 from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.data.text.tables import csv_rows, json_rows, tsv_rows
-from manyheads.errors import DataError, MissingExtraError, UsageError
+from manyheads.errors import DataError, UsageError, optional_import
 from manyheads.registration import checked_ending, register
 
 
@@ -278,11 +278,9 @@ def _pick(place: str, number: int, row: Any, columns: Columns, report: Report) -
 
 
 def _parquet(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
-    try:
+    with optional_import("pyarrow", extra="text"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError(package="pyarrow", extra="text") from None
     number = 0
     with _seekable(path, report) as file:
         try:
@@ -354,10 +352,8 @@ def open_hub(name: str, **options: Any) -> Any:
         UsageError: the name has another form.
         DataError: the data set cannot be downloaded.
     """
-    try:
+    with optional_import("datasets", extra="datasets"):
         from datasets import load_dataset
-    except ImportError:
-        raise MissingExtraError(package="datasets", extra="datasets") from None
     repository, *rest = name.removeprefix(HUB).split(":")
     if len(rest) > 2 or not repository:
         raise UsageError(
