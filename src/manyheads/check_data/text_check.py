@@ -140,7 +140,6 @@ def _find(
 
 
 def _sides_of(name: str) -> str:
-    """Name the sides that lie beside each other."""
     path = expand_user(name)
     beside = path.parent.glob(f"{glob.escape(path.name)}.*") if path.name else ()
     sides = sorted(found.name for found in beside)
@@ -163,7 +162,7 @@ def cleaned_files(place: Place, out: Path) -> tuple[list[Path], Path]:
     """Name the files for a cleaned corpus and its log; refuse those that exist."""
     if out.name in ("", "..") or out.is_dir():
         raise UsageError(
-            f"`fix` is {str(out)!r}, a folder: name the corpus to write, such as {out / 'clean'}."
+            f"`fix` is {str(out)!r}, a folder: name a corpus, such as {out / 'clean'}."
         )
     log = out.with_name(f"{out.name}.log.jsonl")
     files = outputs(out, place.source or "source", place.target or "target")

@@ -54,9 +54,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
                 f"{path} holds more than tensors, or is damaged: {_first_line(error)} Objects in "
                 "it could run code and are not read; ask for the weights as safetensors."
             ) from error
-        raise FolderError(
-            f"{path} cannot be read: {_first_line(error)} Get the file again."
-        ) from error
+        raise FolderError(f"{path} cannot be read: {_first_line(error)} Get it again.") from error
 
 
 def _read_arrays(path: Path) -> dict[str, Tensor]:

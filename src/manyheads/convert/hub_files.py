@@ -103,7 +103,6 @@ class Repository:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say of the hub's errors what they mean and what to do."""
         from huggingface_hub import errors
 
         page = f"{self._api.endpoint}/{self.repository}"

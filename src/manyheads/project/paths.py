@@ -229,9 +229,7 @@ def find_model(name: str, *, fetch: bool = True) -> Path:
     if name.startswith(HUB):
         folder = read_hub_name(name).under()
         if not folder.is_dir() and not fetch:
-            raise NotFoundError(
-                f"{name} is not on this machine. Fetch it first: `manyheads fetch {name}`."
-            )
+            raise NotFoundError(f"{name} is not on this machine: first `manyheads fetch {name}`.")
         if not folder.is_dir():  # imported by its name: converting stands on this module
             import_module("manyheads.convert.hub").fetch_model(name)
         return folder

@@ -15,22 +15,8 @@ from manyheads.strict_json import dumps
 
 # Protocols of storage. Others of fsspec render templates, open archives or run commands.
 PROTOCOLS = (
-    *(
-        "abfs",
-        "abfss",
-        "az",
-        "file",
-        "ftp",
-        "gcs",
-        "gs",
-        "hdfs",
-        "hf",
-        "http",
-        "https",
-        "local",
-        "memory",
-    ),
-    *("oci", "oss", "s3", "s3a", "sftp", "smb", "ssh", "webdav", "webhdfs"),
+    *("abfs", "abfss", "az", "file", "ftp", "gcs", "gs", "hdfs", "hf", "http", "https", "local"),
+    *("memory", "oci", "oss", "s3", "s3a", "sftp", "smb", "ssh", "webdav", "webhdfs"),
 )
 BLOCK = 1 << 22
 _HASHES = ("etag", "contentmd5", "digest", "sha", "generation")

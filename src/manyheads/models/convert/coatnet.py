@@ -12,7 +12,6 @@ from manyheads.models.convert.timm import IDLE
 
 
 def _check(settings: Settings) -> None:
-    """Refuse what does not go together."""
     if settings["conv_pool_type"] != settings["transformer_pool_type"]:
         raise UsageError(
             f"This timm model has conv_pool_type {settings['conv_pool_type']!r} and "

@@ -13,7 +13,6 @@ SINGLE = ("kernel_qkv", "padding_kv", "padding_q", "qkv_projection_method", "str
 
 
 def _check(settings: Settings) -> None:
-    """Refuse what does not go together."""
     found: dict[str, Any] = {name: single(settings[name], name) for name in SINGLE}
     half = found["kernel_qkv"] // 2
     supported = {"padding_q": half, "padding_kv": half, "stride_q": 1}

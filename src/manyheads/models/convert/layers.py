@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.components import Activation
-from manyheads.models.convert.foreign import ForeignTensors, State, Tensors
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.nn.shapes import Grid
 
 # What other libraries call activations.
@@ -101,6 +101,15 @@ def vit_shape(
         "layers": layers,
         "ffn_dim": len(state["encoder.blocks.0.feedforward.expand.bias"]),
         "classes": len(state["head.bias"]) if "head.bias" in state else 0,
+    }
+
+
+def hf_vit_shape(settings: Settings, state: Tensors, kernel: Tensor, layers: int) -> dict[str, Any]:
+    """Read the sizes, heads, activation and epsilon of a ViT of Hugging Face."""
+    return vit_shape(state, kernel, settings["image_size"], layers) | {
+        "heads": settings["num_attention_heads"],
+        "activation": ACTIVATION_NAMES[settings["hidden_act"]],
+        "norm_eps": settings["layer_norm_eps"],
     }
 
 

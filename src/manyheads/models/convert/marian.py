@@ -93,7 +93,6 @@ LONGEST = 1 << 16  # positions: a table of them is made
 
 
 def _check(about: Settings) -> None:
-    """Refuse what our Transformer cannot be built as."""
     kind = about.get("model_type")
     if kind != "marian":
         raise UsageError(
@@ -117,7 +116,7 @@ def _check(about: Settings) -> None:
     for key in IDS:
         if not isinstance(about[key], int):
             raise UsageError(
-                f"This Hugging Face Marian model has {key} {about[key]!r}; it must be one number."
+                f"This Hugging Face Marian model has {key} {about[key]!r}; give one id."
             )
     if about["share_encoder_decoder_embeddings"] and not about["tie_word_embeddings"]:
         raise UsageError(

@@ -13,12 +13,7 @@ from manyheads.errors import UsageError
 from manyheads.models.convert import hf, timm
 from manyheads.models.convert.converter import Keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import (
-    height_and_width,
-    packed,
-    patches,
-    single,
-)
+from manyheads.models.convert.layers import height_and_width, packed, patches, single
 from manyheads.models.swin import EdgesName, SwinConfig
 
 

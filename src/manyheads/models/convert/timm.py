@@ -176,7 +176,6 @@ def _take_blocks(given: ForeignTensors, state: State) -> tuple[int, dict[str, An
 
 
 def _attention_pool(given: ForeignTensors) -> State:
-    """Take the pool with a learned query."""
     state = {"pool.query": given.take("attn_pool.latent")}
     state |= packed(given, ["attn_pool.q", "attn_pool.kv"], "pool.attention.qkv")
     return state | given.modules("attn_pool", "pool", POOL)
