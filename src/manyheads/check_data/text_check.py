@@ -24,6 +24,7 @@ from manyheads.recipe_data.pair_splits import find_corpus, read_corpus
 from manyheads.strict_json import dumps
 
 Column = str | int | None
+Columns = tuple[Column, Column]
 
 
 class Place(NamedTuple):
@@ -33,7 +34,7 @@ class Place(NamedTuple):
     path: str
     source: str | None  # languages; a .tsv can be read without them
     target: str | None
-    columns: tuple[Column, Column] = (None, None)
+    columns: Columns = (None, None)
 
     def pairs(self, report: Report) -> Iterator[Pair]:
         """Stream the pairs."""
@@ -76,7 +77,7 @@ def plan(
     *,
     source: str | None = None,
     target: str | None = None,
-    columns: tuple[Column, Column] = (None, None),
+    columns: Columns = (None, None),
     test: str | None = None,
     valid: str | None = None,
 ) -> Plan:
@@ -118,9 +119,7 @@ def is_recipe(name: str) -> bool:
     return name in shipped("recipes") or name.endswith(".toml")
 
 
-def _find(
-    name: str, source: str | None, target: str | None, columns: tuple[Column, Column]
-) -> Place:
+def _find(name: str, source: str | None, target: str | None, columns: Columns) -> Place:
     if name.startswith((HUB, "dates:")):
         return Place(name, name, source, target, columns)
     if "*" in name:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from manyheads.convert.converted_folder import ConvertedImages, model_folder
-from manyheads.convert.foreign_files import check_fit, misfits, read_table
+from manyheads.convert.foreign_files import check_fit, find_table, misfits
 from manyheads.convert.preprocessing import from_transformers, preprocessing
 from manyheads.convert.search_settings import read_search
 from manyheads.convert.sources import Source, assumed, nearest_preset
@@ -196,8 +196,8 @@ def _recipe(
 
 def _read_tokens(folder: Path) -> _Tokens:
     """Read a tokenizer in whichever form the folder has it."""
-    told = read_table(folder / "special_tokens_map.json", needed=False) or {}
-    told |= read_table(folder / "tokenizer_config.json", needed=False) or {}
+    told = find_table(folder / "special_tokens_map.json") or {}
+    told |= find_table(folder / "tokenizer_config.json") or {}
     kind = str(told.get("tokenizer_class", ""))
     special = [
         name.get("content", "") if isinstance(name, dict) else name

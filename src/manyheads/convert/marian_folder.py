@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.convert.converted_folder import model_folder
-from manyheads.convert.foreign_files import check_fit, misfits, read_table
+from manyheads.convert.foreign_files import check_fit, find_table, misfits, read_table
 from manyheads.convert.search_settings import read_search
 from manyheads.convert.sources import Source, opened
 from manyheads.data.tokenizers.marian import END, PAD, UNKNOWN, MarianTokenizer, read_marian
@@ -90,7 +90,7 @@ def _convert(
 ) -> Conversion:
     files, about = given.where, given.about
     marian.read.check(about)
-    told = read_table(files / "tokenizer_config.json", needed=False) or {}
+    told = find_table(files / "tokenizer_config.json") or {}
     remarks = _check_tokenizer_config(told, files)
     tokenizers = read_marian(files, prefix=prefix)
     with misfits(files):
@@ -265,7 +265,7 @@ def _check_tokenizer_config(told: Mapping[str, Any], folder: Path) -> list[str]:
         for key in ("sp_model_kwargs", "additional_special_tokens", "extra_special_tokens")
         if told.get(key)
     ]
-    added = read_table(folder / "added_tokens.json", needed=False) or {}
+    added = find_table(folder / "added_tokens.json") or {}
     more = [token for token in added if token not in special.values()]
     if more:
         remarks.append(

@@ -188,15 +188,12 @@ def _warped(read: _Processor, where: Path) -> Prepared:
     (side, _), shortest = _sides(read.size, square=read.default_to_square, where=where, key="size")
     if not shortest:
         raise _refusal(where, "size", read.size, "this class needs a shortest_edge")
-    if read.do_center_crop and read.crop_size not in (side, [side, side], _square(side)):
+    square = (side, [side, side], {"height": side, "width": side})
+    if read.do_center_crop and read.crop_size not in square:
         raise _refusal(where, "crop_size", read.crop_size, "it would crop twice")
     if side >= 384:
         return Prepared({"resize_mode": "stretch", "crop": 1.0}, (side, side))
     return Prepared({"resize_mode": "crop", "crop": read.crop_pct}, (side, side))
-
-
-def _square(side: int) -> dict[str, int]:
-    return {"height": side, "width": side}
 
 
 def _sides(

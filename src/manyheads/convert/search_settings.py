@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge, Gt, Le
-from pydantic import BaseModel, ConfigDict, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 from manyheads.asks.decode_config import DecodeConfig
-from manyheads.convert.foreign_files import read_table
+from manyheads.convert.foreign_files import find_table
 from manyheads.errors import FolderError, UsageError
 from manyheads.models.encoder_decoder import DecoderConfig
+from manyheads.project.folder import validated
 
 # What their search can do and ours cannot, and the value that switches it off.
 SEARCH: dict[str, Any] = {
@@ -106,7 +107,7 @@ def read_search(
         UsageError: other tokens end an output.
     """
     path = folder / "generation_config.json"
-    told = read_table(path, needed=False)
+    told = find_table(path)
     where, strange = (path, told or {}) if told is not None else (folder / "config.json", {})
     told = dict(about) if told is None else told
     read = _checked_search(told, where)
@@ -166,13 +167,7 @@ def read_search(
         values |= {"top_k": read.top_k or None, "top_p": read.top_p}
     elif read.do_sample:
         remarks.append("Their search samples with beams (do_sample); ours takes the best.")
-    try:
-        decode = TypeAdapter(DecodeConfig).validate_python(values)
-    except ValidationError as error:
-        raise FolderError(
-            f"{where} has settings that do not go together: {error.errors()[0]['msg']}. Correct "
-            "them."
-        ) from None
+    decode = validated(DecodeConfig, values, where, "The settings do not go together.")
     start = read.decoder_start_token_id
     return Found(decode, config.start if start is None else start), remarks
 

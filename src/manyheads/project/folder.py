@@ -512,4 +512,5 @@ def validated(kind: type[T], stored: Any, path: Path, again: str, *under: str) -
     except ValidationError as error:
         detail = error.errors()[0]
         key = ".".join(map(str, (*under, *detail["loc"])))
-        raise FolderError(f"{path}{key and f', {key}'}: {detail['msg']}. {again}") from None
+        reason = detail["msg"].removeprefix("Value error, ")
+        raise FolderError(f"{path}{key and f', {key}'}: {reason}. {again}") from None

@@ -31,7 +31,9 @@ class CTranslate2Engine:
         found = library().get_cuda_device_count()
         known = ["cpu", *(f"cuda:{number}" for number in range(found))]
         if f"{self.device}:{self.index}" not in known and device not in (None, "cpu"):
-            raise UsageError(f"CTranslate2 has no device {device!r}. Devices: {', '.join(known)}.")
+            raise UsageError(
+                f"CTranslate2 has no device {device!r} here. It has: {', '.join(known)}."
+            )
 
     def load(self, folder: ModelFolder, image_size: tuple[int, int] | None) -> nn.Module:
         """Load the export, after checking that it is whole and made from the folder's weights."""

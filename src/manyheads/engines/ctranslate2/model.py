@@ -103,10 +103,8 @@ class CTranslate2Model(EngineModel):
         bytes_of = dict(byte_pieces(target))
         unscored, broken = [], []
         for batch in split:
-            started += [
-                self._start(each, decode, n_best)
-                for each in islice(rest, 2 * workers - len(started))
-            ]
+            more = islice(rest, 2 * workers - len(started))
+            started += [self._start(each, decode, n_best) for each in more]
             if decode.sample:
                 found = [self._sample(job, decode, n_best, seed) for job in batch]
             else:
@@ -175,14 +173,12 @@ class CTranslate2Model(EngineModel):
         )
         return self._hypotheses(result, decode)
 
-    def _run(
-        self, translator: Any, jobs: list[Job], decode: DecodeConfig, **options: Any
-    ) -> list[Any]:
+    def _run(self, engine: Any, jobs: list[Job], decode: DecodeConfig, **options: Any) -> list[Any]:
         prefixes = None
         if any(job.prefix for job in jobs):
             prefixes = [[self.target[token] for token in job.prefix] for job in jobs]
         banned = [[self.target[token]] for token in decode.banned]
-        found: list[Any] = translator.translate_batch(
+        found: list[Any] = engine.translate_batch(
             [[self.source[token] for token in job.key] for job in jobs],
             target_prefix=prefixes,
             max_input_length=0,
