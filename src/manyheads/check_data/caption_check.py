@@ -97,11 +97,11 @@ def check_caption_recipe(name: str) -> Iterator[CheckedCaptions]:
     data = recipe.data
     if not data.has_captions:
         raise UsageError(
-            f"The recipe {name!r} trains on no images with texts: leave out `captions`."
+            f"The recipe {name!r} does not train on images with texts: leave out `captions`."
         )
     if data.drawn:
         raise UsageError(
-            f"The recipe {name!r} draws its images from texts: there are none to check."
+            f"The recipe {name!r} draws its images from texts, so there are none to check."
         )
     train, problems = _find(data.train, data)
     sets: dict[str, tuple[CaptionedImages, list[CaptionProblem]]] = {}

@@ -161,7 +161,7 @@ def cleaned_files(place: Place, out: Path) -> tuple[list[Path], Path]:
     """Name the files for a cleaned corpus and its log; refuse those that exist."""
     if out.name in ("", "..") or out.is_dir():
         raise UsageError(
-            f"`fix` is {str(out)!r}, a folder: name a corpus, such as {out / 'clean'}."
+            f"`fix` is {str(out)!r}, a folder: name the corpus to write, such as {out / 'clean'}."
         )
     log = out.with_name(f"{out.name}.log.jsonl")
     files = outputs(out, place.source or "source", place.target or "target")

@@ -146,7 +146,7 @@ def to_marian(model: str, out: Path) -> Conversion:
     config = cast(TransformerConfig, recipe.config())
     if "marian" not in config.exports:
         raise UsageError(
-            f"{model} is not a translating Transformer: Marian's format has only these."
+            f"{model} is not a translating Transformer: Marian's format has no place for others."
         )
     state = load_file(ours.path / "model.safetensors")
     start, order = config.start, list(range(config.vocabulary))
@@ -269,7 +269,7 @@ def _check_tokenizer_config(told: Mapping[str, Any], folder: Path) -> list[str]:
     more = [token for token in added if token not in special.values()]
     if more:
         remarks.append(
-            f"Their tokenizer's added tokens ({', '.join(more)[:80]}) are plain text here."
+            f"Their tokenizer has added tokens ({', '.join(more)[:80]}), which are plain text here."
         )
     return remarks
 

@@ -174,11 +174,11 @@ def _resized(read: _Processor, where: Path) -> Prepared:
     elif shortest:
         raise _refusal(where, "size", read.size, "without a crop images would not be of one size")
     if crop[0] > size[0] or crop[1] > size[1]:
-        raise _refusal(where, "crop_size", read.crop_size, "it is larger than the resized image")
+        raise _refusal(where, "crop_size", read.crop_size, "the crop is larger than the image")
     share = crop[0] / size[0]
     if (shortest and crop[0] != crop[1]) or abs(crop[1] / share - size[1]) > 1e-9 * size[1]:
         raise _refusal(
-            where, "crop_size", read.crop_size, "it has other proportions than the image"
+            where, "crop_size", read.crop_size, "it has other proportions than the resized image"
         )
     return Prepared({"resize_mode": "crop" if shortest else "stretch", "crop": share}, crop)
 

@@ -14,27 +14,21 @@ from manyheads.models.encoder_decoder import DecoderConfig
 from manyheads.project.folder import validated
 
 # What their search can do and ours cannot, and the value that switches it off.
+NONE = (
+    *("assistant_ensemble_weight", "begin_suppress_tokens", "constraints", "dola_layers"),
+    *("exponential_decay_length_penalty", "force_words_ids", "forced_bos_token_id"),
+    *("forced_decoder_ids", "max_time", "sequence_bias", "stop_strings", "watermarking_config"),
+)
 SEARCH: dict[str, Any] = {
-    "assistant_ensemble_weight": None,
-    "begin_suppress_tokens": None,
-    "constraints": None,
+    **dict.fromkeys(NONE),
     "diversity_penalty": 0.0,
-    "dola_layers": None,
     "encoder_no_repeat_ngram_size": 0,
     "encoder_repetition_penalty": 1.0,
-    "exponential_decay_length_penalty": None,
-    "force_words_ids": None,
-    "forced_bos_token_id": None,
-    "forced_decoder_ids": None,
     "guidance_scale": 1.0,
-    "max_time": None,
     "num_beam_groups": 1,
     "penalty_alpha": 0.0,
     "repetition_penalty": 1.0,
-    "sequence_bias": None,
-    "stop_strings": None,
     "token_healing": False,
-    "watermarking_config": None,
 }
 # The same of sampling.
 SAMPLING: dict[str, Any] = {

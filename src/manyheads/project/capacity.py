@@ -59,7 +59,7 @@ def check_memory(build: Callable[[], object]) -> None:
     except RuntimeError as error:
         if "overflow" in str(error):
             raise OutOfMemoryError(
-                "The model exceeds any memory: lower the sizes in [model]."
+                "The model is larger than any memory: lower the sizes in [model]."
             ) from None
         return  # the model computes with its weights while it is built: not known before
     if not isinstance(model, nn.Module):

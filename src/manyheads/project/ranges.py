@@ -41,7 +41,7 @@ def check_numbers(value: Any, key: str = "") -> None:
     most = MOST_SEED if key == "seed" else MOST
     if (isinstance(value, int) and abs(value) > most) or value in (math.inf, -math.inf):
         raise RecipeError(
-            f"{key} is {short(value)}: numbers are finite, whole ones up to {most:,}."
+            f"{key} is {short(value)}: numbers are finite, whole ones at most {most:,}."
         )
 
 

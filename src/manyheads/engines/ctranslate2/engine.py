@@ -32,7 +32,7 @@ class CTranslate2Engine:
         known = ["cpu", *(f"cuda:{number}" for number in range(found))]
         if f"{self.device}:{self.index}" not in known and device not in (None, "cpu"):
             raise UsageError(
-                f"CTranslate2 has no device {device!r} here. It has: {', '.join(known)}."
+                f"CTranslate2 has no device {device!r} here. Devices: {', '.join(known)}."
             )
 
     def load(self, folder: ModelFolder, image_size: tuple[int, int] | None) -> nn.Module:
@@ -66,7 +66,7 @@ class CTranslate2Engine:
             return CTranslate2Model(config, make, token_names(folder), folder.model, most)
         except (RuntimeError, ValueError) as error:
             raise FolderError(
-                f"CTranslate2 cannot load {path}: {error}. Export it again."
+                f"CTranslate2 cannot load {path}: {error}. Export the model again."
             ) from error
 
     @contextmanager

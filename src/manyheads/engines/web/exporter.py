@@ -53,7 +53,9 @@ class WebExporter:
         write_json(out / MODEL, about)
         for each in PAGE.iterdir():
             shutil.copyfile(each, out / each.name)
-        served = "serve the folder to open it: python -m http.server -b 127.0.0.1 -d FOLDER"
+        served = (
+            "serve the folder to open it: python -m http.server --bind 127.0.0.1 --directory FOLDER"
+        )
         return Exported(versions | {"onnxruntime-web": runtime}, (served,))
 
 
@@ -126,7 +128,7 @@ def tokenizer_tables(folder: ModelFolder, tokenizer: Any) -> dict[str, Any]:
 
 def _refusal(folder: ModelFolder, why: str) -> UsageError:
     return UsageError(
-        f"{folder.name} cannot become a page: {why}. The target onnx writes its graphs."
+        f"{folder.name} cannot be exported to a page: {why}. The target onnx writes its graphs."
     )
 
 

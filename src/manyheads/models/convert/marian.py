@@ -116,7 +116,7 @@ def _check(about: Settings) -> None:
     for key in IDS:
         if not isinstance(about[key], int):
             raise UsageError(
-                f"This Hugging Face Marian model has {key} {about[key]!r}; give one id."
+                f"This Hugging Face Marian model has {key} {about[key]!r}; it must be one number."
             )
     if about["share_encoder_decoder_embeddings"] and not about["tie_word_embeddings"]:
         raise UsageError(
