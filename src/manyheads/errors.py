@@ -23,7 +23,8 @@ A message says what went wrong, what was given, what is allowed and what to do. 
 prints it without a traceback and leaves with the error's ``exit_code``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import ClassVar
 
@@ -173,6 +174,19 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     """
     matches = get_close_matches(name, list(allowed), n=1)
     return f": did you mean {matches[0]!r}? " if matches else ". "
+
+
+@contextmanager
+def optional_import(package: str, *, extra: str) -> Iterator[None]:
+    """Around imports of a package that is an optional dependency.
+
+    Raises:
+        MissingExtraError: an import fails.
+    """
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(package=package, extra=extra) from None
 
 
 def _missing_extra(package: str, extra: str) -> MissingExtraError:

@@ -440,11 +440,12 @@ def test_importing_is_free_and_a_missing_babel_is_explained() -> None:
     program = """
 import sys
 import manyheads.data.synthetic.dates as dates
+from manyheads.errors import MissingExtraError
 assert "babel" not in sys.modules and "numpy" not in sys.modules
 sys.modules["babel"] = None
 try:
     dates.generate("train", size=1)
-except dates.MissingExtraError as error:
+except MissingExtraError as error:
     print(error)
 """
     done = subprocess.run(

@@ -344,7 +344,7 @@ DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a file more": (_another_file, r"no hash of shared_vocabulary\.txt"),
     "no JSON": (
         lambda folder: (folder / "engines/ctranslate2/engine.json").write_text("{"),
-        r"engine\.json is damaged\. Run `manyheads export`",
+        r"engine\.json cannot be read: .*\. Run `manyheads export`",
     ),
 }
 

@@ -549,7 +549,7 @@ def test_later_versions(tmp_path: Path) -> None:
     header = tmp_path / "i" / "index.json"
     header.write_text(json.dumps(json.loads(header.read_text()) | {"format_version": 9}))
     for call in (lambda: index("digits"), lambda: manyheads.search("two", index="i")):
-        with pytest.raises(FolderError, match="i has format_version 9"):
+        with pytest.raises(FolderError, match=r"i/index\.json has format_version 9"):
             call()
 
 

@@ -66,7 +66,6 @@ class RayRunner:
         self._ray.shutdown()
 
     def _places(self, on_gpu: bool, threads: int) -> int:
-        """Return how many actors the cluster has room for."""
         resources = self._ray.cluster_resources()
         return max(1, int(resources.get("GPU", 0) if on_gpu else resources["CPU"] // threads))
 

@@ -25,6 +25,7 @@ from manyheads.recipe_data.pair_splits import find_corpus, read_corpus
 from manyheads.strict_json import dumps
 
 Column = str | int | None
+Columns = tuple[Column, Column]
 
 
 class Place(NamedTuple):
@@ -34,7 +35,7 @@ class Place(NamedTuple):
     path: str
     source: str | None  # languages; a .tsv can be read without them
     target: str | None
-    columns: tuple[Column, Column] = (None, None)
+    columns: Columns = (None, None)
 
     def pairs(self, report: Report) -> Iterator[Pair]:
         """Stream the pairs."""
@@ -77,7 +78,7 @@ def plan(
     *,
     source: str | None = None,
     target: str | None = None,
-    columns: tuple[Column, Column] = (None, None),
+    columns: Columns = (None, None),
     test: str | None = None,
     valid: str | None = None,
 ) -> Plan:
@@ -119,9 +120,7 @@ def is_recipe(name: str) -> bool:
     return name in shipped("recipes") or name.endswith(".toml")
 
 
-def _find(
-    name: str, source: str | None, target: str | None, columns: tuple[Column, Column]
-) -> Place:
+def _find(name: str, source: str | None, target: str | None, columns: Columns) -> Place:
     if name.startswith((HUB, "dates:")):
         return Place(name, name, source, target, columns)
     if "*" in name:
@@ -141,7 +140,6 @@ def _find(
 
 
 def _sides_of(name: str) -> str:
-    """Name the sides that lie beside each other."""
     path = expand_user(name)
     beside = path.parent.glob(f"{glob.escape(path.name)}.*") if path.name else ()
     sides = sorted(found.name for found in beside)

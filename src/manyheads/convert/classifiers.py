@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter
 
+from manyheads.convert.converted_folder import ConvertedImages, model_folder
 from manyheads.convert.foreign_files import check_fit, misfits
 from manyheads.convert.image_text import from_image_text, is_image_text
 from manyheads.convert.preprocessing import (
@@ -22,24 +23,15 @@ from manyheads.convert.preprocessing import (
 from manyheads.convert.sources import Source, assumed, nearest_preset, opened
 from manyheads.data.images.image_set import Mode
 from manyheads.errors import UsageError
-from manyheads.files import new_folder, write_text
 from manyheads.models.convert import families, timm
 from manyheads.models.convert.converter import Converter, table
 from manyheads.models.convert.foreign import State, Tensors
 from manyheads.models.convert.names import Family, Image, base_name, understand
 from manyheads.models.resize import resize
 from manyheads.models.sized_tables import Size
-from manyheads.project.card import write_card
-from manyheads.project.folder import (
-    ModelFolder,
-    refuse_used,
-    write_labels,
-    write_manifest,
-    write_preprocessing,
-    write_tensors,
-)
+from manyheads.project.folder import refuse_used, write_labels, write_preprocessing
 from manyheads.project.info import count_parameters
-from manyheads.project.recipe import CONVERTED, write_recipe
+from manyheads.project.recipe import CONVERTED
 from manyheads.recipe_data.image_data import ImageData, LabelledImageData
 from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.tasks.embed.recipe import EmbedRecipe
@@ -51,17 +43,6 @@ FIXED = ("clip", "clip_vision_model", "deit", "siglip", "siglip_vision_model", "
 SIZED = (*FIXED, "swin")
 MODES: dict[int, Mode] = {1: "L", 3: "RGB"}
 LARGEST = 1 << 14  # side of an image
-
-
-class ConvertedImages(NamedTuple):
-    """What was written, and what its user should know."""
-
-    folder: Path
-    parameters: int
-    classes: int  # 0 where there is no classifier
-    size: Size
-    remarks: list[str]
-    task: str = "classify"
 
 
 class _Plan(NamedTuple):
@@ -111,8 +92,7 @@ def _convert(
     library: Library, given: Source, out: Path, architecture: str | None, image_size: Size | None
 ) -> ConvertedImages:
     if library == "hf" and is_image_text(given):
-        made = from_image_text(given, out, image_size=image_size)
-        return ConvertedImages(out, made.parameters, 0, made.size, made.remarks, made.task)
+        return from_image_text(given, out, image_size=image_size)
     plan = PLANS[library](given, architecture)
     plan.convert.check(plan.settings)  # before the weights of the hub are fetched
     # A size that the user names may also be the one that the weights were made for.
@@ -135,16 +115,11 @@ def _convert(
     encodes = _is_encoder(config, state, given.tensors)
     recipe = _recipe(config, plan, given, library, encodes=encodes)
     labels, remarks = ([], []) if encodes else _labels(given.about, config.classes)
-    with new_folder(out) as folder:
-        write_tensors(folder, state)
-        write_text(folder / "recipe.toml", write_recipe(recipe, config))
+    with model_folder(out, recipe, config, state) as folder:
         if encodes:
             write_preprocessing(folder, recipe.image)
         else:
             write_labels(folder, recipe.image, labels)
-        write_manifest(folder, recipe)
-        ModelFolder(folder).recipe.config()  # while nothing is left behind
-    write_card(ModelFolder(out))
     return ConvertedImages(
         out,
         count_parameters(config),

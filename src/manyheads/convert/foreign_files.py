@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 import torch
@@ -54,9 +54,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
                 f"{path} holds more than tensors, or is damaged: {_first_line(error)} Objects in "
                 "it could run code and are not read; ask for the weights as safetensors."
             ) from error
-        raise FolderError(
-            f"{path} cannot be read: {_first_line(error)} Get the file again."
-        ) from error
+        raise FolderError(f"{path} cannot be read: {_first_line(error)} Get it again.") from error
 
 
 def _read_arrays(path: Path) -> dict[str, Tensor]:
@@ -135,18 +133,17 @@ def check_fit(config: ModelConfig, state: Mapping[str, Tensor], where: Path) -> 
         ) from error
 
 
-@overload
-def read_table(path: Path, *, needed: Literal[True] = True) -> dict[str, Any]: ...
-@overload
-def read_table(path: Path, *, needed: bool) -> dict[str, Any] | None: ...
-def read_table(path: Path, *, needed: bool = True) -> dict[str, Any] | None:
-    """Read a JSON file that holds one table; None, if it may be missing and is.
+def find_table(path: Path) -> dict[str, Any] | None:
+    """Read a JSON file that holds one table, as `read_table`; None if it is missing."""
+    return read_table(path) if path.exists() else None
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """Read a JSON file that holds one table.
 
     Raises:
         FolderError: it is missing, damaged, or something else.
     """
-    if not needed and not path.exists():
-        return None
     try:
         value = loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

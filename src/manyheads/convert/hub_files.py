@@ -13,13 +13,7 @@ from typing import Any, cast
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from manyheads.errors import (
-    DataError,
-    ManyheadsError,
-    MissingExtraError,
-    NotFoundError,
-    UsageError,
-)
+from manyheads.errors import DataError, ManyheadsError, NotFoundError, UsageError, optional_import
 from manyheads.project.hub_name import read_hub_name
 from manyheads.project.lock import locked
 from manyheads.version import __version__
@@ -53,10 +47,8 @@ class Repository:
         repository, revision = read_hub_name(name)
         # Nothing but the model is asked for, unless the user wants it so.
         os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-        try:
+        with optional_import("huggingface_hub", extra="hub"):
             from huggingface_hub import HfApi
-        except ModuleNotFoundError:
-            raise MissingExtraError(package="huggingface_hub", extra="hub") from None
         self.name, self.repository = name, repository
         endpoint = os.environ.get("HF_ENDPOINT")  # as it is now: theirs is read when imported
         self._api = HfApi(endpoint, library_name="manyheads", library_version=__version__)
@@ -111,7 +103,6 @@ class Repository:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say of the hub's errors what they mean and what to do."""
         from huggingface_hub import errors
 
         page = f"{self._api.endpoint}/{self.repository}"

@@ -6,11 +6,12 @@ tokenizer is kept in the folder hf, as one file.
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import TypeAdapter
 
-from manyheads.convert.foreign_files import check_fit, misfits, read_table
+from manyheads.convert.converted_folder import ConvertedImages, model_folder
+from manyheads.convert.foreign_files import check_fit, find_table, misfits
 from manyheads.convert.preprocessing import from_transformers, preprocessing
 from manyheads.convert.search_settings import read_search
 from manyheads.convert.sources import Source, assumed, nearest_preset
@@ -26,16 +27,15 @@ from manyheads.data.tokenizers.hub import (
     read_vocabulary,
 )
 from manyheads.errors import FolderError, UsageError
-from manyheads.files import new_folder, write_atomically, write_text
+from manyheads.files import write_atomically
 from manyheads.models.captioner import CaptionerConfig
 from manyheads.models.convert import clip, families
 from manyheads.models.matcher import MatcherConfig
 from manyheads.models.resize import resize
 from manyheads.models.sized_tables import Size
-from manyheads.project.card import write_card
-from manyheads.project.folder import ModelFolder, write_manifest, write_preprocessing, write_tensors
+from manyheads.project.folder import write_preprocessing
 from manyheads.project.info import count_parameters
-from manyheads.project.recipe import CONVERTED, write_recipe
+from manyheads.project.recipe import CONVERTED
 from manyheads.recipe_data.caption_data import CaptionData
 from manyheads.tasks.caption.recipe import CaptionRecipe
 from manyheads.tasks.match.recipe import MatchData, MatchRecipe
@@ -43,15 +43,6 @@ from manyheads.tasks.match.recipe import MatchData, MatchRecipe
 FOLDER = "hf"  # of a converted model: the tokenizer
 UNLIMITED = "ours ends a text at 128 tokens"
 TokenizerOfHub = HubTokenizer | SiglipTokenizer
-
-
-class ConvertedImageText(NamedTuple):
-    """What was written, and what its user should know."""
-
-    parameters: int
-    size: Size
-    remarks: list[str]
-    task: str
 
 
 @dataclass(frozen=True)
@@ -91,9 +82,7 @@ def is_image_text(given: Source) -> bool:
     return about["model_type"] == "vision-encoder-decoder" or clip.is_matcher(given.tensors)
 
 
-def from_image_text(
-    given: Source, out: Path, *, image_size: Size | None = None
-) -> ConvertedImageText:
+def from_image_text(given: Source, out: Path, *, image_size: Size | None = None) -> ConvertedImages:
     """Make a model folder of a CLIP, a SigLIP or a VisionEncoderDecoder.
 
     Raises:
@@ -125,16 +114,11 @@ def from_image_text(
         else _captioner(config, given)
     )
     image = config.image
-    with new_folder(out) as folder:
+    with model_folder(out, recipe, config, state) as folder:
         write_atomically(folder / FOLDER / tokens.file, tokens.content)
-        write_tensors(folder, state)
-        write_text(folder / "recipe.toml", write_recipe(recipe, config))
         write_preprocessing(folder, recipe.image)
-        write_manifest(folder, recipe)
-        ModelFolder(folder).recipe.config()  # while nothing is left behind
-    write_card(ModelFolder(out))
     size = (image.height, image.width)
-    return ConvertedImageText(count_parameters(config), size, remarks, recipe.task)
+    return ConvertedImages(out, count_parameters(config), 0, size, remarks, recipe.task)
 
 
 # --- Recipes ------------------------------------------------------------------------------------
@@ -175,7 +159,6 @@ def _matcher(
 def _captioner(
     config: CaptionerConfig, given: Source
 ) -> tuple[CaptionRecipe, CaptionerConfig, list[str]]:
-    """Write the recipe of a captioner, with how their search is set."""
     about = {**given.about["decoder"], **given.about}
     search, remarks = read_search(given.where, about, config, UNLIMITED)
     config = replace(config, start=search.start)
@@ -213,8 +196,8 @@ def _recipe(
 
 def _read_tokens(folder: Path) -> _Tokens:
     """Read a tokenizer in whichever form the folder has it."""
-    told = read_table(folder / "special_tokens_map.json", needed=False) or {}
-    told |= read_table(folder / "tokenizer_config.json", needed=False) or {}
+    told = find_table(folder / "special_tokens_map.json") or {}
+    told |= find_table(folder / "tokenizer_config.json") or {}
     kind = str(told.get("tokenizer_class", ""))
     special = [
         name.get("content", "") if isinstance(name, dict) else name

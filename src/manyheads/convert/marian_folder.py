@@ -14,7 +14,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from manyheads.asks.decode_config import DecodeConfig
-from manyheads.convert.foreign_files import check_fit, misfits, read_table
+from manyheads.convert.converted_folder import model_folder
+from manyheads.convert.foreign_files import check_fit, find_table, misfits, read_table
 from manyheads.convert.search_settings import read_search
 from manyheads.convert.sources import Source, opened
 from manyheads.data.tokenizers.marian import END, PAD, UNKNOWN, MarianTokenizer, read_marian
@@ -24,17 +25,11 @@ from manyheads.errors import FolderError, UsageError
 from manyheads.files import new_folder, write_atomically, write_text
 from manyheads.models.convert import marian
 from manyheads.models.transformer import TransformerConfig
-from manyheads.project.card import card, write_card
-from manyheads.project.folder import (
-    ModelFolder,
-    refuse_used,
-    write_json,
-    write_manifest,
-    write_tensors,
-)
+from manyheads.project.card import card
+from manyheads.project.folder import ModelFolder, refuse_used, write_json, write_tensors
 from manyheads.project.info import count_parameters
 from manyheads.project.paths import find_model
-from manyheads.project.recipe import CONVERTED, write_recipe
+from manyheads.project.recipe import CONVERTED
 from manyheads.project.vocabulary import load_vocabularies
 from manyheads.recipe_data.pair_data import PairData
 from manyheads.tasks.translate.recipe import TranslateRecipe
@@ -95,7 +90,7 @@ def _convert(
 ) -> Conversion:
     files, about = given.where, given.about
     marian.read.check(about)
-    told = read_table(files / "tokenizer_config.json", needed=False) or {}
+    told = find_table(files / "tokenizer_config.json") or {}
     remarks = _check_tokenizer_config(told, files)
     tokenizers = read_marian(files, prefix=prefix)
     with misfits(files):
@@ -127,14 +122,9 @@ def _convert(
             f"The model knows language codes ({shown}): begin each text with one, or convert "
             "again with a `prefix`."
         )
-    with new_folder(out) as folder:
+    with model_folder(out, recipe, config, state) as folder:
         for path in _kept(files):
             write_atomically(folder / FOLDER / path.name, path.read_bytes())
-        write_tensors(folder, state)
-        write_text(folder / "recipe.toml", write_recipe(recipe, config))
-        write_manifest(folder, recipe)
-        ModelFolder(folder).recipe.config()  # while nothing is left behind
-    write_card(ModelFolder(out))
     return Conversion(out, count_parameters(config), data.source, data.target, remarks)
 
 
@@ -176,9 +166,8 @@ def to_marian(model: str, out: Path) -> Conversion:
             _write_tokenizers(ours.path, folder, recipe.data, config, order, start)
             write_text(folder / "README.md", _published_card(ours, recipe))
         _compare(ours, read_table(folder / "config.json"), tensors, order)
-    return Conversion(
-        out, count_parameters(config), recipe.data.source, recipe.data.target, remarks
-    )
+    data = recipe.data
+    return Conversion(out, count_parameters(config), data.source, data.target, remarks)
 
 
 def _compare(
@@ -276,7 +265,7 @@ def _check_tokenizer_config(told: Mapping[str, Any], folder: Path) -> list[str]:
         for key in ("sp_model_kwargs", "additional_special_tokens", "extra_special_tokens")
         if told.get(key)
     ]
-    added = read_table(folder / "added_tokens.json", needed=False) or {}
+    added = find_table(folder / "added_tokens.json") or {}
     more = [token for token in added if token not in special.values()]
     if more:
         remarks.append(
@@ -379,7 +368,6 @@ def _write_tokenizers(
 
 
 def _published_card(folder: ModelFolder, recipe: TranslateRecipe) -> str:
-    """Our card, with the head that the hub reads and with their way to use the model."""
     title, _, rest = card(folder).partition("\n")
     data = recipe.data
     return (

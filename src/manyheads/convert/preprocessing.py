@@ -45,7 +45,7 @@ def preprocessing(prepared: Prepared, size: Size, mode: Mode, where: Path) -> Pr
     except ValidationError as error:
         detail = error.errors()[0]
         key = ".".join(map(str, detail["loc"])) or "the whole"
-        raise _without_equivalent(where, key, detail["input"], detail["msg"]) from None
+        raise _refusal(where, key, detail["input"], detail["msg"]) from None
 
 
 class _Strict(BaseModel):
@@ -98,10 +98,7 @@ PROCESSORS: dict[str, dict[str, Any]] = {
 }
 ENDINGS = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
 # Of each model_type: its class, and how its published models use it.
-IMAGENET: dict[str, Any] = {
-    "image_mean": [0.485, 0.456, 0.406],
-    "image_std": [0.229, 0.224, 0.225],
-}
+IMAGENET: dict[str, Any] = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 DINO: dict[str, Any] = IMAGENET | {"size": {"shortest_edge": 256}}
 USUAL: dict[str, tuple[str, dict[str, Any]]] = {
     "bit": ("Bit", HALF | {"resample": 2, "size": 448, "crop_size": 448}),
@@ -139,15 +136,12 @@ def from_transformers(told: Mapping[str, Any] | None, kind: str, where: Path) ->
     processor, usual = USUAL[kind]
     if told is not None:
         processor = _class(told, processor, where)
-    read = _checked(
-        _Processor, PROCESSORS[processor] | dict(usual if told is None else told), where
-    )
+    told = usual if told is None else told
+    read = _checked(_Processor, PROCESSORS[processor] | dict(told), where)
     if not read.do_resize:
-        raise _without_equivalent(
-            where, "do_resize", read.do_resize, "images would keep their sizes"
-        )
+        raise _refusal(where, "do_resize", read.do_resize, "images would keep their sizes")
     if read.do_pad and processor != "ConvNext" and read.pad_size is not None:
-        raise _without_equivalent(where, "pad_size", read.pad_size, "images are never padded")
+        raise _refusal(where, "pad_size", read.pad_size, "images are never padded")
     image = {"interpolation": RESAMPLE[read.resample], "crop_rounding": "down"}
     geometry = _warped if processor == "ConvNext" else _resized
     prepared = geometry(read, where)
@@ -156,13 +150,12 @@ def from_transformers(told: Mapping[str, Any] | None, kind: str, where: Path) ->
 
 
 def _class(told: Mapping[str, Any], usual: str, where: Path) -> str:
-    """Name the class that reads this configuration."""
     named = told.get("image_processor_type") or told.get("feature_extractor_type") or usual
     if isinstance(named, str):
         plain = next((named.removesuffix(end) for end in ENDINGS if named.endswith(end)), named)
         if plain in PROCESSORS:
             return plain
-    raise _without_equivalent(
+    raise _refusal(
         where,
         "image_processor_type",
         named,
@@ -176,19 +169,15 @@ def _resized(read: _Processor, where: Path) -> Prepared:
     crop = size
     if read.do_center_crop:
         if read.crop_size is None:
-            raise _without_equivalent(where, "do_center_crop", True, "crop_size is missing")
+            raise _refusal(where, "do_center_crop", True, "crop_size is missing")
         crop, _ = _sides(read.crop_size, square=True, where=where, key="crop_size")
     elif shortest:
-        raise _without_equivalent(
-            where, "size", read.size, "without a crop images would keep their aspect ratios"
-        )
+        raise _refusal(where, "size", read.size, "without a crop images would not be of one size")
     if crop[0] > size[0] or crop[1] > size[1]:
-        raise _without_equivalent(
-            where, "crop_size", read.crop_size, "the crop is larger than the resized image"
-        )
+        raise _refusal(where, "crop_size", read.crop_size, "the crop is larger than the image")
     share = crop[0] / size[0]
     if (shortest and crop[0] != crop[1]) or abs(crop[1] / share - size[1]) > 1e-9 * size[1]:
-        raise _without_equivalent(
+        raise _refusal(
             where, "crop_size", read.crop_size, "it has other proportions than the resized image"
         )
     return Prepared({"resize_mode": "crop" if shortest else "stretch", "crop": share}, crop)
@@ -198,16 +187,13 @@ def _warped(read: _Processor, where: Path) -> Prepared:
     """Read the resize of ConvNext's class: below 384 pixels with a crop, above by stretching."""
     (side, _), shortest = _sides(read.size, square=read.default_to_square, where=where, key="size")
     if not shortest:
-        raise _without_equivalent(where, "size", read.size, "this class needs a shortest_edge")
-    if read.do_center_crop and read.crop_size not in (side, [side, side], _square(side)):
-        raise _without_equivalent(where, "crop_size", read.crop_size, "it would crop twice")
+        raise _refusal(where, "size", read.size, "this class needs a shortest_edge")
+    square = (side, [side, side], {"height": side, "width": side})
+    if read.do_center_crop and read.crop_size not in square:
+        raise _refusal(where, "crop_size", read.crop_size, "it would crop twice")
     if side >= 384:
         return Prepared({"resize_mode": "stretch", "crop": 1.0}, (side, side))
     return Prepared({"resize_mode": "crop", "crop": read.crop_pct}, (side, side))
-
-
-def _square(side: int) -> dict[str, int]:
-    return {"height": side, "width": side}
 
 
 def _sides(
@@ -222,9 +208,7 @@ def _sides(
         return (told["height"], told["width"]), False
     if told is not None and told.keys() == {"shortest_edge"} and key == "size":
         return (told["shortest_edge"], told["shortest_edge"]), True
-    raise _without_equivalent(
-        where, key, told, "known are one number, height and width, or shortest_edge"
-    )
+    raise _refusal(where, key, told, "known are one number, height and width, or shortest_edge")
 
 
 def _values(read: _Processor) -> dict[str, Any]:
@@ -288,10 +272,10 @@ def _checked(kind: type[Any], told: Mapping[str, Any], where: Path) -> Any:
     except ValidationError as error:
         detail = error.errors()[0]
         key = str(detail["loc"][0])
-        raise _without_equivalent(where, key, told[key], detail["msg"]) from None
+        raise _refusal(where, key, told[key], detail["msg"]) from None
 
 
-def _without_equivalent(where: Path, key: str, value: object, reason: str) -> UsageError:
+def _refusal(where: Path, key: str, value: object, reason: str) -> UsageError:
     return UsageError(
         f"Images cannot be prepared as {where} asks: {key} = {value!r:.200}: {reason}. Correct "
         "it, if it is a mistake; otherwise this model cannot be converted."

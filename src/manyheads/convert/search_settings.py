@@ -5,35 +5,30 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge, Gt, Le
-from pydantic import BaseModel, ConfigDict, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 from manyheads.asks.decode_config import DecodeConfig
-from manyheads.convert.foreign_files import read_table
+from manyheads.convert.foreign_files import find_table
 from manyheads.errors import FolderError, UsageError
 from manyheads.models.encoder_decoder import DecoderConfig
+from manyheads.project.folder import validated
 
 # What their search can do and ours cannot, and the value that switches it off.
+NONE = (
+    *("assistant_ensemble_weight", "begin_suppress_tokens", "constraints", "dola_layers"),
+    *("exponential_decay_length_penalty", "force_words_ids", "forced_bos_token_id"),
+    *("forced_decoder_ids", "max_time", "sequence_bias", "stop_strings", "watermarking_config"),
+)
 SEARCH: dict[str, Any] = {
-    "assistant_ensemble_weight": None,
-    "begin_suppress_tokens": None,
-    "constraints": None,
+    **dict.fromkeys(NONE),
     "diversity_penalty": 0.0,
-    "dola_layers": None,
     "encoder_no_repeat_ngram_size": 0,
     "encoder_repetition_penalty": 1.0,
-    "exponential_decay_length_penalty": None,
-    "force_words_ids": None,
-    "forced_bos_token_id": None,
-    "forced_decoder_ids": None,
     "guidance_scale": 1.0,
-    "max_time": None,
     "num_beam_groups": 1,
     "penalty_alpha": 0.0,
     "repetition_penalty": 1.0,
-    "sequence_bias": None,
-    "stop_strings": None,
     "token_healing": False,
-    "watermarking_config": None,
 }
 # The same of sampling.
 SAMPLING: dict[str, Any] = {
@@ -106,7 +101,7 @@ def read_search(
         UsageError: other tokens end an output.
     """
     path = folder / "generation_config.json"
-    told = read_table(path, needed=False)
+    told = find_table(path)
     where, strange = (path, told or {}) if told is not None else (folder / "config.json", {})
     told = dict(about) if told is None else told
     read = _checked_search(told, where)
@@ -166,13 +161,7 @@ def read_search(
         values |= {"top_k": read.top_k or None, "top_p": read.top_p}
     elif read.do_sample:
         remarks.append("Their search samples with beams (do_sample); ours takes the best.")
-    try:
-        decode = TypeAdapter(DecodeConfig).validate_python(values)
-    except ValidationError as error:
-        raise FolderError(
-            f"{where} has settings that do not go together: {error.errors()[0]['msg']}. Correct "
-            "them."
-        ) from None
+    decode = validated(DecodeConfig, values, where, "The settings do not go together.")
     start = read.decoder_start_token_id
     return Found(decode, config.start if start is None else start), remarks
 

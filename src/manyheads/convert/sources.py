@@ -9,7 +9,13 @@ from typing import Any
 
 from torch import Tensor
 
-from manyheads.convert.foreign_files import SUFFIXES, read_license, read_table, read_tensors
+from manyheads.convert.foreign_files import (
+    SUFFIXES,
+    find_table,
+    read_license,
+    read_table,
+    read_tensors,
+)
 from manyheads.convert.hub_files import Repository, open_repository
 from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.files import expand_user
@@ -138,11 +144,11 @@ def _read(load: Load, folder: Path, origin: str, revision: str | None = None) ->
 
 def _read_processor(folder: Path) -> dict[str, Any] | None:
     """Read how images are prepared, as Hugging Face looks for it; None if nothing says it."""
-    both = read_table(folder / "processor_config.json", needed=False)
+    both = find_table(folder / "processor_config.json")
     nested = (both or {}).get("image_processor")
     if isinstance(nested, dict):
         return nested
-    return read_table(folder / "preprocessor_config.json", needed=False)
+    return find_table(folder / "preprocessor_config.json")
 
 
 def nearest_preset(config: ModelConfig) -> str:

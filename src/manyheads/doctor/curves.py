@@ -250,7 +250,6 @@ def _worse(history: History, name: str) -> tuple[Line, Line] | None:
 
 
 def _loss_at(history: History, line: Line) -> float:
-    """Return the training loss around a validation."""
     return float(np.interp(line["step"], history.steps, _smooth(history.losses)))
 
 

@@ -84,7 +84,9 @@ def mark(sample: ImageSample, preprocessing: Preprocessing) -> Findings:
         f"{some.classes[int(each)]} {value}"
         for each, value in list(zip(np.unique(some.labels), found.values, strict=True))[:4]
     )
-    at_edge = _at_the_edge(found.row, found.column, preprocessing)
+    # A centre crop of 7/8 removes it.
+    places = ((found.row, preprocessing.height), (found.column, preprocessing.width))
+    at_edge = any(min(place, size - 1 - place) < size // 16 for place, size in places)
     yield finding(
         "label-in-pixels",
         f"row {found.row}, column {found.column} of {preprocessing.height} x "
@@ -94,12 +96,6 @@ def mark(sample: ImageSample, preprocessing: Preprocessing) -> Findings:
         f"for example {some.names[0]}",
         settings={"image.crop": 0.875} if at_edge else {},
     )
-
-
-def _at_the_edge(row: int, column: int, model: Preprocessing) -> bool:
-    """Tell whether a centre crop of 7/8 removes a spot."""
-    places = ((row, model.height), (column, model.width))
-    return any(min(place, size - 1 - place) < size // 16 for place, size in places)
 
 
 def file_properties(sample: ImageSample) -> Findings:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from manyheads.doctor.curves import longer_warmup, more_dropout
 from manyheads.doctor.finding import Finding, Findings, finding, rounded
-from manyheads.doctor.samples import Learned, Samples, mean_loss
+from manyheads.doctor.samples import Learned, Predictions, Samples, mean_loss
 from manyheads.doctor.weights import HARDLY, LARGE_STEP, Weights, not_far
 from manyheads.predict.pipeline import pipeline_of
 from manyheads.project.recipe import Recipe
@@ -85,9 +85,7 @@ def by_heart(learned: Learned, samples: Samples, recipe: Recipe, step: int) -> F
         )
 
 
-def one_answer(
-    answers: tuple[Tensor, Tensor], samples: Samples, recipe: Recipe, step: int
-) -> Findings:
+def one_answer(answers: Predictions, samples: Samples, recipe: Recipe, step: int) -> Findings:
     """Find a model of classes or tokens whose answer is always the same."""
     given, right = answers[0].argmax(dim=1), answers[1]
     values, counts = given.unique(return_counts=True)

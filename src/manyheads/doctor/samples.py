@@ -99,9 +99,8 @@ class Samples:
 
     def memorised(self, learned: Learned) -> bool:
         """Tell whether training data are known by heart, and validation data not at all."""
-        return learned.train <= HALF * learned.blind_train and (
-            learned.valid >= learned.blind_valid > 0
-        )
+        valid, blind = learned.valid, learned.blind_valid
+        return learned.train <= HALF * learned.blind_train and valid >= blind > 0
 
     def examples(self) -> list[str]:
         """Show a few training examples with their answers."""

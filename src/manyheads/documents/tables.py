@@ -12,7 +12,7 @@ from manyheads.data.documents.glossary import Glossary
 from manyheads.data.documents.segments import split_document
 from manyheads.documents.documents import Document, SentenceTranslator, translate_blocks
 from manyheads.documents.fallbacks import FallbackTranslator, TextTranslator
-from manyheads.errors import DataError, MissingExtraError, NotFoundError, UsageError, nearest
+from manyheads.errors import DataError, NotFoundError, UsageError, nearest, optional_import
 from manyheads.predict.text_predictor import one_line
 from manyheads.project.remote import fetch_remote, is_remote
 
@@ -183,9 +183,7 @@ def _damage(path: str) -> Iterator[None]:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    try:
+    with optional_import("pyarrow", extra="text"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ModuleNotFoundError:
-        raise MissingExtraError(package="pyarrow", extra="text") from None
     return pa, pq

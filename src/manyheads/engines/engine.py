@@ -115,7 +115,6 @@ def find_engine(name: str) -> type[Engine]:
         UsageError: no such engine.
     """
     if name not in ENGINES:
-        raise UsageError(
-            f"There is no engine {name!r}{nearest(name, ENGINES)}Engines: {', '.join(ENGINES)}."
-        )
+        hint = nearest(name, ENGINES)
+        raise UsageError(f"There is no engine {name!r}{hint}Engines: {', '.join(ENGINES)}.")
     return cast(type[Engine], imported(ENGINES, name))

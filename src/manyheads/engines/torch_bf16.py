@@ -28,7 +28,6 @@ class TorchBf16Engine(TorchEngine):
 
 
 def _rounded(_layer: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Round numbers of another type, such as pixels."""
     return tuple(
         each.to(torch.bfloat16) if torch.is_tensor(each) and each.is_floating_point() else each
         for each in given

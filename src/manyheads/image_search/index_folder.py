@@ -21,17 +21,17 @@ from types import NoneType
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.files import append_bytes, cannot_write, flush, output_errors
-from manyheads.project.folder import read_json, write_json
+from manyheads.project.folder import read_versioned, validated, write_json
 from manyheads.project.lock import LOCK
-from manyheads.version import __version__
 
 FORMAT_VERSION = 1
 HEADER, VECTORS, IMAGES = "index.json", "vectors.f32", "images.sqlite"
+AGAIN = "Copy the folder again; or remove it, and index the images anew."
 PATIENCE = 30.0  # seconds that a reader waits while a writer commits, and the reverse
 TYPE = np.dtype("<f4")
 TICK = 2_000_000_000  # nanoseconds between the times that a file system can tell apart, at most
@@ -313,10 +313,7 @@ def _given(value: Any) -> Any:
 
 def damaged(path: Path, reason: str) -> FolderError:
     """Return the error about a damaged index."""
-    return FolderError(
-        f"The index {path} is damaged: {reason}. Copy the folder again; or remove it, and index "
-        "the images anew."
-    )
+    return FolderError(f"The index {path} is damaged: {reason}. {AGAIN}")
 
 
 def read_header(path: Path) -> Header:
@@ -332,21 +329,8 @@ def read_header(path: Path) -> Header:
             f"{path} is no index of images: it {there}. Make one with `manyheads index`, or "
             "in Python with `manyheads.index`."
         )
-    stored = read_json(path / HEADER)
-    version = stored.get("format_version") if isinstance(stored, dict) else None
-    if type(version) is not int:
-        raise damaged(path, f"{HEADER} has no format_version")
-    if not 1 <= version <= FORMAT_VERSION:
-        raise FolderError(
-            f"{path} has format_version {version}; this Manyheads ({__version__}) reads "
-            f"{FORMAT_VERSION}. Update Manyheads, or index the images anew."
-        )
-    try:
-        return Header.model_validate(stored)
-    except ValidationError as error:
-        detail = error.errors()[0]
-        place = ".".join(map(str, detail["loc"]))
-        raise damaged(path, f"{HEADER}, {place}: {detail['msg']}") from None
+    stored = read_versioned(path / HEADER, FORMAT_VERSION, AGAIN)
+    return validated(Header, stored, path / HEADER, AGAIN)
 
 
 def check_place(path: Path) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from manyheads.data.text.languages import base
-from manyheads.errors import MissingExtraError
+from manyheads.errors import MissingExtraError, optional_import
 
 TextMetric = Literal["bleu", "chrf", "ter", "exact", "bleu_lc_tok"]
 
@@ -111,10 +111,8 @@ def _sacrebleu(method_of: Callable[[str], Method]) -> Metric:
 
 
 def _bleu(language: str) -> Method:
-    try:
+    with optional_import("sacrebleu", extra="text"):
         from sacrebleu.metrics.bleu import BLEU
-    except ImportError:
-        raise MissingExtraError(package="sacrebleu", extra="text") from None
     language = base(language)  # sacrebleu supports ja, but would use 13a for ja_JP
     try:
         return Method(BLEU(trg_lang=language))
@@ -126,18 +124,14 @@ def _bleu(language: str) -> Method:
 
 
 def _chrf(language: str) -> Method:  # noqa: ARG001 - the same for every language
-    try:
+    with optional_import("sacrebleu", extra="text"):
         from sacrebleu.metrics.chrf import CHRF
-    except ImportError:
-        raise MissingExtraError(package="sacrebleu", extra="text") from None
     return Method(CHRF())
 
 
 def _ter(language: str) -> Method:
-    try:
+    with optional_import("sacrebleu", extra="text"):
         from sacrebleu.metrics.ter import TER
-    except ImportError:
-        raise MissingExtraError(package="sacrebleu", extra="text") from None
     # Words of these languages are not separated by spaces: count edits of characters.
     unspaced = base(language) in ("zh", "ja")
     return Method(TER(normalized=unspaced, asian_support=unspaced))
@@ -145,11 +139,10 @@ def _ter(language: str) -> Method:
 
 def lower_cased_tokens(language: str) -> Method:
     """Prepare texts as the Perl scripts that made Multi30k's `lc.norm.tok` files did."""
-    try:
+    with optional_import("sacremoses", extra="text"):
         import sacremoses
+    with optional_import("sacrebleu", extra="text"):
         from sacrebleu.metrics.bleu import BLEU
-    except ImportError as error:
-        raise MissingExtraError(package=error.name or "sacremoses", extra="text") from None
     # Lines still end with \n when quotes and full stops are swapped, and ’ that is not between
     # letters a-z becomes a double quote.
     normalizer = sacremoses.MosesPunctNormalizer(language, perl_parity=True)

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from manyheads.errors import FolderError
 from manyheads.lens.measures.alignment_head import AlignmentHead, Chosen
-from manyheads.project.folder import ModelFolder, read_json, write_json
+from manyheads.project.folder import ModelFolder, store_entry, validated
 
 
 class Entry(BaseModel):
@@ -44,19 +43,10 @@ def stored(folder: ModelFolder) -> Chosen | None:
     entry = folder.manifest.get("alignment")
     if entry is None:
         return None
-    try:
-        return Entry.model_validate(entry).chosen
-    except ValidationError as error:
-        detail = error.errors()[0]
-        raise FolderError(
-            f"{folder.path / 'manyheads.json'}, alignment.{'.'.join(map(str, detail['loc']))}: "
-            f"{detail['msg']}. Remove the entry, or evaluate {folder.path} again with "
-            "`alignment=True`."
-        ) from None
+    again = f"Remove the entry, or evaluate {folder.path} again with `alignment=True`."
+    return validated(Entry, entry, folder.path / "manyheads.json", again, "alignment").chosen
 
 
 def store(folder: ModelFolder, entry: dict[str, Any]) -> None:
     """Keep a choice with its model."""
-    path = folder.path / "manyheads.json"
-    folder.manifest = read_json(path) | {"alignment": entry}
-    write_json(path, folder.manifest)
+    store_entry(folder, "alignment", entry)

@@ -74,7 +74,6 @@ def last_step(path: Path) -> str:
 
 
 def _engine(folder: ModelFolder, name: str) -> str:
-    """Say how far an export agrees with torch."""
     try:
         record = read_record(folder, name)
     except FolderError:  # damaged: the model itself is not

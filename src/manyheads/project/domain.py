@@ -1,11 +1,8 @@
 """What is usual for a translator's texts and outputs, as manyheads.json has it."""
 
-from typing import Any
+from pydantic import BaseModel, ConfigDict, Field
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from manyheads.errors import FolderError
-from manyheads.project.folder import ModelFolder, read_json, write_json
+from manyheads.project.folder import ModelFolder, store_entry, validated
 
 
 class Domain(BaseModel):
@@ -37,19 +34,10 @@ def stored_domain(folder: ModelFolder) -> Domain | None:
     entry = folder.manifest.get("domain")
     if entry is None:
         return None
-    try:
-        return Domain.model_validate(entry)
-    except ValidationError as error:
-        detail = error.errors()[0]
-        raise FolderError(
-            f"{folder.path / 'manyheads.json'}, domain.{'.'.join(map(str, detail['loc']))}: "
-            f"{detail['msg']}. Remove the entry; evaluating {folder.path} sets it anew."
-        ) from None
+    again = f"Remove the entry; evaluating {folder.path} sets it anew."
+    return validated(Domain, entry, folder.path / "manyheads.json", again, "domain")
 
 
 def store_domain(folder: ModelFolder, domain: Domain) -> None:
     """Keep the limits with their model."""
-    path = folder.path / "manyheads.json"
-    entry: dict[str, Any] = domain.model_dump()
-    folder.manifest = read_json(path) | {"domain": entry}
-    write_json(path, folder.manifest)
+    store_entry(folder, "domain", domain.model_dump())

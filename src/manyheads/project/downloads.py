@@ -88,9 +88,8 @@ def _find(file: CorpusFile, folder: Path, name: str) -> Path:
     for candidate in candidates:
         if candidate.is_file():
             return candidate
-    raise NotFoundError(
-        f"{folder} does not hold {file.path}: looked for {', '.join(map(str, candidates))}."
-    )
+    looked = ", ".join(map(str, candidates))
+    raise NotFoundError(f"{folder} does not hold {file.path}: looked for {looked}.")
 
 
 def _copy(source: Path, file: CorpusFile, path: Path) -> None:
@@ -137,7 +136,6 @@ def _download(url: str, file: CorpusFile, path: Path) -> None:
 
 
 def _blocks(url: str, download: Path) -> Iterator[bytes]:
-    """Yield what is missing of a file at an address."""
     have = download.stat().st_size if download.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:

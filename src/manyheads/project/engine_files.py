@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from manyheads.errors import FolderError
-from manyheads.project.folder import ModelFolder, read_json, versions, write_json
+from manyheads.project.folder import ModelFolder, read_versioned, validated, versions, write_json
 from manyheads.project.hashes import check_hashes
 from manyheads.train.checkpoint import sha256
-from manyheads.version import __version__
 
 RECORD, REPORT = "engine.json", "parity.json"
 ENGINE_FORMAT = 1
@@ -73,24 +72,11 @@ def read_record(folder: ModelFolder, engine: str) -> EngineRecord:
         FolderError: it is damaged, or of a later version.
     """
     path = folder.engines / engine / RECORD
-    try:
-        stored = read_json(path)
-    except FolderError as error:
-        raise FolderError(f"{path} is damaged. {_again(folder, engine)}") from error
-    version = stored.get("format_version") if isinstance(stored, dict) else None
-    if version != ENGINE_FORMAT:
-        raise FolderError(
-            f"{path} has format_version {version}; this Manyheads ({__version__}) reads "
-            f"{ENGINE_FORMAT}. {_again(folder, engine)}"
-        )
-    try:
-        record = EngineRecord.model_validate(stored)
-    except ValidationError as error:
-        detail = error.errors()[0]
-        where = ".".join(map(str, detail["loc"]))
-        raise FolderError(f"{path}, {where}: {detail['msg']}. {_again(folder, engine)}") from None
+    again = _again(folder, engine)
+    stored = read_versioned(path, ENGINE_FORMAT, again)
+    record = validated(EngineRecord, stored, path, again)
     if record.engine != engine:
-        raise FolderError(f"{path} is of the engine {record.engine!r}. {_again(folder, engine)}")
+        raise FolderError(f"{path} is of the engine {record.engine!r}. {again}")
     return record
 
 

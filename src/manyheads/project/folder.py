@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
@@ -42,8 +42,10 @@ from manyheads.version import __version__
 if TYPE_CHECKING:
     from manyheads.data.images.image_set import Preprocessing
 
+T = TypeVar("T")
 FORMAT_VERSION = 2
 LEFT_OUT = "left_out.txt"  # images that could not be read, and why
+AGAIN = "Copy the folder again."
 OWN = ".manyheads-"  # what comes and goes while a run is at work: a lock, unfinished files
 CACHE = f"{OWN}cache"  # what training made of a large corpus; gone when it has finished
 HASHED = (
@@ -109,9 +111,6 @@ class Evaluation(BaseModel):
     remarks: list[str] = []
 
 
-LABELS = TypeAdapter(list[str])
-
-
 class ModelFolder:
     """A model on disk: its recipe, its weights, and what turns raw input into tensors."""
 
@@ -135,21 +134,8 @@ class ModelFolder:
                 else "Give a folder that `manyheads train` wrote."
             )
             raise FolderError(f"{path} is not a model folder: it has no manyheads.json. {hint}")
-        self.manifest = read_json(manifest)
-        version = self.manifest.get("format_version") if isinstance(self.manifest, dict) else None
-        if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
-            raise FolderError(
-                f"{path} has format_version {version}; this Manyheads ({__version__}) reads 1 up "
-                f"to {FORMAT_VERSION}. Update Manyheads, or copy the folder again."
-            )
-        try:
-            Manifest.model_validate(self.manifest)
-        except ValidationError as error:
-            detail = error.errors()[0]
-            raise FolderError(
-                f"{manifest}, {'.'.join(map(str, detail['loc']))}: {detail['msg']}. Copy the "
-                "folder again."
-            ) from None
+        self.manifest = read_versioned(manifest, FORMAT_VERSION, AGAIN)
+        validated(Manifest, self.manifest, manifest, AGAIN)
         check_hashes(
             manifest,
             self.manifest["sha256"],
@@ -207,9 +193,7 @@ class ModelFolder:
             ChangedFolderError: the files are those of another version.
         """
         if not self.version == ModelFolder(self.path).version == version:
-            raise ChangedFolderError(
-                f"{self.path} was written anew while it was in use: load it again."
-            )
+            raise ChangedFolderError(f"{self.path} was written anew meanwhile: load it again.")
 
     @property
     def weight_count(self) -> int:
@@ -281,13 +265,8 @@ class ModelFolder:
 
     def characters(self) -> Characters:
         """Load the characters of a tagger's vocabulary."""
-        alphabet = read_json(self.path / "characters.json")
-        if not isinstance(alphabet, str):
-            raise FolderError(
-                f"{self.path / 'characters.json'} is not a text of characters. Copy the folder "
-                "again."
-            )
-        characters = Characters(alphabet)
+        path = self.path / "characters.json"
+        characters = Characters(validated(str, read_json(path), path, AGAIN))
         vocabulary = getattr(self.recipe.config(), "vocabulary", None)
         if len(characters) != vocabulary:
             raise self._another("characters.json", f"{len(characters)} entries", vocabulary)
@@ -301,10 +280,7 @@ class ModelFolder:
         stored = read_json(path)
         if isinstance(stored, dict):
             rename(stored, RENAMED["image"])
-        try:
-            found = TypeAdapter(Preprocessing).validate_python(stored)
-        except ValidationError as error:
-            raise FolderError(f"{path} does not fit: {error}.") from None
+        found = validated(Preprocessing, stored, path, AGAIN)
         channels = self.recipe.derived().get("channels", found.channels)
         if found.channels != channels:
             raise self._another(path.name, f"{found.channels} channels", channels)
@@ -312,12 +288,8 @@ class ModelFolder:
 
     def labels(self) -> list[str]:
         """Load the names of the classes, in the order of the logits."""
-        try:
-            labels = LABELS.validate_python(read_json(self.path / "labels.json"))
-        except ValidationError:
-            raise FolderError(
-                f"{self.path / 'labels.json'} is not a list of texts. Copy the folder again."
-            ) from None
+        path = self.path / "labels.json"
+        labels = validated(list[str], read_json(path), path, AGAIN)
         classes = getattr(self.recipe.config(), "classes", len(labels))
         if len(labels) != classes:
             raise self._another("labels.json", f"{len(labels)} classes", classes)
@@ -390,9 +362,7 @@ def check_out(out: Path, *, resume: bool) -> None:
     if not out.exists() or all(path.name.startswith(OWN) for path in out.iterdir()):
         return
     if not (out / "recipe.toml").exists():
-        raise UsageError(
-            f"{out} is not empty, and no run: it has no recipe.toml. Choose another `out`."
-        )
+        raise UsageError(f"{out} is not empty, and no run (no recipe.toml). Choose another `out`.")
     if not resume:
         raise UsageError(
             f"{out} is not empty. Go on with the run in it with `resume=True`, or choose "
@@ -425,6 +395,13 @@ def _plugins(recipe: Recipe) -> list[str]:
     modules = [type(part).__module__ for part in parts]
     modules.append(REGISTERED_BY.get(name, "manyheads"))
     return sorted(LOADED | set(filter(None, map(home, modules))))
+
+
+def store_entry(folder: ModelFolder, key: str, entry: Mapping[str, Any]) -> None:
+    """Keep an entry in manyheads.json."""
+    path = folder.path / "manyheads.json"
+    folder.manifest = read_json(path) | {key: entry}
+    write_json(path, folder.manifest)
 
 
 def refresh_manifest(folder: Path, names: Iterable[str]) -> None:
@@ -497,7 +474,43 @@ def versions() -> dict[str, str]:
 
 def read_json(path: Path) -> Any:
     """Read a JSON file of a folder."""
+    return _read_json(path, AGAIN)
+
+
+def _read_json(path: Path, again: str) -> Any:
     try:
         return loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise FolderError(f"{path} cannot be read: {error}. Copy the folder again.") from error
+        raise FolderError(f"{path} cannot be read: {error}. {again}") from error
+
+
+def read_versioned(path: Path, newest: int, again: str) -> dict[str, Any]:
+    """Read a JSON file whose format_version is from 1 to `newest`.
+
+    Raises:
+        FolderError: it is damaged, or of another version; `again` says what to do.
+    """
+    stored = _read_json(path, again)
+    version = stored.get("format_version") if isinstance(stored, dict) else None
+    if type(version) is not int or not 1 <= version <= newest:
+        raise FolderError(
+            f"{path} has format_version {version}; this Manyheads ({__version__}) reads 1 up to "
+            f"{newest}. Update Manyheads if the file is newer. {again}"
+        )
+    return dict(stored)
+
+
+def validated(kind: type[T], stored: Any, path: Path, again: str, *under: str) -> T:
+    """Check a value that is stored in a file, under these keys.
+
+    Raises:
+        FolderError: it is not of this kind; the first key that is not is named, and `again` says
+            what to do.
+    """
+    try:
+        return TypeAdapter(kind).validate_python(stored)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        key = ".".join(map(str, (*under, *detail["loc"])))
+        reason = detail["msg"].removeprefix("Value error, ")
+        raise FolderError(f"{path}{key and f', {key}'}: {reason}. {again}") from None

@@ -130,11 +130,7 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
     missing = [suffix for suffix in suffixes if not _exists(path, suffix)]
     if suffixes[0] and len(missing) < len(suffixes):
         ending += f", and there is no {path.name}{missing[0]}"
-    public = (
-        None
-        if Path(name).is_absolute()
-        else public_corpora().get(Path(name.partition("/")[0]).stem)
-    )
+    public = public_corpora().get(Path(name.partition("/")[0]).stem)
     local = expand_user(name).absolute()
     also = f"; as a change of a recipe, also for {local}" if local != path.absolute() else ""
     if path.is_file():
@@ -229,9 +225,7 @@ def find_model(name: str, *, fetch: bool = True) -> Path:
     if name.startswith(HUB):
         folder = read_hub_name(name).under()
         if not folder.is_dir() and not fetch:
-            raise NotFoundError(
-                f"{name} is not on this machine. Fetch it first: `manyheads fetch {name}`."
-            )
+            raise NotFoundError(f"{name} is missing. Fetch it first: `manyheads fetch {name}`.")
         if not folder.is_dir():  # imported by its name: converting stands on this module
             import_module("manyheads.convert.hub").fetch_model(name)
         return folder

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from manyheads.errors import DataError, MissingExtraError, NotFoundError, UsageError
+from manyheads.errors import DataError, NotFoundError, UsageError, optional_import
 from manyheads.files import write_text, writing
 from manyheads.project.cache import cache_folder
 from manyheads.project.lock import locked
@@ -15,22 +15,8 @@ from manyheads.strict_json import dumps
 
 # Protocols of storage. Others of fsspec render templates, open archives or run commands.
 PROTOCOLS = (
-    *(
-        "abfs",
-        "abfss",
-        "az",
-        "file",
-        "ftp",
-        "gcs",
-        "gs",
-        "hdfs",
-        "hf",
-        "http",
-        "https",
-        "local",
-        "memory",
-    ),
-    *("oci", "oss", "s3", "s3a", "sftp", "smb", "ssh", "webdav", "webhdfs"),
+    *("abfs", "abfss", "az", "file", "ftp", "gcs", "gs", "hdfs", "hf", "http", "https", "local"),
+    *("memory", "oci", "oss", "s3", "s3a", "sftp", "smb", "ssh", "webdav", "webhdfs"),
 )
 BLOCK = 1 << 22
 _HASHES = ("etag", "contentmd5", "digest", "sha", "generation")
@@ -67,10 +53,8 @@ def fetch_remote(name: str, suffixes: Sequence[str]) -> list[Path]:
             f"{name!r:.200} cannot be read: an address has one protocol, without `::`. Protocols: "
             f"{', '.join(PROTOCOLS)}. Copy the data to one of these, or to this machine."
         )
-    try:
+    with optional_import("fsspec", extra="remote"):
         import fsspec
-    except ImportError:
-        raise MissingExtraError(package="fsspec", extra="remote") from None
     try:
         system, path = fsspec.core.url_to_fs(name)
     except ImportError as error:

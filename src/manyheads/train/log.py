@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from manyheads.errors import MissingExtraError
+from manyheads.errors import optional_import
 from manyheads.files import append_line, write_text
 from manyheads.strict_json import dumps
 from manyheads.train.history import metric_lines
@@ -52,8 +52,6 @@ class NoLog:
 
 
 def _writer(folder: Path, first_step: int) -> Any:
-    try:
+    with optional_import("tensorboardX", extra="tensorboard"):
         from tensorboardX import SummaryWriter  # light; TensorBoard itself is only for looking
-    except ImportError:
-        raise MissingExtraError(package="tensorboardX", extra="tensorboard") from None
     return SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)

@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 
 from manyheads.data.images.image_set import ImageSet
-from manyheads.errors import MissingExtraError
+from manyheads.errors import optional_import
 
 
 def read_digits() -> ImageSet:
@@ -15,10 +15,8 @@ def read_digits() -> ImageSet:
     Raises:
         MissingExtraError: scikit-learn is not installed.
     """
-    try:
+    with optional_import("scikit-learn", extra="demo"):
         from sklearn.datasets import load_digits
-    except ImportError:
-        raise MissingExtraError(package="scikit-learn", extra="demo") from None
     digits = load_digits()
     pixels = np.round(digits.images * (255 / 16)).astype(np.uint8)  # ink is bright, as stored
     return ImageSet(

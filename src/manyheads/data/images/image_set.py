@@ -33,7 +33,7 @@ from manyheads.data.images.image_file import (
 )
 from manyheads.data.regular_files import files_below, size_of
 from manyheads.data.text.surrogates import is_valid_unicode
-from manyheads.errors import DataError, MissingExtraError, UnreadableError
+from manyheads.errors import DataError, UnreadableError, optional_import
 
 Found = list[int | str]  # of each image a checksum, or why it cannot be read
 
@@ -466,10 +466,8 @@ def hold_out(images: ImageSet, count: int, random_state: int) -> tuple[ImageSet,
         MissingExtraError: scikit-learn is not installed.
         DataError: the set is too small.
     """
-    try:
+    with optional_import("scikit-learn", extra="images"):
         from sklearn.model_selection import train_test_split
-    except ImportError:
-        raise MissingExtraError(package="scikit-learn", extra="images") from None
     try:
         rest, held = train_test_split(
             np.arange(len(images)),

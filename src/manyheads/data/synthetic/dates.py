@@ -29,7 +29,7 @@ from types import ModuleType
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from manyheads.data.text.word_links import Link, Span
-from manyheads.errors import DataError, MissingExtraError, nearest
+from manyheads.errors import DataError, nearest, optional_import
 from manyheads.streams import stream
 
 __all__ = ["PHRASINGS", "SPLITS", "DateExample", "Kind", "Phrasing", "generate", "render"]
@@ -441,8 +441,6 @@ def _field(field: str, locale: str) -> _Formatter:
 
 
 def _babel() -> ModuleType:
-    try:
+    with optional_import("babel", extra="demo"):
         import babel.dates
-    except ImportError as error:
-        raise MissingExtraError(package="babel", extra="demo") from error
     return babel

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from manyheads.data.text.lines import Problem, Report, blocks, lines, open_content, raw_lines
-from manyheads.errors import DataError, MissingExtraError, UsageError, nearest
+from manyheads.errors import DataError, UsageError, nearest, optional_import
 from manyheads.strict_json import loads
 
 HUB = "hub:"  # hub:owner/name[:configuration][:split]
@@ -90,11 +90,9 @@ def parquet_rows(
         DataError: it cannot be read.
         MissingExtraError: pyarrow is not installed.
     """
-    try:
+    with optional_import("pyarrow", extra=extra):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError(package="pyarrow", extra=extra) from None
     number = 0
     try:
         # Without a buffer ahead, a large file is never in memory as a whole.
@@ -205,10 +203,8 @@ def open_hub(name: str, **options: Any) -> Any:
         UsageError: the name has another form.
         DataError: the data set cannot be downloaded.
     """
-    try:
+    with optional_import("datasets", extra="datasets"):
         from datasets import load_dataset
-    except ImportError:
-        raise MissingExtraError(package="datasets", extra="datasets") from None
     repository, *rest = name.removeprefix(HUB).split(":")
     if len(rest) > 2 or not repository:
         raise UsageError(

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from manyheads.data.text.surrogates import reject_surrogates
 from manyheads.data.tokenizers.tokenizer import Piece, SentencePieces
-from manyheads.errors import FolderError, MissingExtraError
+from manyheads.errors import FolderError, optional_import
 from manyheads.strict_json import loads
 
 FAST, SIGLIP, XLM = "tokenizer.json", "siglip.model", "xlm-roberta.model"
@@ -280,12 +280,10 @@ def tokenizers_library() -> Any:
     Raises:
         MissingExtraError: it is not installed.
     """
-    try:
+    with optional_import("tokenizers", extra="tokenizers"):
         import tokenizers
         import tokenizers.decoders
         import tokenizers.models
         import tokenizers.normalizers
         import tokenizers.pre_tokenizers
-    except ModuleNotFoundError:
-        raise MissingExtraError(package="tokenizers", extra="tokenizers") from None
     return tokenizers

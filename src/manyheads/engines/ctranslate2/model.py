@@ -30,6 +30,8 @@ PATIENCE = 2
 STEEPEST = 1.0  # above it, longer outputs get better and better, and the two searches end apart
 SEEDS = 2**31
 Tokens = Sequence[int]
+Found = list[list[Hypothesis]]  # outputs of each job, best first
+Bytes = dict[int, int]  # of the tokens that are one byte
 
 
 class CTranslate2Model(EngineModel):
@@ -84,7 +86,7 @@ class CTranslate2Model(EngineModel):
         target: TextTokenizer,
         n_best: int,
         seed: int,
-    ) -> Iterator[tuple[list[Job], list[list[Hypothesis]]]]:
+    ) -> Iterator[tuple[list[Job], Found]]:
         """Search or sample; yield batches of jobs with n_best outputs for each, best first.
 
         The workers have their next batch before they ask for it, and those of long texts come
@@ -103,10 +105,8 @@ class CTranslate2Model(EngineModel):
         bytes_of = dict(byte_pieces(target))
         unscored, broken = [], []
         for batch in split:
-            started += [
-                self._start(each, decode, n_best)
-                for each in islice(rest, 2 * workers - len(started))
-            ]
+            more = islice(rest, 2 * workers - len(started))
+            started += [self._start(each, decode, n_best) for each in more]
             if decode.sample:
                 found = [self._sample(job, decode, n_best, seed) for job in batch]
             else:
@@ -115,13 +115,13 @@ class CTranslate2Model(EngineModel):
                 unscored.append((batch, found))
                 continue
             found = _shown(found, target, decode, n_best)
-            if again := _outside_rules(batch, found, decode, bytes_of):
+            if again := _broken(batch, found, decode, bytes_of):
                 broken.append((batch, found, again))
             else:
                 yield batch, found
         for batch, found in unscored:
             found = _shown(self._in_order(batch, found, decode), target, decode, n_best)
-            broken.append((batch, found, _outside_rules(batch, found, decode, bytes_of)))
+            broken.append((batch, found, _broken(batch, found, decode, bytes_of)))
         for batch, found, again in broken:
             if again and _ends_early(decode, batch):
                 again = self._cut(batch, found, again, decode, bytes_of)
@@ -175,14 +175,12 @@ class CTranslate2Model(EngineModel):
         )
         return self._hypotheses(result, decode)
 
-    def _run(
-        self, translator: Any, jobs: list[Job], decode: DecodeConfig, **options: Any
-    ) -> list[Any]:
+    def _run(self, engine: Any, jobs: list[Job], decode: DecodeConfig, **options: Any) -> list[Any]:
         prefixes = None
         if any(job.prefix for job in jobs):
             prefixes = [[self.target[token] for token in job.prefix] for job in jobs]
         banned = [[self.target[token]] for token in decode.banned]
-        found: list[Any] = translator.translate_batch(
+        found: list[Any] = engine.translate_batch(
             [[self.source[token] for token in job.key] for job in jobs],
             target_prefix=prefixes,
             max_input_length=0,
@@ -210,9 +208,7 @@ class CTranslate2Model(EngineModel):
             tokens.pop()
         return Hypothesis(tokens, score * length**decode.length_penalty, score, finished)
 
-    def _in_order(
-        self, jobs: list[Job], found: list[list[Hypothesis]], decode: DecodeConfig
-    ) -> list[list[Hypothesis]]:
+    def _in_order(self, jobs: list[Job], found: Found, decode: DecodeConfig) -> Found:
         """Score outputs by the model's own probabilities, and order them again."""
         flat = [(job.key, each) for job, some in zip(jobs, found, strict=True) for each in some]
         scored = iter(self.score([key for key, _ in flat], [each.tokens for _, each in flat]))
@@ -228,12 +224,7 @@ class CTranslate2Model(EngineModel):
         ]
 
     def _cut(
-        self,
-        jobs: list[Job],
-        found: list[list[Hypothesis]],
-        again: list[int],
-        decode: DecodeConfig,
-        bytes_of: dict[int, int],
+        self, jobs: list[Job], found: Found, again: list[int], decode: DecodeConfig, bytes_of: Bytes
     ) -> list[int]:
         """End greedy outputs where the rules would have; return those that need a search."""
         left, ended = [], []
@@ -255,7 +246,7 @@ class CTranslate2Model(EngineModel):
     def _search_again(
         self,
         jobs: list[Job],
-        found: list[list[Hypothesis]],
+        found: Found,
         again: list[int],
         decode: DecodeConfig,
         ids: SpecialIds,
@@ -345,9 +336,7 @@ def _with_terms(output: Hypothesis, terms: list[float], decode: DecodeConfig) ->
     return Hypothesis(output.tokens, total, score, output.finished, terms)
 
 
-def _shown(
-    found: list[list[Hypothesis]], target: TextTokenizer, decode: DecodeConfig, n_best: int
-) -> list[list[Hypothesis]]:
+def _shown(found: Found, target: TextTokenizer, decode: DecodeConfig, n_best: int) -> Found:
     """Keep so many outputs of each job; equal ones count once, unless they are samples."""
     if n_best > 1 and not decode.sample:
         found = [_different(each, target) for each in found]
@@ -363,9 +352,7 @@ def _different(found: list[Hypothesis], target: TextTokenizer) -> list[Hypothesi
     return list(kept.values())
 
 
-def _outside_rules(
-    jobs: list[Job], found: list[list[Hypothesis]], decode: DecodeConfig, bytes_of: dict[int, int]
-) -> list[int]:
+def _broken(jobs: list[Job], found: Found, decode: DecodeConfig, bytes_of: Bytes) -> list[int]:
     """Return which of the jobs have an output that breaks a rule that CTranslate2 lacks."""
     return [
         number
@@ -374,9 +361,7 @@ def _outside_rules(
     ]
 
 
-def _within_rules(
-    job: Job, output: Hypothesis, decode: DecodeConfig, bytes_of: dict[int, int]
-) -> bool:
+def _within_rules(job: Job, output: Hypothesis, decode: DecodeConfig, bytes_of: Bytes) -> bool:
     """Whether our rules would have let this output be, and counted it the same."""
     tokens = output.tokens
     # An end that is forced costs nothing.

@@ -10,9 +10,8 @@ def token_names(folder: ModelFolder) -> Names:
     """Name the tokens of both sides as their tokenizers do."""
     config, both = folder.recipe.config(), folder.tokenizers()
     sizes: list[int] = [getattr(config, key, None) for key in ("vocabulary", "target_vocabulary")]  # type: ignore[misc]
-    source, target = (
-        _names(tokenizer, size or sizes[0]) for tokenizer, size in zip(both, sizes, strict=True)
-    )
+    sides = zip(both, sizes, strict=True)
+    source, target = (_names(tokenizer, size or sizes[0]) for tokenizer, size in sides)
     return source, target
 
 

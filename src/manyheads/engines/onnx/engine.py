@@ -1,18 +1,19 @@
 """ONNX Runtime as an engine."""
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from manyheads.engines.engine import TOO_LARGE
 from manyheads.engines.onnx.graph_files import read_graphs
-from manyheads.engines.onnx.models import MODELS, GraphModel
+from manyheads.engines.onnx.models import MODELS, Session
 from manyheads.engines.packages import need
 from manyheads.errors import FolderError, UsageError
 from manyheads.project.engine_files import engine_files
@@ -39,64 +40,66 @@ class OnnxSession:
 
     def __call__(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run it on inputs in the graph's order; return its outputs in their order."""
-        given = {
-            name: each.numpy(force=True) for name, each in zip(self._names, inputs, strict=True)
-        }
+        named = zip(self._names, inputs, strict=True)
+        given = {name: each.numpy(force=True) for name, each in named}
         return [torch.from_numpy(each) for each in self._session.run(None, given)]
 
 
-class OnnxEngine:
-    """Runs the graphs of `manyheads export --to onnx`."""
+class GraphEngine(ABC):
+    """Runs the graphs of an export, each in a session, on the CPU."""
 
-    name = "onnx"
+    name: ClassVar[str]
+    weights: ClassVar[str]  # pattern of the files that hold them
 
     def __init__(self, device: str | None, threads: int | None) -> None:
-        only_cpu(self.name, device)
-        need(["onnxruntime"], extra="onnx")
+        if device is not None and find_device(device).type != "cpu":
+            raise UsageError(f"`device` is {device!r}: the engine {self.name} runs on the CPU.")
         self.threads = threads
 
+    @abstractmethod
+    def session(self, path: Path, threads: int) -> Session:
+        """Open the file of a graph."""
+
     def load(self, folder: ModelFolder, image_size: tuple[int, int] | None) -> nn.Module:
-        """Open a session for each graph."""
+        """Open a session for each graph; without a number of threads, as torch chooses it."""
         path = engine_files(folder, self.name)
-        same_size(folder, image_size)
-        self.threads = self.threads or threads_of(path, "*.onnx")
+        _same_size(folder, image_size)
         files = read_graphs(path)
+        kind = MODELS.get(frozenset(files))
+        if kind is None:
+            raise FolderError(
+                f"{folder.name}: no model is made of the graphs {', '.join(files)}. Export it "
+                "again."
+            )
+        stored = sum(each.stat().st_size for each in path.glob(self.weights))
+        self.threads = self.threads or threads_for(stored // 4)
         threads = self.threads or torch.get_num_threads()
-        sessions = {name: OnnxSession(path / each.file, threads) for name, each in files.items()}
-        return graph_model(folder, files, sessions)
+        sessions = {name: self.session(path / each.file, threads) for name, each in files.items()}
+        return kind(folder.recipe.config(), files, sessions, cache(folder.model))
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Search on the same number of threads."""
+        """Search and preprocess on the same number of threads."""
         with limited_threads(self.threads), memory_errors(TOO_LARGE):
             yield
 
 
-def graph_model(folder: ModelFolder, files: Any, sessions: Any) -> GraphModel:
-    """Make the model that has these graphs."""
-    kind = MODELS.get(frozenset(files))
-    if kind is None:
-        raise FolderError(
-            f"{folder.name}: no model is made of the graphs {', '.join(files)}. Export it again."
-        )
-    return kind(folder.recipe.config(), files, sessions, cache(partial(_torch_model, folder)))
+class OnnxEngine(GraphEngine):
+    """Runs the graphs of `manyheads export --to onnx`."""
+
+    name = "onnx"
+    weights = "*.onnx"
+
+    def __init__(self, device: str | None, threads: int | None) -> None:
+        super().__init__(device, threads)
+        need(["onnxruntime"], extra="onnx")
+
+    def session(self, path: Path, threads: int) -> Session:
+        """Open the file of a graph."""
+        return OnnxSession(path, threads)
 
 
-def _torch_model(folder: ModelFolder) -> nn.Module:
-    return folder.model()
-
-
-def only_cpu(engine: str, device: str | None) -> None:
-    """Refuse another device than the CPU.
-
-    Raises:
-        UsageError: it is another.
-    """
-    if device is not None and find_device(device).type != "cpu":
-        raise UsageError(f"`device` is {device!r}: the engine {engine} runs on the CPU.")
-
-
-def same_size(folder: ModelFolder, image_size: tuple[int, int] | None) -> None:
+def _same_size(folder: ModelFolder, image_size: tuple[int, int] | None) -> None:
     """Refuse another image size than the graph's.
 
     Raises:
@@ -111,8 +114,3 @@ def same_size(folder: ModelFolder, image_size: tuple[int, int] | None) -> None:
             f"{folder.name} takes {image.height} x {image.width}: leave it out, or use "
             "engine='torch'."
         )
-
-
-def threads_of(path: Path, pattern: str) -> int | None:
-    """Choose a number of threads by the size of the weights, as torch does; None: as many."""
-    return threads_for(sum(each.stat().st_size for each in path.glob(pattern)) // 4)

@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
 from torch import nn
 
 from manyheads.engines.onnx.trace import OPSET, trace
 from manyheads.errors import FolderError, UsageError
 from manyheads.models.config import ModelConfig
 from manyheads.models.graphs import Graph
-from manyheads.project.folder import ModelFolder, read_json, write_json
+from manyheads.project.folder import ModelFolder, read_versioned, validated, write_json
 from manyheads.project.ranges import short
 from manyheads.project.registry import find_task
 from manyheads.strict_json import dumps
@@ -60,20 +59,12 @@ def read_graphs(path: Path) -> dict[str, GraphFile]:
     Raises:
         FolderError: it is damaged, or of a later version.
     """
-    stored = read_json(path / GRAPHS)
-    version = stored.get("format_version") if isinstance(stored, dict) else None
-    if version != FORMAT:
-        raise FolderError(
-            f"{path / GRAPHS} has format_version {version}; this Manyheads reads {FORMAT}. Export "
-            "the model again."
-        )
-    try:
-        found = TypeAdapter(dict[str, GraphFile]).validate_python(stored["graphs"])
-    except (KeyError, ValidationError) as error:
-        raise FolderError(f"{path / GRAPHS} does not fit: {error}.") from None
+    file, again = path / GRAPHS, "Export the model again."
+    stored = read_versioned(file, FORMAT, again).get("graphs")
+    found = validated(dict[str, GraphFile], stored, file, again, "graphs")
     there = {each.name for each in path.iterdir()}  # with hashes: `engine_files`
     if wrong := [graph.file for graph in found.values() if graph.file not in there]:
-        raise FolderError(f"{path / GRAPHS}: {short(wrong[0])} is not a file beside it.")
+        raise FolderError(f"{file}: {short(wrong[0])} is not a file beside it.")
     return found
 
 

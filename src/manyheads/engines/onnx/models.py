@@ -159,10 +159,7 @@ class StepModel(GraphModel):
     def reorder(self, state: SessionState, beams: Tensor) -> SessionState:
         """Let beam b of a sentence go on from its beam `beams[sentence, b]`."""
         rows = rows_of_beams(beams)
-        past = [
-            each.flatten(0, 1).index_select(0, rows).unflatten(0, beams.shape)
-            for each in state.past
-        ]
+        past = [each.flatten(0, 1)[rows].unflatten(0, beams.shape) for each in state.past]
         return replace(state, past=past)
 
     def keep(self, state: SessionState, sentences: Tensor) -> SessionState:

@@ -55,7 +55,6 @@ def trace(graph: Graph, path: Path, metadata: Mapping[str, str]) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep back what the tracer says of itself."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -10,7 +10,7 @@ from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.byte_pieces import byte_pieces
 from manyheads.data.tokenizers.tokenizer import UNKNOWN, Tokenizer
 from manyheads.engines.exporter import Exported, ExportOptions
-from manyheads.engines.onnx.graph_files import GraphFile, write_graphs
+from manyheads.engines.onnx.graph_files import write_graphs
 from manyheads.engines.packages import need
 from manyheads.engines.web.runtime import copy_runtime
 from manyheads.errors import UsageError
@@ -46,7 +46,10 @@ class WebExporter:
         about = describe_for_page(folder)
         runtime = copy_runtime(out / "ort", options.runtime)
         made = write_graphs(folder, out)
-        about["graphs"] = {name: _described(each) for name, each in made.items()}
+        about["graphs"] = {
+            name: {"file": graph.file, "inputs": graph.inputs, "limits": graph.limits}
+            for name, graph in made.items()
+        }
         write_json(out / MODEL, about)
         for each in PAGE.iterdir():
             shutil.copyfile(each, out / each.name)
@@ -54,10 +57,6 @@ class WebExporter:
             "serve the folder to open it: python -m http.server --bind 127.0.0.1 --directory FOLDER"
         )
         return Exported(versions | {"onnxruntime-web": runtime}, (served,))
-
-
-def _described(graph: GraphFile) -> dict[str, Any]:
-    return {"file": graph.file, "inputs": list(graph.inputs), "limits": dict(graph.limits)}
 
 
 def describe_for_page(folder: ModelFolder) -> dict[str, Any]:
@@ -79,7 +78,8 @@ def describe_for_page(folder: ModelFolder) -> dict[str, Any]:
     if (classes := predictor.output_classes(folder)) is not None:
         return about | {"classes": classes.names, "multi_label": classes.multi_label}
     recipe, config = cast(Any, folder.recipe), cast(Any, folder.recipe.config())
-    about |= {"ids": _ids(config), "decode": _decode(folder, recipe.decode)}
+    about["ids"] = {name: getattr(config, name) for name in ("pad", "start", "end")}
+    about["decode"] = _decode(folder, recipe.decode)
     source, target = cast(tuple[Any, Any], folder.tokenizers())
     about["target"] = tokenizer_tables(folder, target)
     if image is not None:
@@ -87,10 +87,6 @@ def describe_for_page(folder: ModelFolder) -> dict[str, Any]:
         return about | {"languages": listed}
     about["source"] = None if source is target else tokenizer_tables(folder, source)
     return about | {"most": min(2 * recipe.train.max_length, config.token_limit)}
-
-
-def _ids(config: Any) -> dict[str, int]:
-    return {"pad": config.pad, "start": config.start, "end": config.end}
 
 
 def _preprocessing(folder: ModelFolder, found: Preprocessing) -> dict[str, Any]:
@@ -110,11 +106,7 @@ def _decode(folder: ModelFolder, decode: DecodeConfig) -> dict[str, Any]:
     for name, neutral in NEUTRAL.items():
         if getattr(decode, name) != neutral:
             raise _refusal(folder, f"decode.{name} is {getattr(decode, name)}, and the page has no")
-    return {
-        "banned": list(decode.banned),
-        "forced_end": decode.forced_end,
-        "max_length": decode.max_length,
-    }
+    return {name: getattr(decode, name) for name in ("banned", "forced_end", "max_length")}
 
 
 def tokenizer_tables(folder: ModelFolder, tokenizer: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ FILES = {
         "3398c10d07d229bd91b364548e130e0e51a8e5704b88c7c083ebbeb78842dee2"
     ),
 }
+LICENSE = Path(__file__).with_name("onnxruntime_license.txt")
 PATIENCE = 300  # seconds
 
 
@@ -44,7 +45,7 @@ def copy_runtime(out: Path, given: Path | None) -> str:
     out.mkdir()
     for name in FILES:
         shutil.copyfile(dist / name, out / name)
-    (out / "LICENSE.txt").write_text(LICENSE, encoding="utf-8")
+    shutil.copyfile(LICENSE, out / "LICENSE.txt")
     return VERSION
 
 
@@ -54,7 +55,6 @@ def _dist(folder: Path) -> Path:
 
 
 def _wrong(dist: Path) -> Iterator[str]:
-    """Yield what is wrong with the files of a folder."""
     for name, expected in FILES.items():
         path = dist / name
         if not path.is_file():
@@ -102,29 +102,3 @@ def _help() -> str:
         f"Get it on a machine with npm, `npm pack {PACKAGE}@{VERSION}`, unpack it, and give the "
         "folder as `runtime`."
     )
-
-
-LICENSE = """onnxruntime-web 1.30.0, https://www.npmjs.com/package/onnxruntime-web
-
-MIT License
-
-Copyright (c) Microsoft Corporation
-
-Permission is hereby granted, free of charge, to any person obtaining a copy
-of this software and associated documentation files (the "Software"), to deal
-in the Software without restriction, including without limitation the rights
-to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
-copies of the Software, and to permit persons to whom the Software is
-furnished to do so, subject to the following conditions:
-
-The above copyright notice and this permission notice shall be included in all
-copies or substantial portions of the Software.
-
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
-IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
-FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
-AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
-LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
-OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
-SOFTWARE.
-"""

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyheads.errors import MissingExtraError
+from manyheads.errors import MissingExtraError, optional_import
 
 if TYPE_CHECKING:
     from matplotlib.font_manager import FontProperties
@@ -38,10 +38,8 @@ class Fonts:
         Raises:
             MissingExtraError: matplotlib is not installed, or no font has the required Hangul.
         """
-        try:
+        with optional_import("matplotlib", extra="plot"):
             from matplotlib.font_manager import findfont
-        except ImportError:
-            raise MissingExtraError(package="matplotlib", extra="plot") from None
 
         latin = Path(findfont(LATIN))
         characters = set("".join(texts))

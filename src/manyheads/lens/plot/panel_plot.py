@@ -5,7 +5,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from manyheads.errors import MissingExtraError
+from manyheads.errors import optional_import
 from manyheads.files import writing
 from manyheads.lens.colours import AGAINST, FAINT, IDENTITY, INK, LINE, PAPER
 from manyheads.lens.labels import cut
@@ -46,10 +46,8 @@ def require() -> None:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    try:
+    with optional_import("matplotlib", extra="plot"):
         import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise MissingExtraError(package="matplotlib", extra="plot") from None
 
 
 def axes_of(width: float, height: float) -> tuple[Any, Any]:

@@ -218,7 +218,6 @@ def _trocr(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], S
 
 
 def _gpt2(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], State]:
-    """Take a GPT-2 with attention to the image."""
     inner = "decoder.transformer."
     state = {
         "target_embedding.weight": given.take(f"{inner}wte.weight"),

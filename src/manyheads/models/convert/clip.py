@@ -15,9 +15,9 @@ from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Te
 from manyheads.models.convert.layers import (
     ACTIVATION_NAMES,
     grid_positions,
+    hf_vit_shape,
     packed,
     patches,
-    vit_shape,
 )
 from manyheads.models.matcher import MatcherConfig
 from manyheads.models.vit import VitConfig
@@ -111,7 +111,7 @@ def clip(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
             weight = given.take("visual_projection.weight")
             state |= {"head.weight": weight, "head.bias": weight.new_zeros(len(weight))}
     config = VitConfig(
-        **_image(settings, state, kernel, depth),
+        **hf_vit_shape(settings, state, kernel, depth),
         **parts,
         embedding_norm=True,
         patch_bias=False,
@@ -139,7 +139,9 @@ def siglip(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]
         attends = False
     else:
         state |= pool
-    config = VitConfig(**_image(settings, state, kernel, depth), pool="map" if attends else "mean")
+    config = VitConfig(
+        **hf_vit_shape(settings, state, kernel, depth), pool="map" if attends else "mean"
+    )
     state["positions.table"] = grid_positions(positions, config.grid, 0)
     return config, state
 
@@ -218,7 +220,6 @@ def is_matcher(tensors: Tensors) -> bool:
 def _image_tower(
     convert: Converter[VitConfig], settings: Settings, tensors: Tensors
 ) -> tuple[VitConfig, State]:
-    """Convert the image encoder of a whole model."""
     own = {n: t for n, t in tensors.items() if n.startswith(IMAGE_TENSORS)}
     image, state = convert(settings, own)
     return image, {f"images.{name}": tensor for name, tensor in state.items()}
@@ -230,7 +231,6 @@ def _text_tensors(tensors: Tensors, library: str) -> ForeignTensors:
 
 
 def _texts(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], State]:
-    """Take the text encoder but for its projection."""
     inner = "text_model."
     state = {
         "embedding.weight": given.take(f"{inner}embeddings.token_embedding.weight"),
@@ -263,9 +263,7 @@ def refuse_texts(given: ForeignTensors) -> None:
         UsageError: there is one.
     """
     if given.within(["text_model.", ""]) or given.within(["text_projection.", ""]):
-        raise UsageError(
-            f"This {given.library} model has a text encoder: it is no image encoder alone."
-        )
+        raise UsageError(f"This {given.library} model has a text encoder beside its image encoder.")
 
 
 def layers(given: ForeignTensors, theirs: str, state: State) -> int:
@@ -285,11 +283,3 @@ def _attention_pool(given: ForeignTensors, theirs: str) -> State:
     for part in ("weight", "bias"):
         state[f"pool.attention.qkv.{part}"] = given.take(f"{theirs}.attention.in_proj_{part}")
     return state | given.modules(theirs, "pool", POOL)
-
-
-def _image(settings: Settings, state: State, kernel: Any, depth: int) -> dict[str, Any]:
-    return vit_shape(state, kernel, settings["image_size"], depth) | {
-        "heads": settings["num_attention_heads"],
-        "activation": ACTIVATION_NAMES[settings["hidden_act"]],
-        "norm_eps": settings["layer_norm_eps"],
-    }

@@ -7,12 +7,11 @@ from manyheads.errors import UsageError
 from manyheads.models.coatnet import CoatnetConfig, Down
 from manyheads.models.convert.converter import Keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
-from manyheads.models.convert.layers import height_and_width, pointwise
+from manyheads.models.convert.layers import height_width, pointwise
 from manyheads.models.convert.timm import IDLE
 
 
 def _check(settings: Settings) -> None:
-    """Refuse what does not go together."""
     if settings["conv_pool_type"] != settings["transformer_pool_type"]:
         raise UsageError(
             f"This timm model has conv_pool_type {settings['conv_pool_type']!r} and "
@@ -111,12 +110,10 @@ def from_timm(settings: Settings, given: ForeignTensors) -> tuple[CoatnetConfig,
     else:
         state |= given.module("norm", "pool.norm")
     state |= given.module("head.fc", "head")
-    height, width = height_and_width(settings["img_size"])
     scale = settings["transformer_init_values"]
     first = f"stages.{convolutions}.0"
     config = CoatnetConfig(
-        height=height,
-        width=width,
+        **height_width(settings["img_size"]),
         channels=state["stem.first.weight"].shape[1],
         stem=(len(state["stem.first.weight"]), len(state["stem.second.weight"])),
         dims=tuple(dims),
@@ -168,9 +165,8 @@ def _attention(given: ForeignTensors, theirs: str, settings: Settings) -> State:
         by_head = tensor.unflatten(0, (-1, 3, size))
         state[name] = by_head.transpose(0, 1).flatten(0, 2).contiguous()
     state |= pointwise(given, f"{theirs}.attn.proj", "attention.attention.out")
-    state["attention.bias.table"] = given.take(
-        f"{theirs}.attn.rel_pos.relative_position_bias_table"
-    )
+    table = f"{theirs}.attn.rel_pos.relative_position_bias_table"
+    state["attention.bias.table"] = given.take(table)
     state |= given.module(f"{theirs}.norm2", "around_feedforward.norm")
     state |= pointwise(given, f"{theirs}.mlp.fc1", "feedforward.expand")
     state |= pointwise(given, f"{theirs}.mlp.fc2", "feedforward.contract")

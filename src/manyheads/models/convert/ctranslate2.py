@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manyheads.errors import MissingExtraError, UsageError
+from manyheads.errors import UsageError, optional_import
 from manyheads.models.transformer import TransformerConfig
 from manyheads.nn.layers.positions import sinusoid_halves, sinusoids
 
@@ -33,10 +33,8 @@ def library() -> Any:
     Raises:
         MissingExtraError: it is not installed.
     """
-    try:
+    with optional_import("ctranslate2", extra="ctranslate2"):
         import ctranslate2
-    except ImportError:
-        raise MissingExtraError(package="ctranslate2", extra="ctranslate2") from None
     return ctranslate2
 
 

@@ -6,14 +6,13 @@ from manyheads.errors import UsageError
 from manyheads.models.convert import hf
 from manyheads.models.convert.converter import HF_IDLE, Keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
-from manyheads.models.convert.layers import height_and_width, packed, single
+from manyheads.models.convert.layers import height_width, packed, single
 from manyheads.models.cvt import CvtConfig
 
 SINGLE = ("kernel_qkv", "padding_kv", "padding_q", "qkv_projection_method", "stride_q")
 
 
 def _check(settings: Settings) -> None:
-    """Refuse what does not go together."""
     found: dict[str, Any] = {name: single(settings[name], name) for name in SINGLE}
     half = found["kernel_qkv"] // 2
     supported = {"padding_q": half, "padding_kv": half, "stride_q": 1}
@@ -74,10 +73,8 @@ def from_hf(settings: Settings, given: ForeignTensors) -> tuple[CvtConfig, State
             state |= _layer(given, block, f"{ours}.blocks.{layer}", heads)
     state |= given.module("layernorm", "norm")
     state |= given.module("classifier", "head")
-    height, width = height_and_width(settings["image_size"])
     config = CvtConfig(
-        height=height,
-        width=width,
+        **height_width(settings["image_size"]),
         channels=kernels[0].shape[1],
         dims=tuple(kernel.shape[0] for kernel in kernels),
         layers=tuple(layers),

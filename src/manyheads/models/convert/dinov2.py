@@ -36,10 +36,7 @@ LAYER = {
     "norm2": "around_feedforward.norm",
 }
 MLP = {"mlp.fc1": "feedforward.expand", "mlp.fc2": "feedforward.contract"}
-SCALES = {
-    "layer_scale1.lambda1": "around_attention",
-    "layer_scale2.lambda1": "around_feedforward",
-}
+SCALES = {"layer_scale1.lambda1": "around_attention", "layer_scale2.lambda1": "around_feedforward"}
 
 
 @KEYS.reader

@@ -109,18 +109,17 @@ REGISTER_SIZES: Sizes = MEDIUM | {
 
 
 def _sizes(sizes: Sizes) -> Words:
-    """Read the words for sizes."""
-    return {
-        rf"({'|'.join(sizes)})": lambda size: dict(
-            zip(("embed_dim", "num_heads"), sizes[size], strict=True)
-        )
-    }
+    keys = ("embed_dim", "num_heads")
+    return {rf"({'|'.join(sizes)})": lambda size: dict(zip(keys, sizes[size], strict=True))}
+
+
+def _sized(sizes: Sizes) -> Words:
+    """Read the words for sizes of the model, of a patch and of images."""
+    return {**_sizes(sizes), **PATCH, **PIXELS}
 
 
 VIT_WORDS: Words = {
-    **_sizes(VIT_SIZES),
-    **PATCH,
-    **PIXELS,
+    **_sized(VIT_SIZES),
     # Of hybrids: a ResNet in front (its blocks are counted in the tensors), the way to a token.
     r"r\d*": dict,
     r"s\d+": dict,
@@ -155,9 +154,7 @@ CLIP = Family(
     name="CLIP's image encoder",
     head=r"vit(?=\w*_clip(?:_|$))",
     words={
-        **_sizes(CLIP_SIZES),
-        **PATCH,
-        **PIXELS,
+        **_sized(CLIP_SIZES),
         "clip": lambda: {"norm_eps": 1e-5, "pre_norm": True},
         "quickgelu": lambda: {"act_layer": "quick_gelu"},
     },
@@ -173,13 +170,7 @@ CLIP = Family(
 SIGLIP = Family(
     name="SigLIP's image encoder",
     head=r"vit(?=\w*_siglip(?:_|$))",
-    words={
-        **_sizes(SIGLIP_SIZES),
-        **PATCH,
-        **PIXELS,
-        "siglip": lambda: {"global_pool": "map"},
-        **GAP,
-    },
+    words={**_sized(SIGLIP_SIZES), "siglip": lambda: {"global_pool": "map"}, **GAP},
     examples=("vit_base_patch16_siglip_224", "vit_so400m_patch14_siglip_384"),
     convert=CONVERTERS["timm vit"],
     image=AUGREG,
@@ -204,7 +195,7 @@ DINOV2 = Family(
 VIT_REGISTERS = Family(
     name="ViT with registers",
     head=r"vit(?=\w*_reg\d+_gap(?:_|$))",
-    words={**_sizes(REGISTER_SIZES), **PATCH, **PIXELS, **REGISTERS, **GAP},
+    words={**_sized(REGISTER_SIZES), **REGISTERS, **GAP},
     examples=("vit_medium_patch16_reg4_gap_256",),
     convert=CONVERTERS["timm vit"],
     image=replace(AUGREG, crop=0.95),
@@ -244,18 +235,13 @@ TIMM: tuple[Family, ...] = (
         DEIT,
         name="DeiT III",
         head="deit3",
-        words={**_sizes(VIT_SIZES | {"medium": MEDIUM["medium"]}), **PATCH, **PIXELS},
+        words=_sized(VIT_SIZES | {"medium": MEDIUM["medium"]}),
         examples=("deit3_base_patch16_224",),
     ),
     Family(
         name="Swin",
         head="swin",
-        words={
-            rf"({'|'.join(SWIN_SIZES)})": lambda size: SWIN_SIZES[size],
-            **PATCH,
-            **WINDOW,
-            **PIXELS,
-        },
+        words={rf"({'|'.join(SWIN_SIZES)})": SWIN_SIZES.__getitem__, **PATCH, **WINDOW, **PIXELS},
         examples=("swin_tiny_patch4_window7_224", "swin_base_patch4_window12_384"),
         convert=CONVERTERS["timm swin"],
         image=DEIT.image,

@@ -138,7 +138,6 @@ def _plain(kind: torch.dtype | torch.layout) -> str:
 
 
 def _kind(tensor: Tensor) -> str:
-    """Say what a tensor holds in place of weights."""
     if tensor.is_meta:
         return "no values"
     layout = _plain(tensor.layout) + " " if tensor.layout != torch.strided else ""

@@ -10,9 +10,9 @@ from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import (
     ACTIVATION_NAMES,
     grid_positions,
+    hf_vit_shape,
     packed,
     patches,
-    vit_shape,
 )
 from manyheads.models.deit import DeitConfig
 from manyheads.models.vit import VitConfig
@@ -78,12 +78,7 @@ def _read(settings: Settings, given: ForeignTensors, prefix: str) -> tuple[VitCo
         state |= given.module("distillation_classifier", "teacher_head")
     elif "classifier.weight" in given:
         state |= given.module("classifier", "head")
-    parts |= {
-        **vit_shape(state, kernel, settings["image_size"], depth),
-        "heads": settings["num_attention_heads"],
-        "activation": ACTIVATION_NAMES[settings["hidden_act"]],
-        "norm_eps": settings["layer_norm_eps"],
-    }
+    parts |= hf_vit_shape(settings, state, kernel, depth)
     config = DeitConfig(**parts) if two else VitConfig(**parts, registers=len(tokens) - 1)
     state["positions.table"] = grid_positions(positions, config.grid, len(tokens))
     return config, state

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.components import Activation
-from manyheads.models.convert.foreign import ForeignTensors, State, Tensors
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.nn.shapes import Grid
 
 # What other libraries call activations.
@@ -23,6 +23,7 @@ ACTIVATION_NAMES: dict[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
 }
+Size = int | Sequence[int]  # of an image: one number, or height and width
 LAYER_SCALE = 1e-5  # at first, where a file does not say it: of use only to train anew
 
 
@@ -87,20 +88,25 @@ def single(numbers: Sequence[object] | object, name: str) -> object:
     return numbers[0]
 
 
-def vit_shape(
-    state: Tensors, kernel: Tensor, size: int | Sequence[int], layers: int
-) -> dict[str, Any]:
+def vit_shape(state: Tensors, kernel: Tensor, size: Size, layers: int) -> dict[str, Any]:
     """Read the sizes of a ViT or DeiT from its state dict and its patch filters."""
-    height, width = height_and_width(size)
     return {
-        "height": height,
-        "width": width,
+        **height_width(size),
         "channels": kernel.shape[1],
         "patch": kernel.shape[2],
         "dim": kernel.shape[0],
         "layers": layers,
         "ffn_dim": len(state["encoder.blocks.0.feedforward.expand.bias"]),
         "classes": len(state["head.bias"]) if "head.bias" in state else 0,
+    }
+
+
+def hf_vit_shape(settings: Settings, state: Tensors, kernel: Tensor, layers: int) -> dict[str, Any]:
+    """Read the sizes, heads, activation and epsilon of a ViT of Hugging Face."""
+    return vit_shape(state, kernel, settings["image_size"], layers) | {
+        "heads": settings["num_attention_heads"],
+        "activation": ACTIVATION_NAMES[settings["hidden_act"]],
+        "norm_eps": settings["layer_norm_eps"],
     }
 
 
@@ -124,9 +130,7 @@ def grid_positions(table: Tensor, grid: Grid, extra: int) -> Tensor:
     return table
 
 
-def image_size(
-    positions: int, extra: int, unit: int, stated: Sequence[int | Sequence[int] | None]
-) -> Grid:
+def image_size(positions: int, extra: int, unit: int, stated: Sequence[Size | None]) -> Grid:
     """Find the image's height and width from the number of learned positions.
 
     Args:
@@ -147,7 +151,12 @@ def image_size(
     return sizes[0] if sizes else (unit, unit)  # which is refused, as its grid is another
 
 
-def height_and_width(size: int | Sequence[int]) -> Grid:
+def height_and_width(size: Size) -> Grid:
     """Read a size that other libraries write as one number or two."""
     height, width = (size, size) if isinstance(size, int) else size
     return height, width
+
+
+def height_width(size: Size) -> dict[str, Any]:
+    """Return such a size as fields of a Config."""
+    return dict(zip(("height", "width"), height_and_width(size), strict=True))

@@ -93,7 +93,6 @@ LONGEST = 1 << 16  # positions: a table of them is made
 
 
 def _check(about: Settings) -> None:
-    """Refuse what our Transformer cannot be built as."""
     kind = about.get("model_type")
     if kind != "marian":
         raise UsageError(

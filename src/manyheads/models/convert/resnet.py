@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from manyheads.errors import UsageError
 from manyheads.models.convert.converter import HF_IDLE, Keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
-from manyheads.models.convert.layers import height_and_width
-from manyheads.models.convert.timm import IDLE
+from manyheads.models.convert.layers import height_width
+from manyheads.models.convert.timm import CONVOLUTIONAL
 from manyheads.models.resnet import ResNetConfig
 
 
@@ -47,13 +47,6 @@ HF = Names(
     head="classifier.1",
 )
 PARTS = {2: ("first", "second"), 3: ("reduce", "mix", "expand")}  # by the number of convolutions
-TIMM_KEYS = Keys(
-    kind="timm ResNet",
-    read={"img_size": 224},
-    only={"act_layer": ("relu",), "global_pool": ("avg",)},
-    shown="in_chans=channels num_classes=classes",
-    idle=IDLE,
-)
 HF_KEYS = Keys(
     kind="Hugging Face ResNet",
     read={"img_size": 224},
@@ -77,7 +70,7 @@ def from_torchvision(settings: Settings, given: ForeignTensors) -> Result:
     return _read(given, TORCH, settings["img_size"])
 
 
-@TIMM_KEYS.reader
+@CONVOLUTIONAL.reader
 def from_timm(settings: Settings, given: ForeignTensors) -> Result:
     """Map a ResNet of timm that has torchvision's parts."""
     return _read(given, TORCH, settings["img_size"])
@@ -114,10 +107,8 @@ def _read(given: ForeignTensors, names: Names, size: Any) -> Result:
     inner, outer = ("first", "second") if basic else ("mix", "expand")
     firsts = [f"stages.{stage}.0." for stage in range(len(depths))]
     mixing = state[f"stages.0.0.{inner}.convolution.weight"]
-    height, width = height_and_width(size)
     config = ResNetConfig(
-        height=height,
-        width=width,
+        **height_width(size),
         channels=stem.shape[1],
         stem_width=len(stem),
         block="basic" if basic else "bottleneck",

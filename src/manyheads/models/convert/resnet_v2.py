@@ -1,19 +1,20 @@
 """BiT's ResNetV2 in timm and Hugging Face -> ours."""
 
+from dataclasses import replace
+
 from manyheads.models.convert.converter import HF_IDLE, Keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
-from manyheads.models.convert.layers import height_and_width
-from manyheads.models.convert.timm import IDLE
+from manyheads.models.convert.layers import height_width
+from manyheads.models.convert.timm import CONVOLUTIONAL
 from manyheads.models.resnet_v2 import ResNetV2Config
 
 PARTS = ("reduce", "mix", "expand")
 READ = {"img_size": 224, "num_groups": 32}
-TIMM_KEYS = Keys(
+TIMM_KEYS = replace(
+    CONVOLUTIONAL,
     kind="timm BiT",
     read=READ,
-    only={"act_layer": ("relu",), "global_pool": ("avg",), "stem_type": ("fixed",)},
-    shown="in_chans=channels num_classes=classes",
-    idle=IDLE,
+    only={**CONVOLUTIONAL.only, "stem_type": ("fixed",)},
 )
 HF_KEYS = Keys(
     kind="Hugging Face BiT",
@@ -63,10 +64,8 @@ def _read(
     weights = given.module(head, "head")
     state |= weights | {"head.weight": weights["head.weight"].flatten(1)}  # a 1 x 1 convolution
     firsts = [f"stages.{stage}.0" for stage in range(len(depths))]
-    height, width = height_and_width(settings["img_size"])
     config = ResNetV2Config(
-        height=height,
-        width=width,
+        **height_width(settings["img_size"]),
         channels=state["stem.weight"].shape[1],
         stem_width=len(state["stem.weight"]),
         depths=tuple(depths),

@@ -13,12 +13,7 @@ from manyheads.errors import UsageError
 from manyheads.models.convert import hf, timm
 from manyheads.models.convert.converter import Keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import (
-    height_and_width,
-    packed,
-    patches,
-    single,
-)
+from manyheads.models.convert.layers import height_and_width, height_width, packed, patches, single
 from manyheads.models.swin import EdgesName, SwinConfig
 
 
@@ -163,13 +158,11 @@ def _config(
     size: Any,
     edges: EdgesName,
 ) -> SwinConfig:
-    height, width = height_and_width(size)
     window = settings["window_size"]
     if isinstance(window, list | tuple) and len(window) != 2:
         window = single(window, "window_size")
     config = SwinConfig(
-        height=height,
-        width=width,
+        **height_width(size),
         channels=kernel.shape[1],
         patch=kernel.shape[2],
         dim=kernel.shape[0],

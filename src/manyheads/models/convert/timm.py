@@ -29,6 +29,13 @@ IDLE = """
     attn_drop_rate drop_block_rate drop_path_rate drop_rate fix_init patch_drop_rate pos_drop_rate
     proj_drop_rate weight_init zero_init_last
 """
+CONVOLUTIONAL = Keys(
+    kind="timm ResNet",
+    read={"img_size": 224},
+    only={"act_layer": ("relu",), "global_pool": ("avg",)},
+    shown="in_chans=channels num_classes=classes",
+    idle=IDLE,
+)
 DEIT = Keys(
     kind="timm DeiT",
     read={"img_size": 224, "num_heads": 12, "norm_eps": 1e-6},  # of `norm_layer`, no number
@@ -176,7 +183,6 @@ def _take_blocks(given: ForeignTensors, state: State) -> tuple[int, dict[str, An
 
 
 def _attention_pool(given: ForeignTensors) -> State:
-    """Take the pool with a learned query."""
     state = {"pool.query": given.take("attn_pool.latent")}
     state |= packed(given, ["attn_pool.q", "attn_pool.kv"], "pool.attention.qkv")
     return state | given.modules("attn_pool", "pool", POOL)

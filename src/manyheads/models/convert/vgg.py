@@ -1,20 +1,15 @@
 """VGG of torchvision and timm -> ours; at other sizes than 224 they differ (`models/vgg.py`)."""
 
+from dataclasses import replace
+
 from manyheads.errors import UsageError
 from manyheads.models.convert.converter import Keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
-from manyheads.models.convert.layers import height_and_width
-from manyheads.models.convert.timm import IDLE
+from manyheads.models.convert.layers import height_width
+from manyheads.models.convert.timm import CONVOLUTIONAL
 from manyheads.models.vgg import HeadName, VggConfig
 
 Result = tuple[VggConfig, State]
-TIMM_KEYS = Keys(
-    kind="timm VGG",
-    read={"img_size": 224},
-    only={"act_layer": ("relu",), "global_pool": ("avg",)},
-    shown="in_chans=channels num_classes=classes",
-    idle=IDLE,
-)
 
 
 @Keys(kind="torchvision VGG", read={"img_size": 224}).reader
@@ -23,7 +18,7 @@ def from_torchvision(settings: Settings, given: ForeignTensors) -> Result:
     return _read(given, ("classifier.0", "classifier.3", "classifier.6"), "pooled", settings)
 
 
-@TIMM_KEYS.reader
+@replace(CONVOLUTIONAL, kind="timm VGG").reader
 def from_timm(settings: Settings, given: ForeignTensors) -> Result:
     """Map a VGG of timm."""
     return _read(given, ("pre_logits.fc1", "pre_logits.fc2", "head.fc"), "dense", settings)
@@ -60,10 +55,8 @@ def _read(
         module = given.module(theirs, ours)
         # timm's are convolutions over the feature map.
         state |= module | {f"{ours}.weight": module[f"{ours}.weight"].flatten(1)}
-    height, width = height_and_width(settings["img_size"])
     config = VggConfig(
-        height=height,
-        width=width,
+        **height_width(settings["img_size"]),
         channels=channels or 0,
         depths=tuple(depths),
         widths=tuple(widths),
