@@ -116,8 +116,8 @@ def begin_anew() -> None:
 
 def measure(folder: Path, pairs: int, steps: int, sampling: float) -> str:
     """Train on so many pairs; return a row of the table."""
-    from manyheads.fit.run import train
-    from manyheads.project.recipe import read_recipe
+    from manyheads.fit.run_training import train
+    from manyheads.project.base_recipe import read_recipe
 
     size = write_corpus(folder, "train", pairs, seed=1)
     write_corpus(folder, "valid", 50, seed=2)
@@ -146,8 +146,8 @@ def measure_ranks(folder: Path, pairs: int, steps: int, sampling: float, ranks: 
 
 def be_rank(folder: Path) -> None:
     """Train as one of the ranks that `measure_ranks` starts."""
-    from manyheads.fit.run import train
-    from manyheads.project.recipe import read_recipe
+    from manyheads.fit.run_training import train
+    from manyheads.project.base_recipe import read_recipe
 
     recipe = read_recipe(folder / "recipe.toml", [f"data.root={folder}"])
     train(recipe, out=folder / "run", observer=Watch())

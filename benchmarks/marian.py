@@ -19,9 +19,9 @@ from benchmarks.peers import import_peer, transformers_library
 from benchmarks.references import SEED, randomise
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.convert.marian_folder import from_marian, to_marian
-from manyheads.data.tokenizers.marian import read_marian
-from manyheads.generation.decoding import translate
-from manyheads.models.convert import marian
+from manyheads.data.tokenizers.marian_tokenizer import read_marian
+from manyheads.generation.text_decoding import translate
+from manyheads.models.convert import marian_weights as marian
 from manyheads.models.transformer import Transformer
 from manyheads.predict.load import load
 from manyheads.tasks.translate.predictor import Translator

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.convert import marian
+from manyheads.models.convert import marian_weights as marian
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
 

@@ -32,7 +32,7 @@ from manyheads.asks.read_request import ReadRequest
 from manyheads.data.synthetic.text_lines import RenderedLines, find_fonts
 from manyheads.errors import DataError
 from manyheads.measure.text_metrics import TEXT_METRICS
-from manyheads.reading import READER, ReadingTranslator
+from manyheads.picture_translation import READER, ReadingTranslator
 from manyheads.recipe_data.pair_splits import corpus_split
 from manyheads.streams import generator
 from manyheads.tasks.read.predictor import Reader, combine, separators

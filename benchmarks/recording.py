@@ -20,7 +20,7 @@ from benchmarks.work import INFERENCE, Call, answering
 from manyheads.decode.beam import beam_search
 from manyheads.decode.constraints import MinLength
 from manyheads.memory import keep_freed_memory
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import PRESETS
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vit import Vit, VitConfig

@@ -29,7 +29,7 @@ from torch.multiprocessing.spawn import spawn
 
 from benchmarks import flops
 from benchmarks.protocol import BUSY, machine, others_while_idle
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import PRESETS
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig

@@ -54,9 +54,9 @@ def measure(preset: str, hidden: int, length: int, work: str) -> tuple[float, fl
 
 
 def _training(model: Any, config: Any, length: int) -> tuple[int, Callable[[], object]]:
-    from manyheads.train.config import TrainConfig
     from manyheads.train.losses import projected_cross_entropy
     from manyheads.train.optim import optimizer
+    from manyheads.train.train_config import TrainConfig
 
     model.train()
     update = optimizer(model, TrainConfig())

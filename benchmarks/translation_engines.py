@@ -33,7 +33,7 @@ from manyheads.project.engine_files import engine_files
 from manyheads.project.folder import ModelFolder, write_manifest, write_vocabularies
 from manyheads.project.folder import write_weights as store
 from manyheads.project.paths import find_data, find_model
-from manyheads.project.vocabulary import load_vocabularies
+from manyheads.project.sentencepiece_files import load_vocabularies
 from manyheads.tasks.translate.predictor import Translator
 
 TITLE = "Translating with CTranslate2 behind the predictor"

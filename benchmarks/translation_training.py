@@ -25,7 +25,7 @@ from manyheads.models.presets import PRESETS
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.tasks.translate.recipe import TranslateTrainConfig
 from manyheads.tasks.translate.task import TranslateTask
-from manyheads.train.task import Loss
+from manyheads.train.training_task import Loss
 
 TITLE = "Training a translator"
 PAIRS = 29_000  # of Multi30k

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from benchmarks import references as plain
 from benchmarks.peers import import_peer, transformers_library
-from manyheads.models.convert.coatnet import ARCHITECTURES
+from manyheads.models.convert.coatnet_weights import ARCHITECTURES
 
 Size = tuple[int, int]
 SWIN_SIZES: dict[str, Size] = {

@@ -18,7 +18,7 @@ from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.models.presets import PRESETS
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.tasks.classify.task import ClassifyTask, ClassifyTrainConfig
-from manyheads.train.task import Loss
+from manyheads.train.training_task import Loss
 
 TITLE = "Training a ViT"
 BATCH = 16

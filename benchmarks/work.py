@@ -10,11 +10,11 @@ from torch import nn
 
 from manyheads.nn.layers.linear import pack
 from manyheads.train import optim
-from manyheads.train.config import Precision as AutocastType
-from manyheads.train.config import TrainConfig
 from manyheads.train.device import autocast
 from manyheads.train.loop import update
-from manyheads.train.task import Loss, Task
+from manyheads.train.train_config import Precision as AutocastType
+from manyheads.train.train_config import TrainConfig
+from manyheads.train.training_task import Loss, Task
 
 B = TypeVar("B")
 Call = Callable[[Any, torch.dtype], object]  # a model, and the type of its weights

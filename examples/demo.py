@@ -13,15 +13,15 @@ from rich.console import Console
 import manyheads
 from manyheads.cli.progress import ProgressBar
 from manyheads.errors import RecipeError
-from manyheads.fit.run import train
+from manyheads.fit.run_training import train
 from manyheads.lens.plot.image_plot import plot_image
-from manyheads.lens.plot.terminal import render_map
+from manyheads.lens.plot.terminal_plot import render_map
 from manyheads.lens.plot.text_plot import plot_text
 from manyheads.lens.view.text_view import clearest
-from manyheads.predict.predictor import Predictor
+from manyheads.predict.base_predictor import Predictor
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_recipe
-from manyheads.project.recipe import read_recipe
 from manyheads.recipe_data.image_splits import image_split
 from manyheads.tasks.classify.look import explain_image
 from manyheads.tasks.classify.predictor import Classifier

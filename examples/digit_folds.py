@@ -16,8 +16,8 @@ from sklearn.model_selection import StratifiedKFold
 from manyheads.cli.progress import ProgressBar
 from manyheads.data.images.digits import read_digits
 from manyheads.models.presets import build
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import find_recipe
-from manyheads.project.recipe import read_recipe
 from manyheads.streams import stream
 from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.tasks.classify.task import ClassifyTask

@@ -12,7 +12,7 @@ from pathlib import Path
 import manyheads
 from manyheads.data.documents.glossary import Glossary
 from manyheads.data.documents.placeholders import KINDS, find
-from manyheads.documents.documents import Document, translate_file
+from manyheads.documents.document_translation import Document, translate_file
 from manyheads.tasks.translate.predictor import Translator
 
 PAGE = """\

@@ -414,7 +414,7 @@ def recipe_samples() -> list[Sample]:
 
 
 def read_a_recipe(folder: Path) -> object:
-    from manyheads.project.recipe import read_recipe
+    from manyheads.project.base_recipe import read_recipe
 
     overrides = (folder / "overrides").read_text("utf-8", "surrogateescape").split("\n")
     _attempt(lambda: read_recipe(folder / "a.toml", [overrides[0]]))
@@ -514,7 +514,7 @@ def document_samples() -> list[Sample]:
 
 
 def read_document(folder: Path) -> object:
-    from manyheads.data.documents.formats import format_of, open_document
+    from manyheads.data.documents.document_formats import format_of, open_document
 
     paths = [path for path in folder.rglob("*") if path.is_file()]
     name, content = paths[0].name, paths[0].read_bytes()
@@ -642,7 +642,7 @@ STEPS = ("train.steps=4", "train.save_every=4", "train.validate_every=4", "train
 @cache
 def _run() -> Path:
     from manyheads.fit.observer import SilentObserver
-    from manyheads.fit.run import train
+    from manyheads.fit.run_training import train
 
     out = Path(tempfile.mkdtemp()) / "run"
     train("digits", *STEPS, out=out, observer=SilentObserver())
@@ -656,7 +656,7 @@ def run_samples() -> list[Sample]:
 
 def read_run(folder: Path) -> object:
     from manyheads.fit.observer import SilentObserver
-    from manyheads.fit.run import train
+    from manyheads.fit.run_training import train
 
     out = shutil.copytree(_run(), folder / "run")
     for path in folder.glob("*.*"):

@@ -18,7 +18,7 @@ from manyheads.errors import ManyheadsError
 from manyheads.labs.bench import Bench
 from manyheads.labs.catalogue import CATALOGUE, find
 from manyheads.labs.findings import Result
-from manyheads.labs.run import RESULT, is_full, read, run_lab, write
+from manyheads.labs.run_experiment import RESULT, is_full, read, run_lab, write
 from manyheads.memory import keep_freed_memory
 from manyheads.strict_json import dumps
 

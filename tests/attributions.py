@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from manyheads.lens.attribution.grad_cam import grad_cam, last_features
 from manyheads.lens.attribution.integrated_gradients import integrated_gradients
 from manyheads.lens.trace.embeddings import changed, embeddings
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.nn.recording.trace import record
 from tests.small import ALL, CCTS, READERS, SEQ2SEQS, TRANSFORMERS
 

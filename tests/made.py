@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageFont
 
-from manyheads.fit.run import train
-from manyheads.project.recipe import read_recipe
+from manyheads.fit.run_training import train
+from manyheads.project.base_recipe import read_recipe
 from manyheads.train.checkpoint import sha256
 
 ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]

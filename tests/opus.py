@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from manyheads.models.convert import marian
+from manyheads.models.convert import marian_weights as marian
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.nn.layers.positions import sinusoid_halves
 from manyheads.train.checkpoint import tensors

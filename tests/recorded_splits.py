@@ -32,9 +32,9 @@ from manyheads.data.text.formats import read_pairs
 from manyheads.data.text.sentences import Sentences
 from manyheads.data.text.streamed_corpus import StreamedCorpus
 from manyheads.errors import NotFoundError
-from manyheads.predict.pipeline import pipeline_of
+from manyheads.predict.task_pipeline import pipeline_of
+from manyheads.project.base_recipe import Recipe, read_recipe
 from manyheads.project.paths import allow, data_root, shipped
-from manyheads.project.recipe import Recipe, read_recipe
 from manyheads.recipe_data.caption_data import CaptionData, ReadData
 from manyheads.recipe_data.caption_splits import captioned_split, read_captioned
 from manyheads.recipe_data.image_data import ImageData, LabelledImageData

@@ -11,7 +11,6 @@ from manyheads.models.captioner import CaptionerConfig
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.cct import CctConfig
 from manyheads.models.coatnet import CoatnetConfig
-from manyheads.models.config import ImageConfig, ModelConfig
 from manyheads.models.cvt import CvtConfig
 from manyheads.models.deit import DeitConfig
 from manyheads.models.hybrid import HybridConfig
@@ -20,6 +19,7 @@ from manyheads.models.line_reader import LineReaderConfig
 from manyheads.models.masked_lm import MaskedConfig
 from manyheads.models.matcher import Matcher, MatcherConfig
 from manyheads.models.mlp import MlpConfig
+from manyheads.models.model_config import ImageConfig, ModelConfig
 from manyheads.models.presets import PRESETS
 from manyheads.models.resnet import ResNetConfig
 from manyheads.models.resnet_v2 import ResNetV2Config

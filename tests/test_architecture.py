@@ -248,7 +248,7 @@ def test_nobody_asks_which_task_or_model_it_is() -> None:
         if file not in (REGISTRY, "cli/main.py")  # tables of tasks and of commands
         for line, what in ladders(
             tree(file),
-            classes - {"Recipe"} if file == "fit/run.py" else classes,
+            classes - {"Recipe"} if file == "fit/run_training.py" else classes,
             own=Path(file).parts[1] if file.startswith("tasks/") else "",
         )
     ]
@@ -366,9 +366,9 @@ def test_no_sub_packages_import_each_other_in_a_circle(
 # A package that is called trains a recipe; a task's pipeline is imported when it is first named,
 # and what converts a model of the hub when one is named that is not here yet.
 UPWARDS = {
-    "train/__init__.py": {"manyheads.fit.run"},
+    "train/__init__.py": {"manyheads.fit.run_training"},
     "project/registry.py": {f"manyheads.tasks.{task}.pipeline" for task in TASK_NAMES},
-    "project/paths.py": {"manyheads.convert.hub"},
+    "project/paths.py": {"manyheads.convert.hub_models"},
 }
 MODULE = re.compile(r"manyheads(\.[a-z_]+){2,}")
 
@@ -388,7 +388,7 @@ def test_three_files_import_upwards_by_name() -> None:
     # engines, exporters and commands, each beside the table that names it
     by_data |= {"registration.py", "cli/main.py"}
     # models of presets, and the parts of a task, each in a folder that is named there
-    by_data |= {"models/presets.py", "predict/pipeline.py"}
+    by_data |= {"models/presets.py", "predict/task_pipeline.py"}
     assert importing == set(UPWARDS) | by_data
 
 

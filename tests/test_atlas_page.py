@@ -21,7 +21,13 @@ from torch import nn
 
 from manyheads.cli.main import whole
 from manyheads.labs.catalogue import CATALOGUE
-from manyheads.labs.experiments import basis, heads, loss, parallel, params, patches, positions
+from manyheads.labs.experiments import basis_lab as basis
+from manyheads.labs.experiments import heads_lab as heads
+from manyheads.labs.experiments import loss_lab as loss
+from manyheads.labs.experiments import parallel_lab as parallel
+from manyheads.labs.experiments import params_lab as params
+from manyheads.labs.experiments import patches_lab as patches
+from manyheads.labs.experiments import positions_lab as positions
 from manyheads.lens.measures.receptive_field import layers_needed, receptive_field
 from manyheads.lens.measures.token_losses import losses
 from manyheads.models.hybrid import HybridConfig
@@ -33,9 +39,9 @@ from manyheads.nn.layers.feedforward import FeedForward
 from manyheads.nn.layers.positions import GridPositions, sinusoids
 from manyheads.nn.layers.residual import PostNorm
 from manyheads.nn.vision.patch import patchify
-from manyheads.project.info import count_parameters
+from manyheads.project.base_recipe import read_recipe
+from manyheads.project.model_facts import count_parameters
 from manyheads.project.paths import find_recipe, shipped
-from manyheads.project.recipe import read_recipe
 from manyheads.tasks.classify.class_metrics import calibration_error, reliability
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from manyheads.cli.main import whole
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import shipped
-from manyheads.project.recipe import read_recipe
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(

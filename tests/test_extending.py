@@ -507,7 +507,7 @@ def test_installed_plugins_are_imported_for_what_a_user_names(
         "try: diagnose(sys.argv[2])\n"
         "except manyheads.ManyheadsError as error: print(error)\n"
         "assert 'own_model' not in sys.modules\n"
-        "from manyheads.project.info import describe\n"
+        "from manyheads.project.model_facts import describe\n"
         "print(describe('mixer-tiny')['preset'])\n"
         "print(type(manyheads.load(sys.argv[1]).model).__name__)\n"
     )

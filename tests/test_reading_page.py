@@ -8,8 +8,8 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from manyheads import read
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import shipped
-from manyheads.project.recipe import read_recipe
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.made import READ
 

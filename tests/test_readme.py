@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import find_recipe
-from manyheads.project.recipe import read_recipe
 from tests import opus
 from tests.hub import serving
 

@@ -9,8 +9,8 @@ import pytest
 from manyheads.cli.main import whole
 from manyheads.models.presets import PRESETS
 from manyheads.models.transformer import TransformerConfig
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import find_recipe
-from manyheads.project.recipe import read_recipe
 from manyheads.tasks.translate.initialize import SAME
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from tests.made import TRANSLATE, write_recipe

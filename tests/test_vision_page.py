@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.project.recipe import read_recipe
+from manyheads.project.base_recipe import read_recipe
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.convert.test_convert_classifiers import write_hf
 from tests.hub import serving

@@ -17,16 +17,16 @@ from manyheads.version import __version__
 if TYPE_CHECKING:
     from manyheads.engine_export import export
     from manyheads.errors import ManyheadsError
-    from manyheads.fit.run import train
+    from manyheads.fit.run_training import train
     from manyheads.image_search.image_index import ImageIndex, index, search
     from manyheads.looking.look_inside import look
-    from manyheads.measure.evaluate import evaluate
+    from manyheads.measure.stored_model import evaluate
     from manyheads.models.presets import build, preset, register_preset
     from manyheads.nn.recording.trace import record
+    from manyheads.picture_translation import read
     from manyheads.predict.load import load
-    from manyheads.predict.pipeline import Pipeline
+    from manyheads.predict.task_pipeline import Pipeline
     from manyheads.project.registry import register_task
-    from manyheads.reading import read
 
 __all__ = ["ImageIndex", "ManyheadsError", "Pipeline", "__version__", "build", "evaluate", "export"]
 __all__ += ["index", "load", "look", "preset", "read", "record", "register_preset", "register_task"]

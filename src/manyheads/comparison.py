@@ -10,15 +10,15 @@ from manyheads.data.text.lines import ending
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.measure import bootstrap
 from manyheads.measure.bootstrap import SAMPLES, SEED
-from manyheads.measure.evaluate import log
 from manyheads.measure.score import heading, scored
+from manyheads.measure.stored_model import log
 from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.predict.load import load
 from manyheads.project.paths import allow, find_data, here
 from manyheads.tasks.translate.evaluation import corpus_to_measure, measure
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe
-from manyheads.train.task import lower_is_better
+from manyheads.train.training_task import lower_is_better
 
 LEVEL = 0.05  # a difference whose p-values are not below it is called none
 FOR_FILES: tuple[TextMetric, ...] = ("bleu", "chrf")  # where no recipe names metrics

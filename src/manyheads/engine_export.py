@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from manyheads.asks.export_request import ExportRequest, ParityRequest
 from manyheads.asks.load_options import LoadOptions
+from manyheads.engines.engine_parity import Parity, ParityError
 from manyheads.engines.exporter import Exported, Exporter, ExportOptions, find_exporter
-from manyheads.engines.parity import Parity, ParityError
 from manyheads.errors import FolderError, UsageError
 from manyheads.files import (
     UNFINISHED,
@@ -22,7 +22,7 @@ from manyheads.files import (
     reject_address,
     write_atomically,
 )
-from manyheads.predict.pipeline import Say, pipeline_of
+from manyheads.predict.task_pipeline import Say, pipeline_of
 from manyheads.project.card import write_card
 from manyheads.project.engine_files import RECORD, REPORT, write_record
 from manyheads.project.folder import ModelFolder, own_files, read_json, refuse_used, write_json

@@ -31,25 +31,25 @@ if TYPE_CHECKING:
     from manyheads.data.images.image_file import ImageFormat, register_image_format
     from manyheads.data.text.formats import Columns, Pair, register_text_format
     from manyheads.data.text.lines import Problem, Report, lines
+    from manyheads.doctor.run_batches import Samples
     from manyheads.doctor.run_inspection import RunInspection
-    from manyheads.doctor.samples import Samples
     from manyheads.engines.engine import Engine, EngineModel, TorchEngine, register_engine
+    from manyheads.engines.engine_parity import Parity
     from manyheads.engines.exporter import Exported, Exporter, ExportOptions, register_exporter
-    from manyheads.engines.parity import Parity
-    from manyheads.lens.trace.shapes import ShapeLine, walk
+    from manyheads.lens.trace.module_shapes import ShapeLine, walk
     from manyheads.lens.view.image_view import Attribution, ImageView, image_view
     from manyheads.lens.view.text_view import TextOverlay, TextView, text_overlay, text_view
     from manyheads.looking.refusals import refuse_for_images, refuse_for_texts
     from manyheads.measure.score import heading, scored
     from manyheads.measure.text_metrics import Score
-    from manyheads.models.config import ModelConfig
+    from manyheads.models.model_config import ModelConfig
     from manyheads.models.presets import register_preset
-    from manyheads.predict.pipeline import Explanation, Pipeline, Prepared, Say, Section
-    from manyheads.predict.predictor import OutputClasses, Predictor
+    from manyheads.predict.base_predictor import OutputClasses, Predictor
+    from manyheads.predict.task_pipeline import Explanation, Pipeline, Prepared, Say, Section
+    from manyheads.project.base_recipe import DataTable, Recipe, Table
     from manyheads.project.engine_files import engine_files
     from manyheads.project.folder import ModelFolder, read_json, write_json
     from manyheads.project.paths import find_data
-    from manyheads.project.recipe import DataTable, Recipe, Table
     from manyheads.project.registry import register_task
 
 __all__ = ["Answer", "Attribution", "BatchRequest", "Caption", "CaptionAnswer"]

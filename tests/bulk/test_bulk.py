@@ -26,7 +26,7 @@ from manyheads.bulk.bulk_translator import BulkTranslator
 from manyheads.bulk.ledger import Ledger, sole_ledger
 from manyheads.bulk.process_runner import ProcessRunner
 from manyheads.data.documents.glossary import Entry, Glossary
-from manyheads.documents.documents import translate_file
+from manyheads.documents.document_translation import translate_file
 from manyheads.documents.fallbacks import FallbackTranslator, Sentence
 from manyheads.errors import ManyheadsError, NotFoundError, WorkerError
 from manyheads.tasks.translate.predictor import Translator

@@ -22,7 +22,7 @@ BELOW = [
 # The card of a model shows a command line.
 CARDS = (
     "asks/",  # where options get their names
-    "predict/pipeline.py",
+    "predict/task_pipeline.py",
     "tasks/",
     "convert/marian_folder.py",
     "project/card.py",

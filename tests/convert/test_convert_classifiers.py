@@ -16,10 +16,10 @@ from torch import Tensor
 
 from manyheads.convert.classifiers import Library, from_images
 from manyheads.errors import FolderError, ManyheadsError, UsageError
-from manyheads.measure.evaluate import evaluate
+from manyheads.measure.stored_model import evaluate
 from manyheads.predict.load import load
 from manyheads.project.folder import ModelFolder
-from manyheads.project.info import describe
+from manyheads.project.model_facts import describe
 from manyheads.tasks.classify.predictor import Classifier
 from tests.models.test_golden_images import Golden
 from tests.models.test_golden_images import load as golden

@@ -12,11 +12,11 @@ from safetensors.torch import save_file
 
 from manyheads.convert.classifiers import Library, from_images
 from manyheads.errors import RecipeError, UsageError
-from manyheads.fit.run import train
+from manyheads.fit.run_training import train
 from manyheads.predict.load import load
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.folder import ModelFolder
-from manyheads.project.info import describe
-from manyheads.project.recipe import read_recipe
+from manyheads.project.model_facts import describe
 from manyheads.tasks.classify.predictor import Classifier
 from manyheads.tasks.embed.predictor import Embedder
 from tests.made import Silent, write_halves

@@ -23,11 +23,11 @@ from manyheads.decode.greedy import greedy_search
 from manyheads.errors import FolderError, UsageError
 from manyheads.models.convert.families import IMAGE_TEXT
 from manyheads.models.presets import build
+from manyheads.picture_translation import read
 from manyheads.predict.image_inputs import ImageInput
 from manyheads.predict.load import load
 from manyheads.project.folder import ModelFolder
-from manyheads.project.info import describe
-from manyheads.reading import read
+from manyheads.project.model_facts import describe
 from manyheads.tasks.caption.predictor import Captioner
 from manyheads.tasks.match.predictor import Matcher
 from manyheads.train.checkpoint import restore

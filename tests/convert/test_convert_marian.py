@@ -17,15 +17,15 @@ from safetensors.torch import load_file, save_file
 
 from manyheads.convert.marian_folder import from_marian, to_marian
 from manyheads.convert.sources import WEIGHTS
-from manyheads.engines.parity import ParityError
+from manyheads.engines.engine_parity import ParityError
 from manyheads.errors import FolderError, NotFoundError, UsageError
-from manyheads.measure.evaluate import evaluate
+from manyheads.measure.stored_model import evaluate
 from manyheads.models.presets import PRESETS, register_preset
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.predict.load import load
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.folder import ModelFolder
-from manyheads.project.info import describe
-from manyheads.project.recipe import read_recipe
+from manyheads.project.model_facts import describe
 from manyheads.recipe_data.pair_splits import training_corpus
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe

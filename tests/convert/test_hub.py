@@ -31,7 +31,7 @@ from manyheads.errors import (
 from manyheads.predict.load import load
 from manyheads.project.folder import ModelFolder
 from manyheads.project.hub_name import fetched_models, read_hub_name
-from manyheads.project.info import describe
+from manyheads.project.model_facts import describe
 from manyheads.project.paths import find_model
 from manyheads.web.served import ServedOptions
 from manyheads.web.settings import Limits

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.data.tokenizers import hub
-from manyheads.data.tokenizers.hub import (
+from manyheads.data.tokenizers import hub_tokenizers as hub
+from manyheads.data.tokenizers.hub_tokenizers import (
     FAST,
     SIGLIP,
     XLM,

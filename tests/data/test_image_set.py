@@ -26,10 +26,10 @@ from manyheads.data.images.image_set import (
     Interpolation,
     Preprocessing,
     hold_out,
+    in_threads,
     number_labels,
     read_folder,
     read_unlabelled,
-    spread,
 )
 from manyheads.data.images.image_tables import read_tables
 from manyheads.errors import DataError, NotFoundError, UnreadableError
@@ -468,9 +468,9 @@ def test_threads_are_given_a_block_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
         begun.append(number)
         return number**2
 
-    assert list(spread(square, range(10), 2)) == [number**2 for number in range(10)]
+    assert list(in_threads(square, range(10), 2)) == [number**2 for number in range(10)]
     begun.clear()
-    assert next(spread(square, range(10), 2)) == 0
+    assert next(in_threads(square, range(10), 2)) == 0
     assert len(begun) <= 3
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data.tokenizers.marian import MarianTokenizer, read_marian
+from manyheads.data.tokenizers.marian_tokenizer import MarianTokenizer, read_marian
 from manyheads.errors import FolderError, UsageError
 from tests.opus import CODES, ENGLISH, write_tokenizers
 

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from manyheads.data.splits import Split, find_registered_splits, reject_test_split
+from manyheads.data.split_register import Split, find_registered_splits, reject_test_split
 from manyheads.errors import UsageError
 from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import read_corpus

@@ -9,8 +9,8 @@ import pytest
 
 from manyheads.doctor import curves
 from manyheads.doctor.finding import Findings
+from manyheads.project.base_recipe import Recipe, read_recipe
 from manyheads.project.paths import shipped
-from manyheads.project.recipe import Recipe, read_recipe
 from manyheads.train.history import History, Line, read_history
 from tests.made import CLASSIFY, TRANSLATE, write_recipe
 

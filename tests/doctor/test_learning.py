@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.doctor.learning import by_heart, nothing_learned
+from manyheads.doctor.learned import by_heart, nothing_learned
+from manyheads.doctor.run_batches import Learned
 from manyheads.doctor.run_inspection import RunInspection
-from manyheads.doctor.samples import Learned
 from manyheads.doctor.weights import Weights
-from manyheads.predict.pipeline import pipeline_of
+from manyheads.predict.task_pipeline import pipeline_of
 from tests.doctor.runs import CLASSIFIER, write_data
 from tests.made import write_recipe
 

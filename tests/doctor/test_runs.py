@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 
 from manyheads.doctor.diagnose import Diagnosis, diagnose
 from manyheads.errors import FolderError, NotFoundError
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.folder import write_manifest
-from manyheads.project.recipe import read_recipe
 from tests.doctor.runs import (
     CLASSIFIER,
     TAGGER,

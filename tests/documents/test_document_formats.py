@@ -16,11 +16,15 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import manyheads
-from manyheads.data.documents.formats import TEXT_FORMATS
+from manyheads.data.documents.document_formats import TEXT_FORMATS
 from manyheads.data.documents.office import table_headers
-from manyheads.documents.documents import read_content, translate_document, translate_file
+from manyheads.documents.document_translation import (
+    read_content,
+    translate_document,
+    translate_file,
+)
 from manyheads.errors import DataError, NotFoundError, UsageError
-from manyheads.generation.decoding import Translation
+from manyheads.generation.text_decoding import Translation
 from manyheads.tasks.translate.predictor import Translator
 
 

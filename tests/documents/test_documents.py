@@ -17,9 +17,13 @@ from manyheads.cancellation import WorkCancelledError, cancellable
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.documents.placeholders import find, preserves
 from manyheads.data.documents.segments import split_document
-from manyheads.documents.documents import translate_document, translate_lines, translate_texts
+from manyheads.documents.document_translation import (
+    translate_document,
+    translate_lines,
+    translate_texts,
+)
 from manyheads.documents.fallbacks import Sentence
-from manyheads.generation.decoding import Translation
+from manyheads.generation.text_decoding import Translation
 from manyheads.generation.token_details import OutputToken
 from manyheads.tasks.translate.predictor import Translator
 from tests.pages import assert_same_structure, page

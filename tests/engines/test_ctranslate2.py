@@ -18,12 +18,12 @@ import torch
 import manyheads
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.asks.translate_request import TranslateRequest
-from manyheads.documents.documents import translate_document
+from manyheads.documents.document_translation import translate_document
 from manyheads.engine_export import export
 from manyheads.errors import FolderError, MissingExtraError, UsageError
 from manyheads.generation.token_scores import token_log_probabilities
 from manyheads.looking.look_inside import look
-from manyheads.measure.evaluate import evaluate
+from manyheads.measure.stored_model import evaluate
 from manyheads.models.convert.ctranslate2 import to_ctranslate2
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.project.folder import ModelFolder

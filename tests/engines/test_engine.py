@@ -15,11 +15,11 @@ from manyheads.asks.generate_request import GenerateRequest
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.comparison import compare
 from manyheads.doctor.diagnose import diagnose
-from manyheads.documents.documents import translate_document
+from manyheads.documents.document_translation import translate_document
 from manyheads.engines.engine import TorchEngine, find_engine
 from manyheads.errors import UsageError
 from manyheads.looking.look_inside import look, shapes_of
-from manyheads.measure.evaluate import evaluate
+from manyheads.measure.stored_model import evaluate
 from tests import language
 from tests.made import CLASSIFY, run, write_halves, write_recipe
 

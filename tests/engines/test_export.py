@@ -13,8 +13,8 @@ from torch import nn
 import manyheads
 from manyheads.engine_export import export
 from manyheads.engines.engine import ENGINES
+from manyheads.engines.engine_parity import Parity, ParityError
 from manyheads.engines.exporter import EXPORTERS
-from manyheads.engines.parity import Parity, ParityError
 from manyheads.errors import OutputError, UsageError
 from manyheads.extend import (
     EngineModel,

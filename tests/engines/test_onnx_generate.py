@@ -13,10 +13,10 @@ from torch import Tensor
 import manyheads
 from manyheads.asks.export_request import ParityRequest
 from manyheads.decode.sampling import Sampling
-from manyheads.engines.onnx.models import ContinueModel
+from manyheads.engines.onnx.graph_models import ContinueModel
 from manyheads.errors import UsageError
-from manyheads.measure.evaluate import evaluate
-from manyheads.predict.pipeline import pipeline_of
+from manyheads.measure.stored_model import evaluate
+from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.tasks.generate.predictor import Generator
 from manyheads.tasks.generate.task import Completion
 from tests import language

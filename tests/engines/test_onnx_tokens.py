@@ -11,8 +11,8 @@ from PIL import Image, ImageDraw, ImageFont
 import manyheads
 from manyheads.engine_export import export
 from manyheads.errors import UsageError
-from manyheads.measure.evaluate import evaluate
-from manyheads.project.recipe import read_recipe
+from manyheads.measure.stored_model import evaluate
+from manyheads.project.base_recipe import read_recipe
 from manyheads.tasks.embed.predictor import Embedder
 from manyheads.tasks.fill.predictor import MaskFiller
 from manyheads.tasks.read.predictor import Reader

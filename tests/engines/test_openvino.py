@@ -15,7 +15,7 @@ from manyheads.engines.openvino.exporter import EXPORTER
 from manyheads.engines.openvino.library import TELEMETRY
 from manyheads.errors import FolderError, MissingExtraError, UsageError
 from manyheads.measure.parity_inputs import examples_to_compare
-from manyheads.predict.pipeline import pipeline_of
+from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.classify.predictor import Classifier
 from tests.exports import exported

@@ -22,8 +22,8 @@ from manyheads.fit.recommendation import (
     measured,
     recommend,
 )
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import shipped
-from manyheads.project.recipe import read_recipe
 from manyheads.recipe_data.image_data import LabelledImageData
 from tests.made import CLASSES, write_halves
 

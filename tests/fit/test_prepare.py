@@ -14,10 +14,10 @@ from manyheads.data.text import streamed_corpus as streamed
 from manyheads.data.tokenizers import token_store
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError, InterruptedRunError, RecipeError, UsageError
-from manyheads.fit.run import train
-from manyheads.predict.pipeline import Prepared, pipeline_of
+from manyheads.fit.run_training import train
+from manyheads.predict.task_pipeline import Prepared, pipeline_of
+from manyheads.project.base_recipe import Recipe, read_recipe
 from manyheads.project.folder import CACHE, ModelFolder, write_manifest
-from manyheads.project.recipe import Recipe, read_recipe
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.train.checkpoint import sha256
 from tests import language

@@ -19,8 +19,8 @@ import torch
 from PIL import Image
 
 from manyheads import load
-from manyheads.data import splits
-from manyheads.data.splits import Split
+from manyheads.data import split_register as splits
+from manyheads.data.split_register import Split
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import (
     DataError,
@@ -32,10 +32,10 @@ from manyheads.errors import (
     UsageError,
 )
 from manyheads.fit.inputs import images_digest, training_images
-from manyheads.fit.run import train
+from manyheads.fit.run_training import train
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.folder import check_out
 from manyheads.project.lock import LOCK, locked
-from manyheads.project.recipe import read_recipe
 from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.train.checkpoint import sha256
 from tests.made import (

@@ -12,8 +12,8 @@ from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import END, START, Tokenizer, TokenizerConfig, Tokenizers
 from manyheads.decode.step import Hypothesis
 from manyheads.errors import UsageError
-from manyheads.generation.decoding import Translation, translate
-from manyheads.generation.search import Job, batches
+from manyheads.generation.batched_search import Job, batches
+from manyheads.generation.text_decoding import Translation, translate
 from manyheads.generation.token_details import describe
 from manyheads.lens.measures.alignment_head import fallback, layers, read
 from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig

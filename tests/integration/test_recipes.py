@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file
 
 from manyheads import load
+from manyheads.project.base_recipe import Recipe, read_recipe
 from manyheads.project.paths import shipped, split_selection
-from manyheads.project.recipe import Recipe, read_recipe
 from manyheads.recipe_data.encoder_recipe import EncoderRecipe
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.tasks.caption.predictor import Captioner

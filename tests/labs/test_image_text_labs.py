@@ -11,8 +11,10 @@ import torch
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.labs.bench import Bench
 from manyheads.labs.emoji import LANGUAGES, emoji, first, in_languages
-from manyheads.labs.experiments import reading, tongues, towers
-from manyheads.labs.experiments.reading import Writer, WriterConfig, WriteTask
+from manyheads.labs.experiments import reading_lab as reading
+from manyheads.labs.experiments import tongues_lab as tongues
+from manyheads.labs.experiments import towers_lab as towers
+from manyheads.labs.experiments.reading_lab import Writer, WriterConfig, WriteTask
 from manyheads.models.line_reader import LineReaderConfig
 from manyheads.tasks.read.task import LineBatch, ReadTrainConfig
 

@@ -8,7 +8,7 @@ import pytest
 from manyheads.errors import NotFoundError
 from manyheads.labs.catalogue import CATALOGUE, find
 from manyheads.labs.findings import SCHEMA
-from manyheads.labs.run import read, run_lab
+from manyheads.labs.run_experiment import read, run_lab
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

@@ -7,8 +7,14 @@ import pytest
 import torch
 
 from manyheads.labs.bench import Measured
-from manyheads.labs.experiments import bias, distance, grid, params, patches, resolution, transfer
-from manyheads.labs.images import cifar, some
+from manyheads.labs.cifar_sample import cifar, some
+from manyheads.labs.experiments import bias_lab as bias
+from manyheads.labs.experiments import distance_lab as distance
+from manyheads.labs.experiments import grid_lab as grid
+from manyheads.labs.experiments import params_lab as params
+from manyheads.labs.experiments import patches_lab as patches
+from manyheads.labs.experiments import resolution_lab as resolution
+from manyheads.labs.experiments import transfer_lab as transfer
 from manyheads.models.presets import build
 from manyheads.models.sized_tables import POSITIONS
 from manyheads.train.checkpoint import tensors

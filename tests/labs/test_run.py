@@ -12,8 +12,8 @@ from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.labs.bench import Bench, Measured
 from manyheads.labs.catalogue import CATALOGUE, find
 from manyheads.labs.findings import Scale, interval, leader, more, verdict
-from manyheads.labs.page import cell, page
-from manyheads.labs.run import RESULT, read, run_lab
+from manyheads.labs.result_page import cell, page
+from manyheads.labs.run_experiment import RESULT, read, run_lab
 from manyheads.lens.panels import Curve, Interval, number
 from manyheads.strict_json import dumps
 
@@ -236,7 +236,7 @@ def test_a_committed_result_is_what_its_trials_say(
     )
     # Those that ask for their data before they measure.
     for needed in {"resolution": ["cifar"], "heads": ["dates"]}.get(name, []):
-        monkeypatch.setattr(f"manyheads.labs.experiments.{name}.{needed}", lambda *_: None)
+        monkeypatch.setattr(f"manyheads.labs.experiments.{name}_lab.{needed}", lambda *_: None)
     bench = Bench(seeds=tuple(kept.seeds), notebook=notebook)
     found = lab.run(bench)
     assert bench.trials == kept.trials

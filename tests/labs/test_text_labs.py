@@ -6,18 +6,16 @@ from itertools import pairwise
 import pytest
 import torch
 
-from manyheads.labs.experiments import (
-    basis,
-    depth,
-    gates,
-    heads,
-    length,
-    loss,
-    parallel,
-    positions,
-    recall,
-    scale,
-)
+from manyheads.labs.experiments import basis_lab as basis
+from manyheads.labs.experiments import depth_lab as depth
+from manyheads.labs.experiments import gates_lab as gates
+from manyheads.labs.experiments import heads_lab as heads
+from manyheads.labs.experiments import length_lab as length
+from manyheads.labs.experiments import loss_lab as loss
+from manyheads.labs.experiments import parallel_lab as parallel
+from manyheads.labs.experiments import positions_lab as positions
+from manyheads.labs.experiments import recall_lab as recall
+from manyheads.labs.experiments import scale_lab as scale
 from manyheads.labs.symbols import FIRST, Symbols, delayed_recall, looking_back, random_texts
 from manyheads.lens.measures.token_losses import losses
 from manyheads.models.components import TokenPositions

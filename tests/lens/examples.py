@@ -5,8 +5,8 @@ from torch import Tensor
 
 from manyheads.lens.view.image_view import ImageView, image_view
 from manyheads.lens.view.text_view import MapView, TextView, text_view
-from manyheads.models.config import ModelConfig
 from manyheads.models.image_encoder import Pool
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import build
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vit import Vit, VitConfig

@@ -16,7 +16,7 @@ from manyheads.decode.sampling import sample
 from manyheads.decode.step import Hypothesis
 from manyheads.errors import UsageError
 from manyheads.lens.trace.attention_reader import attentions
-from manyheads.lens.trace.decoding import decoded
+from manyheads.lens.trace.decoding_trace import decoded
 from manyheads.lens.trace.gates import gate_maps
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.presets import build

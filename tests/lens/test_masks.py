@@ -2,7 +2,7 @@
 
 import torch
 
-from manyheads.lens.measures.masks import MOST, mask_figures, window_mask_figures
+from manyheads.lens.measures.recorded_masks import MOST, mask_figures, window_mask_figures
 from manyheads.lens.panels import Heat
 from manyheads.nn.attention.window import Windows
 from manyheads.nn.layers.masks import causal_mask

@@ -12,10 +12,10 @@ from manyheads.lens.attribution.rollout import why_not
 from manyheads.lens.measures.alignment_head import layers
 from manyheads.lens.measures.attention_distance import distance_figures
 from manyheads.lens.measures.idle_heads import HeadStatistics
-from manyheads.lens.measures.masks import mask_figures
+from manyheads.lens.measures.recorded_masks import mask_figures
 from manyheads.lens.trace.attention_reader import Attention, attentions
-from manyheads.lens.trace.decoding import decoded
-from manyheads.lens.trace.shapes import walk
+from manyheads.lens.trace.decoding_trace import decoded
+from manyheads.lens.trace.module_shapes import walk
 from manyheads.lens.view.image_view import image_view
 from manyheads.lens.view.text_view import text_view
 from manyheads.nn import (

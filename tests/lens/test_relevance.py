@@ -9,14 +9,14 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.lens.attribution.gradients import GradientWeightedAttention, weighed
 from manyheads.lens.attribution.relevance import (
+    onto_grid,
     read_from,
     relevance,
     relevance_for_pool,
     relevance_of_source,
-    spread,
 )
 from manyheads.lens.view.image_view import POOL
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import build
 from manyheads.nn.attention.softmax import SoftmaxRecord
 from manyheads.nn.recording.attention_record import AttentionContext
@@ -95,11 +95,11 @@ def test_the_windows_of_a_stage_are_one_map() -> None:
     for layer_id, weights in maps:
         if layer_id.stack == "stage 1":
             below = below + weights @ below
-    shared = spread(top + start, *(each.query_grid for each in (layers[2], layers[0])))  # type: ignore[arg-type]
+    shared = onto_grid(top + start, *(each.query_grid for each in (layers[2], layers[0])))  # type: ignore[arg-type]
     grid = (top + start).view(3, 4)
     assert float(shared.view(6, 7)[3, 5]) == pytest.approx(float(grid[1, 2]) / 4)
     assert float(shared.view(6, 7)[3, 6]) == pytest.approx(float(grid[1, 3]) / 2)
-    own = spread(start, *(each.query_grid for each in (layers[2], layers[0])))  # type: ignore[arg-type]
+    own = onto_grid(start, *(each.query_grid for each in (layers[2], layers[0])))  # type: ignore[arg-type]
     torch.testing.assert_close(relevance(layers, start), shared @ below - own)
 
 
@@ -191,9 +191,9 @@ def test_spreading_keeps_the_sum() -> None:
     )
     coarse = TokenGrid(image, Axis(2, -3, 6, 9), Axis(2, -3, 6, 9), ("class token",))
     x = torch.tensor([5.0, 1.0, 2.0, 3.0, 4.0])
-    found = spread(x, coarse, fine)
+    found = onto_grid(x, coarse, fine)
     assert found.sum() == 10
-    assert spread(x, coarse, coarse) is x
+    assert onto_grid(x, coarse, coarse) is x
 
 
 def test_a_trace_without_gradients_is_refused() -> None:

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.decode.greedy import greedy_search
-from manyheads.lens.trace.shapes import ShapeLine, render_shapes, walk
+from manyheads.lens.trace.module_shapes import ShapeLine, render_shapes, walk
 from manyheads.models.vit import Vit
 from tests.lens import examples
 

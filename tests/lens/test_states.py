@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from manyheads.lens.trace.states import outputs, pooled, record_states
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import build
 from tests.small import ALL, HYBRIDS, SEQ2SEQS, STAGED, TRANSFORMERS, answer, inputs, randomise
 

@@ -5,7 +5,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from manyheads.errors import UsageError
-from manyheads.lens.plot.terminal import render_map
+from manyheads.lens.plot.terminal_plot import render_map
 from tests.lens import examples
 
 LONG = [f"▁wort{n}" for n in range(20)]

@@ -12,7 +12,7 @@ from manyheads.lens.view.image_view import Attribution
 from manyheads.looking import budget, image_overlays, text_overlays
 from manyheads.looking.image_overlays import explain_class
 from manyheads.looking.text_overlays import Reading, explain_reading, log_odds
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import build
 from tests.small import ALL, IMAGES, SEQ2SEQS, Images, inputs, randomise
 

@@ -10,10 +10,10 @@ import pytest
 from manyheads import load
 from manyheads.asks.evaluate_request import TextMetric
 from manyheads.comparison import compare
-from manyheads.data import splits
-from manyheads.data.splits import Split
+from manyheads.data import split_register as splits
+from manyheads.data.split_register import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
-from manyheads.measure.evaluate import evaluate
+from manyheads.measure.stored_model import evaluate
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.train.checkpoint import sha256
 from tests.made import numbers, read_jsonl, write_lines, write_numbers

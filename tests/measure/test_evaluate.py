@@ -8,12 +8,12 @@ import pytest
 
 from manyheads import load
 from manyheads.asks.evaluate_request import EvaluateRequest
-from manyheads.data import splits
-from manyheads.data.splits import Split
+from manyheads.data import split_register as splits
+from manyheads.data.split_register import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
-from manyheads.measure.evaluate import evaluate
+from manyheads.measure.stored_model import evaluate
 from manyheads.measure.text_metrics import TEXT_METRICS, bleu
-from manyheads.project.info import describe
+from manyheads.project.model_facts import describe
 from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import read_corpus
 from manyheads.tasks.classify.predictor import Classifier

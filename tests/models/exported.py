@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.export import Dim
 
-from manyheads.models.config import ModelConfig
 from manyheads.models.line_reader import LineReaderConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.tagger import RecurrentTaggerConfig
 from tests.small import ALL, STAGED, TRANSFORMERS, VITS, Both, Images, inputs, randomise

@@ -12,9 +12,9 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.lens.trace.attention_reader import attentions
 from manyheads.models.captioner import Captioner, CaptionerConfig
-from manyheads.models.config import ImageConfig
 from manyheads.models.image_features import feature_tokens
 from manyheads.models.mlp import MlpConfig
+from manyheads.models.model_config import ImageConfig
 from manyheads.models.resize import resize
 from manyheads.nn.recording.trace import record
 from tests.small import ALL, CAPTIONERS, CCTS, VITS, Images, inputs, randomise

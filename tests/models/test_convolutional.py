@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.coatnet import CoatnetConfig
-from manyheads.models.config import ModelConfig
 from manyheads.models.hybrid import HybridConfig
 from manyheads.models.mlp import MlpConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import PRESETS, build
 from manyheads.models.resnet import ResNetConfig
 from manyheads.models.resnet_v2 import ResNetV2Config

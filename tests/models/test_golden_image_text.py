@@ -17,7 +17,7 @@ from manyheads.decode.beam import beam_search
 from manyheads.decode.greedy import greedy_search
 from manyheads.errors import UsageError
 from manyheads.models.captioner import Captioner, CaptionerConfig
-from manyheads.models.convert.captioner import sinusoids
+from manyheads.models.convert.captioner_weights import sinusoids
 from manyheads.models.convert.families import IMAGE_TEXT
 from manyheads.models.matcher import Matcher, MatcherConfig
 from manyheads.models.presets import build

@@ -11,7 +11,7 @@ from manyheads.lens.trace.attention_reader import Attention, attentions, example
 from manyheads.lens.trace.gates import gate_maps
 from manyheads.lens.trace.grids import Crop
 from manyheads.lens.view.image_view import image_view
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import PRESETS, build
 from manyheads.nn.attention.linear_attention import ImpliedRecord
 from manyheads.nn.attention.recurrent_attention import ScoreRecord

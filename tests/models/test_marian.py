@@ -15,7 +15,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.convert import marian
+from manyheads.models.convert import marian_weights as marian
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.nn.layers.positions import sinusoid_halves
 from manyheads.train.checkpoint import restore, tensors

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.lens.trace.attention_reader import attentions
-from manyheads.models.config import ImageConfig
 from manyheads.models.matcher import Matcher, MatcherConfig
+from manyheads.models.model_config import ImageConfig
 from manyheads.models.resize import resize
 from manyheads.nn.recording.trace import record
 from tests.small import ALL, MATCHERS, VITS, Images, inputs, randomise

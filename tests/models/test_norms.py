@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from torch import nn
 
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import build
 from tests.small import ALL, EVERY, IMAGES, Both
 

@@ -12,16 +12,16 @@ import torch
 
 from manyheads.errors import UsageError
 from manyheads.models import presets
-from manyheads.models.config import ModelConfig
 from manyheads.models.mlp import MlpConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import PRESETS, build, preset, register_preset
 from manyheads.models.resize import at_size, reads_images
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.swin import SwinConfig
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vit import Vit, VitConfig
-from manyheads.project import recipe as recipe_module
-from manyheads.project.recipe import read_recipe
+from manyheads.project import base_recipe as recipe_module
+from manyheads.project.base_recipe import read_recipe
 
 # For transformers: one tied vocabulary of 37,000. For ViTs: 224 x 224 pixels, 1000 classes.
 #

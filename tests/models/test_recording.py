@@ -14,10 +14,10 @@ from manyheads.decode.greedy import greedy_search
 from manyheads.models.captioner import CaptionerConfig
 from manyheads.models.cct import CctConfig
 from manyheads.models.coatnet import CoatnetConfig
-from manyheads.models.config import ModelConfig
 from manyheads.models.cvt import CvtConfig
 from manyheads.models.line_reader import LineReaderConfig
 from manyheads.models.matcher import MatcherConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import build
 from manyheads.models.swin import SwinConfig
 from manyheads.models.transformer import TransformerConfig

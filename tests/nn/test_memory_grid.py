@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from manyheads.decode.beam import beam_search
 from manyheads.lens.measures.attention_distance import head_distances
 from manyheads.lens.trace.attention_reader import attentions
-from manyheads.lens.trace.decoding import decoded
+from manyheads.lens.trace.decoding_trace import decoded
 from manyheads.models.components import SCORES
 from manyheads.models.encoder_decoder import DecoderState
 from manyheads.models.transformer import Transformer, TransformerConfig

@@ -15,7 +15,7 @@ import manyheads
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.text.corpus import Corpus
 from manyheads.errors import FolderError
-from manyheads.generation.decoding import Translation
+from manyheads.generation.text_decoding import Translation
 from manyheads.predict.unusual import measure, unsure_of_text
 from manyheads.project.domain import store_domain, stored_domain
 from manyheads.recipe_data.pair_splits import corpus_split

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from manyheads.predict.pipeline import Pipeline
+from manyheads.predict.task_pipeline import Pipeline
 from manyheads.project.registry import TASKS, find_task
 
 PARTS = {

@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from manyheads import evaluate, load, read
 from manyheads.asks.caption_request import CaptionRequest
 from manyheads.errors import DataError, NotFoundError, RecipeError, UsageError
-from manyheads.project.recipe import read_recipe
+from manyheads.project.base_recipe import read_recipe
 from manyheads.tasks.read.predictor import Reader, ReadLine, ReadText, combine, separators
 from manyheads.tasks.read.task import ReadCharacter, edit_distance
 from tests import squares

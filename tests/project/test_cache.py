@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.engines.web.runtime import package_folder
-from manyheads.project.cache import CACHE, cache_folder
+from manyheads.project.cache_folder import CACHE, cache_folder
 from manyheads.project.remote import _folder
 
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from manyheads import load
 from manyheads.errors import FolderError, OutOfMemoryError, UsageError
-from manyheads.fit.run import train
+from manyheads.fit.run_training import train
 from manyheads.memory import available_memory
 from manyheads.models.presets import PRESETS
 from manyheads.project import capacity

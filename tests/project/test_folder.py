@@ -16,11 +16,11 @@ from safetensors.torch import load_file, save_file
 from manyheads import __version__, load
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError
-from manyheads.measure.evaluate import evaluate
+from manyheads.measure.stored_model import evaluate
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.card import card, last_step
 from manyheads.project.folder import FORMAT_VERSION, ModelFolder, append_evaluation, own_files
-from manyheads.project.info import describe
-from manyheads.project.recipe import read_recipe
+from manyheads.project.model_facts import describe
 from manyheads.project.registry import TASKS
 from manyheads.train.checkpoint import sha256
 from tests.made import CLASSIFY, run, write_halves, write_hashes, write_recipe

@@ -12,10 +12,10 @@ import pytest
 from manyheads import load
 from manyheads.models.presets import PRESETS
 from manyheads.models.vit import VitConfig
+from manyheads.project.base_recipe import DataTable, read_recipe
 from manyheads.project.folder import ModelFolder
 from manyheads.project.migrate import migrate
 from manyheads.project.paths import shipped
-from manyheads.project.recipe import DataTable, read_recipe
 from manyheads.project.registry import TASKS
 from manyheads.tasks.classify.recipe import ClassifyRecipe
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import NotFoundError, UsageError
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.lock import locked
 from manyheads.project.paths import (
     data_files,
@@ -16,7 +17,6 @@ from manyheads.project.paths import (
     make_room,
     shipped,
 )
-from manyheads.project.recipe import read_recipe
 from manyheads.tasks.generate.recipe import GenerateRecipe
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from tests.made import write_lines

@@ -9,8 +9,8 @@ import tomli_w
 
 from manyheads.errors import RecipeError
 from manyheads.models.transformer import TransformerConfig
+from manyheads.project.base_recipe import read_recipe, write_recipe
 from manyheads.project.paths import shipped
-from manyheads.project.recipe import read_recipe, write_recipe
 from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.tasks.reconstruct.recipe import ReconstructRecipe
 from manyheads.tasks.translate.recipe import TranslateRecipe

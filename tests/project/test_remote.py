@@ -14,9 +14,9 @@ from manyheads.comparison import compare
 from manyheads.doctor.diagnose import diagnose
 from manyheads.engine_export import export
 from manyheads.errors import MissingExtraError, NotFoundError, UsageError
-from manyheads.measure.evaluate import evaluate
+from manyheads.measure.stored_model import evaluate
 from manyheads.project import paths, remote
-from manyheads.project.cache import CACHE
+from manyheads.project.cache_folder import CACHE
 from manyheads.project.paths import allow
 from manyheads.project.paths import find_data as find_allowed
 from manyheads.project.remote import PROTOCOLS

@@ -12,10 +12,10 @@ from manyheads import load
 from manyheads.data.images.digits import read_digits
 from manyheads.data.images.image_set import hold_out
 from manyheads.data.text.public_corpora import public_sources
+from manyheads.project.base_recipe import read_recipe, write_recipe
 from manyheads.project.card import card
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model, find_recipe, shipped
-from manyheads.project.recipe import read_recipe, write_recipe
 from manyheads.tasks.classify.predictor import Classifier
 from manyheads.tasks.tag.predictor import WordSpacer
 from manyheads.tasks.translate.predictor import Translator

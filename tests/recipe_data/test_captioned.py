@@ -9,8 +9,8 @@ from PIL import Image
 
 from manyheads.errors import DataError, RecipeError, UsageError
 from manyheads.measure.score import is_test
+from manyheads.project.base_recipe import read_recipe, write_recipe
 from manyheads.project.paths import data_files, here, split_selection
-from manyheads.project.recipe import read_recipe, write_recipe
 from manyheads.recipe_data.caption_data import CaptionData, CaptionRecipe
 from manyheads.recipe_data.caption_splits import (
     captioned_split,
@@ -18,7 +18,7 @@ from manyheads.recipe_data.caption_splits import (
     read_captioned,
     readable_captioned,
 )
-from manyheads.recipe_data.splits import inputs_of
+from manyheads.recipe_data.named_splits import inputs_of
 from tests.captioned import colour
 
 RECIPE = """

@@ -8,6 +8,7 @@ import pytest
 from manyheads.data.text.corpus import Corpus
 from manyheads.errors import NotFoundError, RecipeError
 from manyheads.project.paths import allow
+from manyheads.recipe_data.named_splits import inputs_of
 from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import (
     find_corpus,
@@ -15,7 +16,6 @@ from manyheads.recipe_data.pair_splits import (
     training_corpus,
     with_joined_pairs,
 )
-from manyheads.recipe_data.splits import inputs_of
 
 
 def data(root: Path, **keys: str | int | list[str]) -> PairData:

@@ -15,7 +15,7 @@ from manyheads.data.text.corpus import Corpus
 from manyheads.data.text.word_links import Link
 from manyheads.errors import FolderError, UsageError
 from manyheads.lens.measures.alignment_head import AlignmentHead, layers, read
-from manyheads.measure.evaluate import evaluate
+from manyheads.measure.stored_model import evaluate
 from manyheads.nn.recording.trace import record
 from manyheads.predict.load import load
 from manyheads.project.alignment import stored

@@ -16,8 +16,8 @@ from manyheads.asks.caption_request import CaptionAnswer, CaptionRequest
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import DataError, FolderError, NotFoundError, RecipeError, UsageError
-from manyheads.fit.run import train
-from manyheads.project.recipe import read_recipe
+from manyheads.fit.run_training import train
+from manyheads.project.base_recipe import read_recipe
 from manyheads.tasks.caption.predictor import Captioner
 from manyheads.train.checkpoint import sha256
 from tests import squares

@@ -20,7 +20,7 @@ from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
 from manyheads.errors import DataError, UsageError
 from manyheads.fit.training_images import Pixels
-from manyheads.generation.decoding import Translation
+from manyheads.generation.text_decoding import Translation
 from manyheads.models.captioner import Captioner, CaptionerConfig
 from manyheads.models.vit import VitConfig
 from manyheads.tasks.caption.task import (

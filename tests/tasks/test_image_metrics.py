@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from manyheads import load
 from manyheads.data.images.digits import read_digits
 from manyheads.errors import DataError, InterruptedRunError, RecipeError
-from manyheads.fit.run import train
-from manyheads.measure.evaluate import evaluate
-from manyheads.project.recipe import read_recipe
+from manyheads.fit.run_training import train
+from manyheads.measure.stored_model import evaluate
+from manyheads.project.base_recipe import read_recipe
 from manyheads.tasks.classify.distil import Teacher
 from manyheads.tasks.classify.evaluation import measure
 from manyheads.tasks.classify.predictor import Classifier

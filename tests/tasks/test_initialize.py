@@ -13,8 +13,8 @@ from manyheads.data.tokenizers.tokenizer import Tokenizer
 from manyheads.errors import NotFoundError, RecipeError
 from manyheads.models.presets import build
 from manyheads.models.transformer import Transformer
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.folder import ModelFolder
-from manyheads.project.recipe import read_recipe
 from manyheads.tasks.translate.initialize import common_pieces, load_pretrained, pretrained
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import Start, TranslateRecipe

@@ -13,10 +13,10 @@ from safetensors.torch import load_file
 from manyheads.convert.classifiers import from_images
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.errors import NotFoundError
-from manyheads.fit.run import train
+from manyheads.fit.run_training import train
 from manyheads.models.presets import build
 from manyheads.models.resize import resize
-from manyheads.project.recipe import read_recipe
+from manyheads.project.base_recipe import read_recipe
 from manyheads.tasks.classify.initialize import start_classifier
 from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.train.checkpoint import sha256, tensors

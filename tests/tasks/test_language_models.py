@@ -7,13 +7,13 @@ import pytest
 import torch
 
 import manyheads
-from manyheads.data import splits
+from manyheads.data import split_register as splits
 from manyheads.data.text.sentences import read_sentences
 from manyheads.errors import FolderError, RecipeError, UsageError
 from manyheads.lens.panels import Table
-from manyheads.measure.evaluate import evaluate
-from manyheads.project.info import describe
-from manyheads.project.recipe import read_recipe
+from manyheads.measure.stored_model import evaluate
+from manyheads.project.base_recipe import read_recipe
+from manyheads.project.model_facts import describe
 from manyheads.tasks.fill.predictor import MaskFiller
 from manyheads.tasks.generate.predictor import Generator
 from manyheads.tasks.tag.predictor import WordSpacer

@@ -14,8 +14,8 @@ from PIL import Image
 import manyheads
 from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest
 from manyheads.errors import FolderError, RecipeError, UsageError
-from manyheads.fit.run import train
-from manyheads.project.recipe import read_recipe
+from manyheads.fit.run_training import train
+from manyheads.project.base_recipe import read_recipe
 from manyheads.tasks.match.predictor import Matcher
 from tests import squares
 from tests.made import CLASSIFY, run, write_recipe

@@ -36,7 +36,7 @@ from manyheads.train.contrastive import softmax_contrast
 from manyheads.train.device import autocast
 from manyheads.train.loop import fit, update
 from manyheads.train.optim import optimizer
-from manyheads.train.task import OwnBackward
+from manyheads.train.training_task import OwnBackward
 from tests.made import Silent
 from tests.small import randomise
 from tests.squares import captioned, square, texts

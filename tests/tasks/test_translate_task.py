@@ -23,7 +23,7 @@ from manyheads.data.tokenizers.tokenizer import (
     Tokenizers,
 )
 from manyheads.errors import DataError
-from manyheads.generation.decoding import translate
+from manyheads.generation.text_decoding import translate
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.tasks.translate.recipe import EvaluateConfig, TranslateTrainConfig
 from manyheads.tasks.translate.task import TranslateTask

@@ -22,11 +22,11 @@ import torch.distributed as dist
 from torch import nn
 
 from manyheads.errors import InterruptedRunError, ManyheadsError, UsageError
-from manyheads.train.config import TrainConfig
 from manyheads.train.loop import Observer, fit
-from manyheads.train.parallel import prepare
+from manyheads.train.model_wrapping import prepare
 from manyheads.train.ranks import agreed, exchange, on_first, rank_and_world
-from manyheads.train.task import Indices
+from manyheads.train.train_config import TrainConfig
+from manyheads.train.training_task import Indices
 from tests.made import Silent
 from tests.train.toy import Plane, Points, network
 from tests.train.toy import config as of_plane

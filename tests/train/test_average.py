@@ -15,7 +15,7 @@ from manyheads.train.average import (
     average,
     averaged,
 )
-from manyheads.train.config import EarlyStop
+from manyheads.train.train_config import EarlyStop
 from tests.train.toy import Plane, Scripted, Unplugged, config, network, run
 
 

@@ -16,11 +16,11 @@ from manyheads.models.transformer import Transformer
 from manyheads.train import checkpoint
 from manyheads.train.average import Average, ExponentialAverage
 from manyheads.train.checkpoint import Progress, sha256
-from manyheads.train.config import TrainConfig
 from manyheads.train.meter import Sums
 from manyheads.train.optim import Optimizer
 from manyheads.train.optim import optimizer as build
 from manyheads.train.sharded_checkpoint import read
+from manyheads.train.train_config import TrainConfig
 from tests.small import TRANSFORMERS
 from tests.train.toy import Plane, Unplugged, config, network, run
 

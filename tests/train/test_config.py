@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from manyheads.train.config import EarlyStop, Restart, TrainConfig
+from manyheads.train.train_config import EarlyStop, Restart, TrainConfig
 
 
 def test_defaults() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from manyheads.errors import TrainingError
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import build
 from manyheads.train.layer_groups import depths, freeze, set_frozen_eval
 from manyheads.train.optim import SCALE, optimizer

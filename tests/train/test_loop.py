@@ -16,9 +16,9 @@ from torch import nn
 from manyheads.errors import InterruptedRunError, NonFiniteLossError, TrainingError
 from manyheads.streams import stream
 from manyheads.train import checkpoint, interrupt
-from manyheads.train.config import EarlyStop
 from manyheads.train.history import NON_FINITE
 from manyheads.train.schedule import learning_rate
+from manyheads.train.train_config import EarlyStop
 from tests.made import Silent
 from tests.train.toy import Plane, Scripted, Unplugged, config, network, run
 

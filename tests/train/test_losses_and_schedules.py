@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from torch import nn
 
 from manyheads.train import losses
-from manyheads.train.config import Restart, TrainConfig
 from manyheads.train.losses import projected_cross_entropy, smoothed_cross_entropy
 from manyheads.train.schedule import (
     SCHEDULES,
@@ -20,6 +19,7 @@ from manyheads.train.schedule import (
     learning_rate,
     linear,
 )
+from manyheads.train.train_config import Restart, TrainConfig
 
 # --- Cross-entropy ------------------------------------------------------------------------------
 

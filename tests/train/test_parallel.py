@@ -10,7 +10,7 @@ from manyheads.errors import UsageError
 from manyheads.models.presets import preset
 from manyheads.nn.blocks.block import DecoderBlock, EncoderBlock
 from manyheads.nn.vision.residual_block import BasicBlock
-from manyheads.train.parallel import blocks, gathered, gradient_sync, prepare
+from manyheads.train.model_wrapping import blocks, gathered, gradient_sync, prepare
 from tests.train.started import run_ranks
 from tests.train.test_distribute import losses
 from tests.train.toy import config, network

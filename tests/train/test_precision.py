@@ -11,7 +11,7 @@ from torch import nn
 from manyheads.errors import TrainingError
 from manyheads.train import precision
 from manyheads.train.precision import CANDIDATES, ROUNDS, fastest, measure
-from manyheads.train.task import Indices, Loss
+from manyheads.train.training_task import Indices, Loss
 from tests.train.toy import Plane, Points, network
 
 

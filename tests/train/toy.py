@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.data.batching.buckets import rank_part, shuffled
-from manyheads.train.config import TrainConfig
 from manyheads.train.loop import fit
-from manyheads.train.task import Indices, Loss
+from manyheads.train.train_config import TrainConfig
+from manyheads.train.training_task import Indices, Loss
 from tests.made import Silent
 
 

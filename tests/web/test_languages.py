@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyheads.web.languages import guess
+from manyheads.web.language_guess import guess
 
 FOUR = ("en", "de", "fr", "ko")
 

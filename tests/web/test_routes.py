@@ -15,10 +15,10 @@ from jsonschema import Draft202012Validator
 from PIL import Image, ImageDraw, ImageFont
 
 from manyheads import load
-from manyheads.documents.documents import Document
+from manyheads.documents.document_translation import Document
 from manyheads.looking.look_inside import look
 from manyheads.tasks.translate.predictor import Translator
-from manyheads.web import documents
+from manyheads.web import document_sentences as documents
 from manyheads.web.batching import Job
 from manyheads.web.routes import compatible
 from manyheads.web.served import Served, ServedModel

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from manyheads import load
-from manyheads.documents.documents import translate_document
+from manyheads.documents.document_translation import translate_document
 from manyheads.errors import ChangedFolderError
 from manyheads.predict.load import LoadVersion
 from manyheads.project.folder import ModelFolder

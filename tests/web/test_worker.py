@@ -26,10 +26,10 @@ from manyheads.errors import UsageError
 from manyheads.looking.look_inside import head_steps_at, look_at
 from manyheads.web import worker_process
 from manyheads.web.batching import ModelQueue
-from manyheads.web.documents import translate, with_translator
-from manyheads.web.images import EncodedImage
+from manyheads.web.document_sentences import translate, with_translator
 from manyheads.web.metrics import Metrics
 from manyheads.web.problems import ProblemError
+from manyheads.web.request_images import EncodedImage
 from manyheads.web.served import Served
 from manyheads.web.settings import Limits
 from manyheads.web.worker_process import ProcessWorker

@@ -21,8 +21,8 @@ from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.text.lines import Problem
 from manyheads.errors import UsageError
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import find_recipe, here
-from manyheads.project.recipe import read_recipe
 from manyheads.recipe_data.caption_data import CaptionData, CaptionRecipe
 from manyheads.recipe_data.caption_splits import find_captioned
 

@@ -13,8 +13,8 @@ from manyheads.data.images.image_file import SUFFIXES
 from manyheads.data.images.image_set import ImageSet, Preprocessing, hold_out
 from manyheads.errors import UsageError
 from manyheads.files import expand_user
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import find_recipe, here
-from manyheads.project.recipe import read_recipe
 from manyheads.recipe_data.image_data import ImageRecipe, LabelledImageData
 from manyheads.recipe_data.image_splits import find_images
 

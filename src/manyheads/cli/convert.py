@@ -116,7 +116,7 @@ def _convert_images(
     from manyheads.cli.options import read_image_size
     from manyheads.cli.show import warn
     from manyheads.convert.classifiers import from_images
-    from manyheads.predict.pipeline import pipeline_of
+    from manyheads.predict.task_pipeline import pipeline_of
     from manyheads.project.folder import ModelFolder
 
     size = None if image_size is None else read_image_size(image_size)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from manyheads.asks.decode_config import DecodeConfig
-    from manyheads.documents.documents import Document, SentenceTranslator
+    from manyheads.documents.document_translation import Document, SentenceTranslator
     from manyheads.documents.fallbacks import FallbackTranslator
     from manyheads.tasks.translate.predictor import Translator
 
@@ -42,9 +42,9 @@ def document(
     from manyheads.bulk.ledger import check_ledger, ledger_of
     from manyheads.cli.show import warn
     from manyheads.cli.terminal import write_bytes
-    from manyheads.data.documents.formats import TEXT_FORMATS, format_of
+    from manyheads.data.documents.document_formats import TEXT_FORMATS, format_of
     from manyheads.data.documents.glossary import Glossary
-    from manyheads.documents.documents import read_content, translate_file
+    from manyheads.documents.document_translation import read_content, translate_file
     from manyheads.documents.tables import is_table, matches, table_of, translate_table
     from manyheads.errors import UsageError
     from manyheads.files import write_atomically
@@ -112,7 +112,7 @@ def lines(
     """Translate texts with a glossary: one answer a line, in order."""
     from manyheads.cli.show import warn
     from manyheads.data.documents.glossary import Glossary
-    from manyheads.documents.documents import translate_lines
+    from manyheads.documents.document_translation import translate_lines
 
     terms = Glossary.read(glossary)
     first = 1

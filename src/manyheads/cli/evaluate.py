@@ -27,12 +27,12 @@ def run(
     from manyheads.asks.classify_request import ClassifyRequest
     from manyheads.cli.show import print_evaluation, warn
     from manyheads.errors import UsageError
-    from manyheads.measure.evaluate import measure
+    from manyheads.measure.stored_model import measure
+    from manyheads.predict.base_predictor import answers
     from manyheads.predict.load import load as load_model
-    from manyheads.predict.predictor import answers
     from manyheads.project.folder import own_files
     from manyheads.project.paths import make_room
-    from manyheads.recipe_data.splits import inputs_of
+    from manyheads.recipe_data.named_splits import inputs_of
     from manyheads.tasks.classify.evaluation import PLOTS, draw
 
     predictor = load_model(model, **dict(load))

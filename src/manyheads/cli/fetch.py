@@ -62,7 +62,7 @@ def run(
 
 
 def _fetch_model(name: str) -> None:
-    from manyheads.predict.pipeline import pipeline_of
+    from manyheads.predict.task_pipeline import pipeline_of
     from manyheads.project.folder import ModelFolder
     from manyheads.project.paths import find_model
 

@@ -13,7 +13,7 @@ def run(
 ) -> None:
     """Describe a model: its parts, its parameters, how it was trained, what was measured."""
     from manyheads.cli.show import print_json
-    from manyheads.project.info import describe
+    from manyheads.project.model_facts import describe
 
     facts = describe(model)
     if json:

@@ -44,7 +44,7 @@ def run(
             print(f"{each:<11} {', '.join(about.atlas):<13} {about.question}")
         return
     find(name)  # a mistyped name is answered before torch is imported
-    from manyheads.labs.run import RESULT, run_lab
+    from manyheads.labs.run_experiment import RESULT, run_lab
 
     result = run_lab(
         name,

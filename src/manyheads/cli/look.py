@@ -12,7 +12,7 @@ from manyheads.cli.options import with_requests
 
 if TYPE_CHECKING:
     from manyheads.looking.look_inside import Look
-    from manyheads.predict.predictor import Predictor
+    from manyheads.predict.base_predictor import Predictor
 
 
 @with_requests
@@ -49,8 +49,8 @@ def run(
     from manyheads.lens.panels import Table
     from manyheads.lens.view.text_view import TextView
     from manyheads.looking.look_inside import FIGURES, FORMS, look_at
+    from manyheads.predict.base_predictor import answers
     from manyheads.predict.load import load as load_model
-    from manyheads.predict.predictor import answers
     from manyheads.project.folder import own_files
     from manyheads.project.paths import checked_name, make_room
 
@@ -109,7 +109,7 @@ def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
     from dataclasses import asdict
 
     from manyheads.cli.show import print_json
-    from manyheads.lens.trace.shapes import render_shapes
+    from manyheads.lens.trace.module_shapes import render_shapes
     from manyheads.looking.look_inside import shapes_of
 
     lines = shapes_of(predictor, given)
@@ -123,7 +123,7 @@ def _print(found: "Look") -> None:
     """Print the answer, and for a text its clearest map and its gates."""
     from manyheads.cli.steps import print_alignment
     from manyheads.cli.terminal import console
-    from manyheads.lens.plot.terminal import render_map
+    from manyheads.lens.plot.terminal_plot import render_map
     from manyheads.lens.view.image_view import ImageView
     from manyheads.lens.view.text_view import clearest
 

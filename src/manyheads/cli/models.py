@@ -10,8 +10,8 @@ def run(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = Fals
     from manyheads.cli.show import print_json
     from manyheads.data.text.public_corpora import public_sources
     from manyheads.models.presets import PRESETS
+    from manyheads.project.base_recipe import read_recipe
     from manyheads.project.paths import shipped
-    from manyheads.project.recipe import read_recipe
 
     models = shipped("pretrained")
     found = {

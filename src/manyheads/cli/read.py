@@ -22,8 +22,8 @@ def run(
     no such file.
     """
     from manyheads.asks.caption_request import CaptionRequest
+    from manyheads.picture_translation import ReadingTranslator
     from manyheads.predict.load import load_for
-    from manyheads.reading import ReadingTranslator
 
     reader = load_for(CaptionRequest, model, verb="read images", **dict(load))
 

@@ -38,9 +38,9 @@ def run(
     from manyheads.cli.terminal import ReaderGoneError
     from manyheads.errors import InterruptedRunError
     from manyheads.fit.observer import SilentObserver
-    from manyheads.fit.run import train
+    from manyheads.fit.run_training import train
+    from manyheads.project.base_recipe import read_recipe
     from manyheads.project.paths import find_recipe
-    from manyheads.project.recipe import read_recipe
     from manyheads.train.ranks import launch
 
     path = find_recipe(recipe)

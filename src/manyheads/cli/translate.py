@@ -14,7 +14,7 @@ from manyheads.asks.translate_request import TranslateRequest
 from manyheads.cli.options import Model, with_requests
 
 if TYPE_CHECKING:
-    from manyheads.predict.predictor import Predictor
+    from manyheads.predict.base_predictor import Predictor
 
 DOCUMENTS = "Documents"  # a panel of the help
 

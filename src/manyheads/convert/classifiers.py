@@ -29,9 +29,9 @@ from manyheads.models.convert.foreign import State, Tensors
 from manyheads.models.convert.names import Family, Image, base_name, understand
 from manyheads.models.resize import resize
 from manyheads.models.sized_tables import Size
+from manyheads.project.base_recipe import CONVERTED
 from manyheads.project.folder import refuse_used, write_labels, write_preprocessing
-from manyheads.project.info import count_parameters
-from manyheads.project.recipe import CONVERTED
+from manyheads.project.model_facts import count_parameters
 from manyheads.recipe_data.image_data import ImageData, LabelledImageData
 from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.tasks.embed.recipe import EmbedRecipe

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from manyheads.files import new_folder, write_text
-from manyheads.models.config import ModelConfig
 from manyheads.models.convert.foreign import State
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.sized_tables import Size
+from manyheads.project.base_recipe import Recipe, write_recipe
 from manyheads.project.card import write_card
 from manyheads.project.folder import ModelFolder, write_manifest, write_tensors
-from manyheads.project.recipe import Recipe, write_recipe
 
 
 class ConvertedImages(NamedTuple):

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from manyheads.errors import FolderError, NotFoundError, UsageError
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import build
 from manyheads.strict_json import dumps, loads
 from manyheads.train.checkpoint import restore

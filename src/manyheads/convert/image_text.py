@@ -15,7 +15,7 @@ from manyheads.convert.foreign_files import check_fit, find_table, misfits
 from manyheads.convert.preprocessing import from_transformers, preprocessing
 from manyheads.convert.search_settings import read_search
 from manyheads.convert.sources import Source, assumed, nearest_preset
-from manyheads.data.tokenizers.hub import (
+from manyheads.data.tokenizers.hub_tokenizers import (
     FAST,
     SIGLIP,
     XLM,
@@ -29,13 +29,13 @@ from manyheads.data.tokenizers.hub import (
 from manyheads.errors import FolderError, UsageError
 from manyheads.files import write_atomically
 from manyheads.models.captioner import CaptionerConfig
-from manyheads.models.convert import clip, families
+from manyheads.models.convert import clip_weights, families
 from manyheads.models.matcher import MatcherConfig
 from manyheads.models.resize import resize
 from manyheads.models.sized_tables import Size
+from manyheads.project.base_recipe import CONVERTED
 from manyheads.project.folder import write_preprocessing
-from manyheads.project.info import count_parameters
-from manyheads.project.recipe import CONVERTED
+from manyheads.project.model_facts import count_parameters
 from manyheads.recipe_data.caption_data import CaptionData
 from manyheads.tasks.caption.recipe import CaptionRecipe
 from manyheads.tasks.match.recipe import MatchData, MatchRecipe
@@ -79,7 +79,7 @@ def is_image_text(given: Source) -> bool:
         kind = about.get("encoder", about)["model_type"]
         from_transformers(given.processor, kind, given.where)
         _read_tokens(given.where)
-    return about["model_type"] == "vision-encoder-decoder" or clip.is_matcher(given.tensors)
+    return about["model_type"] == "vision-encoder-decoder" or clip_weights.is_matcher(given.tensors)
 
 
 def from_image_text(given: Source, out: Path, *, image_size: Size | None = None) -> ConvertedImages:

@@ -18,19 +18,25 @@ from manyheads.convert.converted_folder import model_folder
 from manyheads.convert.foreign_files import check_fit, find_table, misfits, read_table
 from manyheads.convert.search_settings import read_search
 from manyheads.convert.sources import Source, opened
-from manyheads.data.tokenizers.marian import END, PAD, UNKNOWN, MarianTokenizer, read_marian
+from manyheads.data.tokenizers.marian_tokenizer import (
+    END,
+    PAD,
+    UNKNOWN,
+    MarianTokenizer,
+    read_marian,
+)
 from manyheads.data.tokenizers.tokenizer import Tokenizers
-from manyheads.engines.parity import Parity, ParityError
+from manyheads.engines.engine_parity import Parity, ParityError
 from manyheads.errors import FolderError, UsageError
 from manyheads.files import new_folder, write_atomically, write_text
-from manyheads.models.convert import marian
+from manyheads.models.convert import marian_weights as marian
 from manyheads.models.transformer import TransformerConfig
+from manyheads.project.base_recipe import CONVERTED
 from manyheads.project.card import card
 from manyheads.project.folder import ModelFolder, refuse_used, write_json, write_tensors
-from manyheads.project.info import count_parameters
+from manyheads.project.model_facts import count_parameters
 from manyheads.project.paths import find_model
-from manyheads.project.recipe import CONVERTED
-from manyheads.project.vocabulary import load_vocabularies
+from manyheads.project.sentencepiece_files import load_vocabularies
 from manyheads.recipe_data.pair_data import PairData
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.train.checkpoint import restore

@@ -19,11 +19,11 @@ from manyheads.convert.foreign_files import (
 from manyheads.convert.hub_files import Repository, open_repository
 from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.files import expand_user
-from manyheads.models.config import ModelConfig
 from manyheads.models.convert import families
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import PRESETS
+from manyheads.project.base_recipe import Converted
 from manyheads.project.hub_name import HUB
-from manyheads.project.recipe import Converted
 
 Load = Callable[[], dict[str, Tensor]]
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")

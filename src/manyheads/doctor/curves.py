@@ -8,10 +8,10 @@ import numpy as np
 
 from manyheads.doctor.finding import Findings, finding, rounded
 from manyheads.generation.output_monitor import SIGNS
-from manyheads.predict.pipeline import pipeline_of
-from manyheads.project.recipe import Recipe
+from manyheads.predict.task_pipeline import pipeline_of
+from manyheads.project.base_recipe import Recipe
 from manyheads.train.history import History, Line
-from manyheads.train.task import lower_is_better
+from manyheads.train.training_task import lower_is_better
 
 LINES = 8  # of fewer, a curve has no shape
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from torch import nn
 
-from manyheads.doctor import curves, heads, learning, weights
+from manyheads.doctor import curves, heads, learned, weights
 from manyheads.doctor.causes import by_cause
 from manyheads.doctor.finding import Finding
+from manyheads.doctor.run_batches import Examined, Samples
 from manyheads.doctor.run_inspection import RunInspection
-from manyheads.doctor.samples import Examined, Samples
 from manyheads.errors import ManyheadsError
-from manyheads.predict.pipeline import pipeline_of
+from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.paths import allow
 from manyheads.train.device import inference_threads, limited_threads
 
@@ -89,7 +89,7 @@ def examine(run: RunInspection, model: nn.Module | None) -> Diagnosis:
         found.looked_at.append(f"weights: {parameters:,} parameters{known}")
         if samples is not None and not broken:
             _behaviour(run, model, samples, moved, found)
-            found.findings += learning.collapsed_by_rate(
+            found.findings += learned.collapsed_by_rate(
                 found.findings, recipe, moved, history.last_step
             )
             _heads(run, model, samples, found)
@@ -153,15 +153,15 @@ def _behaviour(
 ) -> None:
     recipe, step = run.recipe, run.history.last_step
     with _overlooking("what the model has learned", found):
-        learned = learning.measure(model, samples)
-        if learned is not None:
-            found.findings += learning.nothing_learned(learned, samples, recipe, moved, step)
-            found.findings += learning.by_heart(learned, samples, recipe, step)
+        measured = learned.measure(model, samples)
+        if measured is not None:
+            found.findings += learned.nothing_learned(measured, samples, recipe, moved, step)
+            found.findings += learned.by_heart(measured, samples, recipe, step)
         answers = samples.predictions(model, samples.valid)
         if answers is not None:
-            found.findings += learning.one_answer(answers, samples, recipe, step)
+            found.findings += learned.one_answer(answers, samples, recipe, step)
             found.looked_at.append(f"answers: {len(answers[0]):,} to validation data")
-        found.findings += learning.flat_features(model, samples, step)
+        found.findings += learned.flat_features(model, samples, step)
     with _overlooking("what the model writes", found):
         if samples.write is not None:
             _note(samples.write(model, step, run.finished), found)

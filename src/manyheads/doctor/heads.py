@@ -4,11 +4,11 @@ import torch
 from torch import nn
 
 from manyheads.doctor.finding import SHOWN, Findings, finding
-from manyheads.doctor.samples import Samples
+from manyheads.doctor.run_batches import Samples
 from manyheads.lens.measures.idle_heads import DuplicateHeads, Head, HeadStatistics
 from manyheads.lens.measures.judged_heads import ALIKE, SILENT, _rest, _written, judged
 from manyheads.nn.recording.trace import record
-from manyheads.project.recipe import Recipe
+from manyheads.project.base_recipe import Recipe
 
 EXAMPLES = 16
 

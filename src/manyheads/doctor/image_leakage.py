@@ -17,7 +17,7 @@ from manyheads.data.checks.leakage import (
 )
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.doctor.finding import SHOWN, Findings, finding
-from manyheads.doctor.spread import spread
+from manyheads.doctor.random_sample import random_sample
 from manyheads.doctor.text_leakage import MANY, SOME
 from manyheads.errors import DataError
 from manyheads.fit.training_images import Pixels
@@ -47,7 +47,7 @@ class ImageSample:
 
 
 def _some(images: ImageSet, wanted: int) -> ImageSet:
-    return images.select(spread(len(images), wanted))
+    return images.select(random_sample(len(images), wanted))
 
 
 def images_seen_before(sample: ImageSample) -> Findings:

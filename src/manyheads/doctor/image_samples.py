@@ -9,12 +9,12 @@ from torch import nn
 
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.doctor import image_leakage
-from manyheads.doctor.samples import Examined, Predictions, Samples
-from manyheads.doctor.spread import spread
+from manyheads.doctor.random_sample import random_sample
+from manyheads.doctor.run_batches import Examined, Predictions, Samples
 from manyheads.fit.training_images import predict_all_logits
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.recipe_data.image_splits import image_splits
-from manyheads.train.task import Task
+from manyheads.train.training_task import Task
 
 IMAGES = 500
 
@@ -72,7 +72,7 @@ def sample_images(
 ) -> ImageSamples:
     """Take some images of both splits."""
     images = image_splits(recipe)
-    train, valid = (each.select(spread(len(each), IMAGES)) for each in images)
+    train, valid = (each.select(random_sample(len(each), IMAGES)) for each in images)
     return ImageSamples(
         train=make(train),
         valid=make(valid),

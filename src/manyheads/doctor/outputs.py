@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.doctor.finding import SHOWN, Finding, Findings, cut, finding, rounded
-from manyheads.doctor.learning import gentler
+from manyheads.doctor.learned import gentler
 from manyheads.generation.output_monitor import PAIRS, SIGNS, OutputMonitor, marked, signs
-from manyheads.project.recipe import Recipe
+from manyheads.project.base_recipe import Recipe
 
 # Characters of the outputs against those of the references. BLEU's brevity penalty (Papineni et al.
 # 2002, section 2.2.2) takes 16% at 0.85. Shipped translators: 0.93 to 1.00.

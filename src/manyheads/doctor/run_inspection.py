@@ -5,11 +5,11 @@ from torch import nn
 
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.data.tokenizers.tokenizer import Tokenizers
-from manyheads.predict.pipeline import pipeline_of
+from manyheads.predict.task_pipeline import pipeline_of
+from manyheads.project.base_recipe import Recipe, read_recipe
 from manyheads.project.folder import ModelFolder, read_json
 from manyheads.project.paths import find_model
-from manyheads.project.recipe import Recipe, read_recipe
-from manyheads.project.vocabulary import need_vocabularies, tokenizers
+from manyheads.project.sentencepiece_files import need_vocabularies, tokenizers
 from manyheads.streams import stream
 from manyheads.train.checkpoint import checkpoints, newest, read_model
 from manyheads.train.device import find_device

@@ -31,7 +31,7 @@ from manyheads.data.documents.segments import is_bullet
 from manyheads.data.text.capitals import to_capitals
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import UsageError
-from manyheads.generation.decoding import Translation
+from manyheads.generation.text_decoding import Translation
 from manyheads.predict.source_text import same_end
 from manyheads.project.folder import ModelFolder
 

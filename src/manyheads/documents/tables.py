@@ -10,7 +10,7 @@ from typing import Any
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.documents.glossary import Glossary
 from manyheads.data.documents.segments import split_document
-from manyheads.documents.documents import Document, SentenceTranslator, translate_blocks
+from manyheads.documents.document_translation import Document, SentenceTranslator, translate_blocks
 from manyheads.documents.fallbacks import FallbackTranslator, TextTranslator
 from manyheads.errors import DataError, NotFoundError, UsageError, nearest, optional_import
 from manyheads.predict.text_predictor import one_line

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, cast
 
 from manyheads.data.images.image_set import ImageSet
-from manyheads.engines.parity import Parity
+from manyheads.engines.engine_parity import Parity
 from manyheads.errors import UsageError, nearest
 from manyheads.project.folder import ModelFolder
 from manyheads.registration import imported, register

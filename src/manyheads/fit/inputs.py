@@ -10,14 +10,14 @@ from typing import Any
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError, RecipeError
-from manyheads.models.config import ModelConfig
-from manyheads.predict.pipeline import Prepared
+from manyheads.models.model_config import ModelConfig
+from manyheads.predict.task_pipeline import Prepared
 from manyheads.project.folder import LEFT_OUT, write_preprocessing, write_vocabularies
-from manyheads.project.vocabulary import Vocabularies, sizes
+from manyheads.project.sentencepiece_files import Vocabularies, sizes
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.recipe_data.image_splits import image_splits, readable_images
-from manyheads.recipe_data.splits import reject_test_splits
-from manyheads.train.task import Task
+from manyheads.recipe_data.named_splits import reject_test_splits
+from manyheads.train.training_task import Task
 
 Say = Callable[[str], None]
 

@@ -19,9 +19,9 @@ import numpy as np
 import torch
 
 from manyheads.data.checks.image_checks import RARE, UNBALANCED
+from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_file import ImageContent
 from manyheads.data.images.image_set import ImageSet
-from manyheads.data.spread import spread
 from manyheads.errors import DataError
 from manyheads.project.paths import here
 from manyheads.recipe_data.image_data import LabelledImageData
@@ -131,7 +131,7 @@ def advise(
 def look(images: ImageSet) -> Facts:
     """Count labels, and open a sample of the images."""
     sides, channels, unreadable = [], Counter[int](), 0
-    for index in spread(len(images), SAMPLE):
+    for index in evenly_spaced(len(images), SAMPLE):
         try:
             image = images.open(int(index))
         except DataError:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from manyheads.bounds import Count
 from manyheads.data.augment.augment import Augmentation, Augmenter
 from manyheads.data.batching.buckets import rank_part, shuffled
-from manyheads.data.images.image_set import ImageSet, Preprocessing, spread
-from manyheads.train.config import TrainConfig
-from manyheads.train.task import Batch, Indices
+from manyheads.data.images.image_set import ImageSet, Preprocessing, in_threads
+from manyheads.train.train_config import TrainConfig
+from manyheads.train.training_task import Batch, Indices
 
 IN_MEMORY = 2 << 30  # bytes of pixels kept; a larger set is read from disk again each epoch
 
@@ -55,7 +55,7 @@ class Pixels:
         """Decode images on all threads."""
         threads = min(torch.get_num_threads(), len(indices))
         return list(
-            spread(
+            in_threads(
                 lambda index: self.images.pixels(index, self.preprocessing),
                 indices.tolist(),
                 threads,

@@ -8,9 +8,9 @@ import numpy as np
 
 from manyheads.data.images.image_file import ImageContent
 from manyheads.errors import UsageError
+from manyheads.predict.base_predictor import Predictor
 from manyheads.predict.load import load
-from manyheads.predict.pipeline import pipeline_of
-from manyheads.predict.predictor import Predictor
+from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import shipped
 from manyheads.project.registry import TASKS, find_task

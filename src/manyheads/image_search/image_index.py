@@ -35,7 +35,7 @@ from manyheads.image_search.index_folder import Header, IndexFolder, check_place
 from manyheads.image_search.index_writer import Counts, IndexWriter, Progress
 from manyheads.image_search.indexed_images import gather, is_gone
 from manyheads.image_search.top_k import top_k
-from manyheads.predict.predictor import Predictor
+from manyheads.predict.base_predictor import Predictor
 from manyheads.project.lock import locked
 from manyheads.project.paths import find_model
 from manyheads.train.interrupt import stop_signals

@@ -32,7 +32,7 @@ class Lab:
 
     def run(self, bench: "Bench") -> "Findings":
         """Import the experiment, and run it."""
-        found: Findings = import_module(f"manyheads.labs.experiments.{self.name}").run(bench)
+        found: Findings = import_module(f"manyheads.labs.experiments.{self.name}_lab").run(bench)
         return found
 
 

@@ -17,9 +17,9 @@ from manyheads.lens.measures.cka import cka_figures
 from manyheads.lens.measures.head_figures import head_figures
 from manyheads.lens.measures.idle_heads import HeadStatistics
 from manyheads.lens.measures.judged_heads import ALIKE, judged
-from manyheads.lens.measures.masks import mask_figures, window_mask_figures
 from manyheads.lens.measures.position_figures import position_figures
 from manyheads.lens.measures.principal_components import neighbour_figure, plane_figures
+from manyheads.lens.measures.recorded_masks import mask_figures, window_mask_figures
 from manyheads.lens.panels import Figure, Heat
 from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.states import LayerState, States, record_states

@@ -12,14 +12,14 @@ from manyheads.asks.look_request import LookRequest
 from manyheads.errors import UsageError
 from manyheads.files import write_atomically, write_text
 from manyheads.lens.trace.head_steps import HeadSteps, head_steps
-from manyheads.lens.trace.shapes import ShapeLine
+from manyheads.lens.trace.module_shapes import ShapeLine
 from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.text_view import TextView
 from manyheads.looking.figures import kept_traces
 from manyheads.nn.recording.trace import Trace
+from manyheads.predict.base_predictor import Predictor
 from manyheads.predict.load import loaded
-from manyheads.predict.pipeline import pipeline_of
-from manyheads.predict.predictor import Predictor
+from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.paths import checked_name, make_room
 from manyheads.strict_json import dumps
 

@@ -8,7 +8,7 @@ from manyheads.data.images.image_file import SUFFIXES
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.lens.panels import Figure
 from manyheads.looking.word_comparison import compare_word
-from manyheads.predict.predictor import Predictor
+from manyheads.predict.base_predictor import Predictor
 from manyheads.predict.text_reader import TextReader
 
 

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
-from manyheads.data.spread import spread
+from manyheads.data.even_sample import evenly_spaced
 from manyheads.engines.engine import engine_name
 from manyheads.errors import NotFoundError, UsageError
-from manyheads.predict.predictor import Predictor
+from manyheads.predict.base_predictor import Predictor
 
 P = TypeVar("P", bound=Predictor)
 T = TypeVar("T")
@@ -62,7 +62,7 @@ def examples_to_compare(count: int, request: ParityRequest) -> np.ndarray:
     """Choose examples from all over the data, without those that the export was made with."""
     left_out = request.left_out if request.data is None else ()
     rest = np.setdiff1d(np.arange(count), left_out)
-    return rest[spread(len(rest), request.limit)]
+    return rest[evenly_spaced(len(rest), request.limit)]
 
 
 def run_both(reference: P, exported: P, run: Callable[[P], T]) -> tuple[T, T, dict[str, float]]:

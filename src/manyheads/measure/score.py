@@ -5,12 +5,12 @@ from typing import Any
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data.images.image_set import ImageSet
-from manyheads.data.splits import find_registered_splits
+from manyheads.data.split_register import find_registered_splits
 from manyheads.data.text.sentences import Sentences
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.measure.text_metrics import Score
+from manyheads.project.base_recipe import DataTable
 from manyheads.project.paths import find_data, here, split_selection
-from manyheads.project.recipe import DataTable
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.recipe_data.image_splits import image_split, read_images
 from manyheads.recipe_data.sentence_data import SentenceData

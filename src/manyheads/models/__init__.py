@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
     from manyheads.models.cct import Cct, CctConfig
     from manyheads.models.coatnet import Coatnet, CoatnetConfig
-    from manyheads.models.config import ImageConfig, ModelConfig
     from manyheads.models.cvt import Cvt, CvtConfig
     from manyheads.models.deit import Deit, DeitConfig
     from manyheads.models.hybrid import Hybrid, HybridConfig
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from manyheads.models.masked_lm import MaskedConfig, MaskedLanguageModel
     from manyheads.models.matcher import Matcher, MatcherConfig
     from manyheads.models.mlp import Mlp, MlpConfig
+    from manyheads.models.model_config import ImageConfig, ModelConfig
     from manyheads.models.presets import PRESETS, build, preset, register_preset
     from manyheads.models.resnet import ResNet, ResNetConfig
     from manyheads.models.resnet_v2 import ResNetV2, ResNetV2Config

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from manyheads.models.cct import SMALL_CCT
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
-from manyheads.models.config import ImageConfig, ModelConfig
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
 from manyheads.models.graphs import GraphInput, images_input
 from manyheads.models.image_features import check_features, feature_encoder, feature_tokens
+from manyheads.models.model_config import ImageConfig, ModelConfig
 from manyheads.models.sized_tables import SizedTable
 from manyheads.models.vit import VitConfig
 from manyheads.nn.layers import initial

@@ -13,7 +13,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.config import ModelConfig
 from manyheads.models.graphs import (
     Graph,
     GraphCache,
@@ -24,6 +23,7 @@ from manyheads.models.graphs import (
     tokens_input,
 )
 from manyheads.models.language_model import LanguageModel, LanguageModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.nn.layers.cache import KeyValueCache, rows_of_beams, rows_of_sentences
 from manyheads.nn.layers.masks import causal_mask
 from manyheads.nn.shapes import Kept, Mask, PerBeam, Scores, SourceIds, TokenIds, Tokens

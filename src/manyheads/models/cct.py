@@ -10,7 +10,6 @@ from torch import nn
 
 from manyheads.errors import UsageError
 from manyheads.models.components import final_norm
-from manyheads.models.config import ModelConfig
 from manyheads.models.image_encoder import (
     ImageEncoderConfig,
     Pool,
@@ -18,6 +17,7 @@ from manyheads.models.image_encoder import (
     encoder_blocks,
     grid_positions,
 )
+from manyheads.models.model_config import ModelConfig
 from manyheads.nn.blocks.stack import Encoder
 from manyheads.nn.layers import initial
 from manyheads.nn.layers.dropout import Dropout

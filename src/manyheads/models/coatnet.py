@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.components import ACTIVATIONS, Activation
-from manyheads.models.config import ImageConfig, ModelConfig
+from manyheads.models.model_config import ImageConfig, ModelConfig
 from manyheads.models.sized_tables import SizedTable, stage_tables
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.relative import RelativeAttention

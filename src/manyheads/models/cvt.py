@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from manyheads.models.config import ImageConfig, ModelConfig, check_stages
+from manyheads.models.model_config import ImageConfig, ModelConfig, check_stages
 from manyheads.nn.attention.conv import ConvProjectedAttention
 from manyheads.nn.blocks.grid_block import GridBlock
 from manyheads.nn.blocks.pool import ClassToken, MeanPool

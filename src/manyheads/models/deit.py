@@ -6,8 +6,8 @@ from typing import NamedTuple
 from torch import nn
 
 from manyheads.errors import UsageError
-from manyheads.models.config import ModelConfig
 from manyheads.models.image_encoder import Pool
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.nn.layers.head import Head
 from manyheads.nn.shapes import ClassScores, Images

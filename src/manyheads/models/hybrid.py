@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from manyheads.errors import UsageError
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.vit import PATCHES, Vit, VitConfig
 from manyheads.nn.recording.features import record_features
 from manyheads.nn.recording.tracking import track_modules

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Literal
 
 from manyheads.models.components import RESIDUALS, FeedForwardName, Norm, feedforward
-from manyheads.models.config import ImageConfig
+from manyheads.models.model_config import ImageConfig
 from manyheads.models.sized_tables import SizedTable, grid_tables
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.relative import RelativeGridPositions

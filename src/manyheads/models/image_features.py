@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.config import ImageConfig
 from manyheads.models.image_encoder import POOLS
+from manyheads.models.model_config import ImageConfig
 from manyheads.nn.blocks.pool import MeanPool
 from manyheads.nn.shapes import FeatureMap, Images, Tokens
 

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.components import TokenPositions
-from manyheads.models.config import ModelConfig, check_stages
 from manyheads.models.graphs import Graph, images_input
+from manyheads.models.model_config import ModelConfig, check_stages
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.nn.layers import initial
 from manyheads.nn.layers.dropout import Dropout

@@ -6,8 +6,8 @@ Without segments and next-sentence prediction, which Liu et al. 2019 (RoBERTa) f
 from dataclasses import dataclass
 
 from manyheads.models.components import Norm
-from manyheads.models.config import ModelConfig
 from manyheads.models.language_model import LanguageModel, LanguageModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.nn.layers.masks import padding_mask
 from manyheads.nn.shapes import Mask, TokenIds
 

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.models.cct import SMALL_CCT
 from manyheads.models.components import POSITIONS, TokenPositions
-from manyheads.models.config import ImageConfig, ModelConfig
 from manyheads.models.graphs import Graph, images_input, tokens_input
+from manyheads.models.model_config import ImageConfig, ModelConfig
 from manyheads.models.sized_tables import SizedTable
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.models.vit import VitConfig

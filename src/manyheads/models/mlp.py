@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.components import ACTIVATIONS, Activation
-from manyheads.models.config import ImageConfig, ModelConfig
+from manyheads.models.model_config import ImageConfig, ModelConfig
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.head import Head
 from manyheads.nn.layers.linear import Linear

@@ -10,7 +10,7 @@ from typing import TypeVar, overload
 from torch import nn
 
 from manyheads.errors import UsageError, nearest
-from manyheads.models.config import Builds, ModelConfig, lacking
+from manyheads.models.model_config import Builds, ModelConfig, lacking
 from manyheads.registration import register
 
 M = TypeVar("M", bound=nn.Module)

@@ -7,7 +7,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import nn
 
-from manyheads.models.config import ImageConfig, ModelConfig, check_stages
+from manyheads.models.model_config import ImageConfig, ModelConfig, check_stages
 from manyheads.nn.layers.head import Head
 from manyheads.nn.recording.features import record_features
 from manyheads.nn.recording.tracking import start_image, track_modules

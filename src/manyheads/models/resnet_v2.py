@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from manyheads.errors import UsageError
-from manyheads.models.config import ImageConfig, ModelConfig, check_stages
+from manyheads.models.model_config import ImageConfig, ModelConfig, check_stages
 from manyheads.models.resnet import ResidualNetwork
 from manyheads.nn.layers.head import Head
 from manyheads.nn.recording.features import record_features

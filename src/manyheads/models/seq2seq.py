@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.components import CELLS, SCORES, CellName, ScoreName
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.nn.attention.recurrent_attention import GlobalAttention, NoAttention, Source
 from manyheads.nn.layers import initial
 from manyheads.nn.layers.dropout import Dropout

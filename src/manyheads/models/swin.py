@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.config import ImageConfig, ModelConfig, check_stages
+from manyheads.models.model_config import ImageConfig, ModelConfig, check_stages
 from manyheads.models.sized_tables import SizedTable, stage_tables
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.window import Edges, WindowedAttention

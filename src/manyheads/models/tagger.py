@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.components import CELLS, POSITIONS, CellName, TokenPositions
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.nn.layers import initial
 from manyheads.nn.layers.dropout import Dropout

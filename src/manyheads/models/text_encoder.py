@@ -14,8 +14,8 @@ from manyheads.models.components import (
     final_norm,
     rotation,
 )
-from manyheads.models.config import ModelConfig
 from manyheads.models.graphs import Graph, tokens_input
+from manyheads.models.model_config import ModelConfig
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.blocks.block import EncoderBlock, ResidualFactory
 from manyheads.nn.blocks.stack import Encoder

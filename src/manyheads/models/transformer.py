@@ -6,9 +6,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions, final_norm
-from manyheads.models.config import ModelConfig
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
 from manyheads.models.graphs import GraphInput, tokens_input
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.text_encoder import encoder_blocks
 from manyheads.nn.blocks.stack import Encoder
 from manyheads.nn.layers import initial

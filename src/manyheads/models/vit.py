@@ -8,13 +8,13 @@ from torch import nn
 
 from manyheads.errors import UsageError
 from manyheads.models.components import final_norm
-from manyheads.models.config import ModelConfig
 from manyheads.models.image_encoder import (
     ImageEncoderConfig,
     build_pool,
     encoder_blocks,
     grid_positions,
 )
+from manyheads.models.model_config import ModelConfig
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.linear_attention import LinearAttention
 from manyheads.nn.blocks.stack import Encoder

@@ -8,8 +8,8 @@ from torch import Tensor
 from manyheads.asks.load_options import LoadOptions
 from manyheads.data.images.image_file import naming
 from manyheads.data.images.image_set import Preprocessing
+from manyheads.predict.base_predictor import Predictor
 from manyheads.predict.image_inputs import ImageInput, named, opened
-from manyheads.predict.predictor import Predictor
 from manyheads.project.folder import ModelFolder
 
 

@@ -9,8 +9,8 @@ from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.request import Request
 from manyheads.errors import UsageError
 from manyheads.models.resize import reads_images
-from manyheads.predict.pipeline import pipeline_of
-from manyheads.predict.predictor import Predictor, answers
+from manyheads.predict.base_predictor import Predictor, answers
+from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model
 

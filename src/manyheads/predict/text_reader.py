@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.predict.predictor import Predictor, text_positions
+from manyheads.predict.base_predictor import Predictor, text_positions
 
 Span = list[int]  # first character, and the one after the last
 

@@ -9,7 +9,7 @@ from manyheads.errors import FolderError
 from manyheads.files import write_text
 from manyheads.project.engine_files import read_record, stored_engines
 from manyheads.project.folder import ModelFolder
-from manyheads.project.info import count_parameters
+from manyheads.project.model_facts import count_parameters
 from manyheads.project.registry import find_task
 from manyheads.train.history import metric_lines
 

@@ -16,27 +16,27 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from manyheads.data.tokenizers.characters import Characters
-from manyheads.data.tokenizers.hub import read_hub
-from manyheads.data.tokenizers.marian import read_marian
+from manyheads.data.tokenizers.hub_tokenizers import read_hub
+from manyheads.data.tokenizers.marian_tokenizer import read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import ChangedFolderError, FolderError, RecipeError, UsageError
 from manyheads.files import append_line, reject_address, write_atomically, write_text
 from manyheads.models.presets import REGISTERED_BY, preset
 from manyheads.models.resize import resize
 from manyheads.nn.layers.linear import pack
+from manyheads.project.base_recipe import Converted, Recipe, read_recipe
 from manyheads.project.capacity import at_most
 from manyheads.project.hashes import check_hashes
 from manyheads.project.hub_name import hub_name_of
 from manyheads.project.migrate import RENAMED, rename
 from manyheads.project.paths import shipped
 from manyheads.project.plugins import LOADED, home
-from manyheads.project.recipe import Converted, Recipe, read_recipe
 from manyheads.project.registry import find_task
+from manyheads.project.sentencepiece_files import Vocabularies, need_vocabularies, sizes, tokenizers
 from manyheads.project.toml_file import read_toml
-from manyheads.project.vocabulary import Vocabularies, need_vocabularies, sizes, tokenizers
 from manyheads.strict_json import dumps, loads
 from manyheads.train.checkpoint import not_finite, restore, sha256, tensors
-from manyheads.train.config import Precision
+from manyheads.train.train_config import Precision
 from manyheads.version import __version__
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from manyheads.errors import UsageError
-from manyheads.project.cache import cache_folder
+from manyheads.project.cache_folder import cache_folder
 
 HUB = "hf:"  # in front of such a name
 MODELS = "hf"  # in the cache

@@ -227,7 +227,7 @@ def find_model(name: str, *, fetch: bool = True) -> Path:
         if not folder.is_dir() and not fetch:
             raise NotFoundError(f"{name} is missing. Fetch it first: `manyheads fetch {name}`.")
         if not folder.is_dir():  # imported by its name: converting stands on this module
-            import_module("manyheads.convert.hub").fetch_model(name)
+            import_module("manyheads.convert.hub_models").fetch_model(name)
         return folder
     known = {each: manifest.parent for each, manifest in shipped("pretrained").items()}
     return _find("model", name, known, own=Path(name).is_dir())

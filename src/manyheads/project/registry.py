@@ -43,7 +43,7 @@ def import_installed(table: Mapping[str, Any]) -> None:
 
 
 def find_task(task: object) -> Any:
-    """Return the pipeline of a task (predict/pipeline.py)."""
+    """Return the pipeline of a task (predict/task_pipeline.py)."""
     name = task if isinstance(task, str) else ""
     if name not in TASKS:
         hint = nearest(name, TASKS) if name else "; "

@@ -9,7 +9,7 @@ from typing import Any
 
 from manyheads.errors import DataError, NotFoundError, UsageError, optional_import
 from manyheads.files import write_text, writing
-from manyheads.project.cache import cache_folder
+from manyheads.project.cache_folder import cache_folder
 from manyheads.project.lock import locked
 from manyheads.strict_json import dumps
 

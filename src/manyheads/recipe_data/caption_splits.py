@@ -16,8 +16,8 @@ from manyheads.data.text.rows import HUB, TABLES
 from manyheads.errors import DataError, RecipeError, UsageError
 from manyheads.project.paths import find_data, here, is_hub_data, split_selection
 from manyheads.recipe_data.caption_data import CaptionData, CaptionRecipe
+from manyheads.recipe_data.named_splits import named
 from manyheads.recipe_data.pair_splits import refuse_converted
-from manyheads.recipe_data.splits import named
 from manyheads.train.ranks import exchange, rank_and_world
 
 FEW = 8  # problems named in an error

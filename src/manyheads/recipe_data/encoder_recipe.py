@@ -6,9 +6,9 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from manyheads.errors import RecipeError, nearest
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import PRESETS, preset
-from manyheads.project.recipe import Converted, configure
+from manyheads.project.base_recipe import Converted, configure
 from manyheads.recipe_data.caption_data import CaptionRecipe
 
 

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.images.image_set import Preprocessing
-from manyheads.project.recipe import DataTable, Recipe
+from manyheads.project.base_recipe import DataTable, Recipe
 
 
 class ImageData(DataTable):

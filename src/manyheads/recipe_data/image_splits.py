@@ -19,8 +19,8 @@ from manyheads.data.text.rows import LISTINGS, TABLES
 from manyheads.errors import DataError, RecipeError, UsageError
 from manyheads.project.paths import find_data, is_hub_data
 from manyheads.recipe_data.image_data import ImageData, ImageRecipe
+from manyheads.recipe_data.named_splits import named
 from manyheads.recipe_data.pair_splits import refuse_converted
-from manyheads.recipe_data.splits import named
 from manyheads.train.ranks import exchange, rank_and_world
 
 

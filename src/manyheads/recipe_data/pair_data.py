@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from manyheads.project.recipe import DataTable
+from manyheads.project.base_recipe import DataTable
 
 
 class PairData(DataTable):

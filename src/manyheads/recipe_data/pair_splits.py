@@ -11,10 +11,10 @@ from manyheads.data.text.exclusion import Exclusion, held_out_texts
 from manyheads.data.text.formats import FORMATS, Pair, read_pairs
 from manyheads.data.text.streamed_corpus import StreamedCorpus, read_bounded
 from manyheads.errors import RecipeError, UsageError, nearest
+from manyheads.project.base_recipe import CONVERTED
 from manyheads.project.paths import endings, find_data, is_hub_data
-from manyheads.project.recipe import CONVERTED
+from manyheads.recipe_data.named_splits import named
 from manyheads.recipe_data.pair_data import PairData
-from manyheads.recipe_data.splits import named
 from manyheads.streams import stream
 
 DATES = {"train": 120_000, "valid": 3_300, "test": 3_300}  # pairs generated a split

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from manyheads.project.recipe import DataTable
+from manyheads.project.base_recipe import DataTable
 
 
 class SentenceData(DataTable):

@@ -10,12 +10,12 @@ from torch import nn
 from manyheads.data.text.sentences import Sentences
 from manyheads.doctor import text_leakage
 from manyheads.doctor.finding import cut
-from manyheads.doctor.samples import TEXTS, Examined, LineWriter, Predictions, Samples
-from manyheads.doctor.spread import spread
+from manyheads.doctor.random_sample import random_sample
+from manyheads.doctor.run_batches import TEXTS, Examined, LineWriter, Predictions, Samples
 from manyheads.recipe_data.sentence_data import SentenceData
 from manyheads.recipe_data.sentence_splits import training_sentences
 from manyheads.tokenwise.token_task import predict_batches
-from manyheads.train.task import Task
+from manyheads.train.training_task import Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,8 @@ def sample_lines(
     """Take some sentences of both splits; `write` examines what a model makes of those."""
     splits = training_sentences(data)
     train, valid = (
-        Sentences([each.lines[i] for i in spread(len(each), TEXTS)], each.origin) for each in splits
+        Sentences([each.lines[i] for i in random_sample(len(each), TEXTS)], each.origin)
+        for each in splits
     )
     return LineSamples(
         train=make(train),

@@ -7,7 +7,7 @@ import torch
 from manyheads.errors import UsageError
 from manyheads.lens.labels import labels
 from manyheads.lens.measures.token_losses import loss_table
-from manyheads.lens.trace.shapes import ShapeLine, walk
+from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import TextView, text_view
 from manyheads.looking.explained import explained
 from manyheads.looking.figures import figures_of_text, watched

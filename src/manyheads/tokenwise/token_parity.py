@@ -7,10 +7,10 @@ from torch import Tensor
 
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.batching.batches import TokenBatch
-from manyheads.data.spread import spread
+from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.text.sentences import Sentences
 from manyheads.engines.engine import engine_name
-from manyheads.engines.parity import Parity
+from manyheads.engines.engine_parity import Parity
 from manyheads.measure.parity_inputs import data_to_compare, run_both
 from manyheads.measure.score import sentences_to_measure
 from manyheads.predict.text_reader import TokenPredictor
@@ -27,7 +27,7 @@ def lines_to_compare(data: SentenceData, request: ParityRequest) -> tuple[Senten
     if request.texts:
         return Sentences(request.texts, "texts given"), "texts given"
     lines, head = data_to_compare(lambda given: sentences_to_measure(data, given), request, "lines")
-    chosen = spread(len(lines), request.limit).tolist()
+    chosen = evenly_spaced(len(lines), request.limit).tolist()
     return Sentences([lines.lines[index] for index in chosen], lines.origin), head["data"]
 
 

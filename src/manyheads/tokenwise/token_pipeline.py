@@ -13,19 +13,19 @@ from manyheads.asks.export_request import ParityRequest
 from manyheads.asks.look_request import LookRequest
 from manyheads.data.text.sentences import Sentences
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, TokenizerConfig
+from manyheads.doctor.run_batches import LineWriter
 from manyheads.doctor.run_inspection import RunInspection
-from manyheads.doctor.samples import LineWriter
-from manyheads.engines.parity import Parity
+from manyheads.engines.engine_parity import Parity
 from manyheads.files import write_atomically
 from manyheads.fit.inputs import digest, refuse_longer
-from manyheads.lens.trace.shapes import ShapeLine
+from manyheads.lens.trace.module_shapes import ShapeLine
 from manyheads.looking.refusals import refuse_for_texts, word_figures
 from manyheads.measure.score import refuse_report, scored, sentences_to_measure
 from manyheads.measure.text_metrics import Score
-from manyheads.predict.pipeline import Explanation, Pipeline, Prepared, Say
+from manyheads.predict.task_pipeline import Explanation, Pipeline, Prepared, Say
 from manyheads.predict.text_reader import TokenPredictor
+from manyheads.project.base_recipe import Recipe
 from manyheads.project.folder import ModelFolder
-from manyheads.project.recipe import Recipe
 from manyheads.recipe_data.sentence_data import LanguageData, SentenceData
 from manyheads.tokenwise.line_samples import LineSamples, sample_lines
 from manyheads.tokenwise.look_at_tokens import explain_tokens, shapes_of_tokens

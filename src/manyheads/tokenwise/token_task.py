@@ -16,9 +16,9 @@ from manyheads.data.batching.batches import TokenBatch, pad
 from manyheads.data.batching.buckets import length_buckets, rank_part
 from manyheads.data.text.sentences import Sentences
 from manyheads.errors import DataError
-from manyheads.train.config import TrainConfig
 from manyheads.train.losses import projected_cross_entropy
-from manyheads.train.task import Indices, Loss
+from manyheads.train.train_config import TrainConfig
+from manyheads.train.training_task import Indices, Loss
 
 METRICS = ("loss", "perplexity", "accuracy")
 

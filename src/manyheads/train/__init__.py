@@ -1,6 +1,6 @@
 """The training loop and its parts. It uses a Task protocol, but no model, data set or metric.
 
-Called as a function, `manyheads.train(recipe)` trains a recipe: see `fit/run.py`.
+Called as a function, `manyheads.train(recipe)` trains a recipe: see `fit/run_training.py`.
 """
 
 import sys
@@ -12,7 +12,6 @@ from manyheads.lazy import lazy
 
 if TYPE_CHECKING:
     from manyheads.train.class_losses import binary_cross_entropy, distillation, soft_cross_entropy
-    from manyheads.train.config import EarlyStop, Restart, TrainConfig
     from manyheads.train.loop import Observer, fit
     from manyheads.train.losses import smoothed_cross_entropy
     from manyheads.train.optim import Optimizer, adamw, muon, optimizer
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
         learning_rate,
         linear,
     )
-    from manyheads.train.task import Batch, Loss, Task
+    from manyheads.train.train_config import EarlyStop, Restart, TrainConfig
+    from manyheads.train.training_task import Batch, Loss, Task
 
 __all__ = ["Batch", "EarlyStop", "Loss", "Observer", "Optimizer", "Restart", "Schedule", "Task"]
 __all__ += ["TrainConfig", "adamw", "binary_cross_entropy", "constant", "cosine", "distillation"]
@@ -39,7 +39,7 @@ class _Callable(ModuleType):
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Train a recipe; by name, because this package must not depend on what is above it."""
-        return import_module("manyheads.fit.run").train(*args, **options)
+        return import_module("manyheads.fit.run_training").train(*args, **options)
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.train.config import TrainConfig
+from manyheads.train.train_config import TrainConfig
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 

@@ -1,6 +1,6 @@
 """Classifier losses for soft targets (class shares) and for several classes per image.
 
-All are sums over the images, with the weight to divide by, as in `train/task.py`.
+All are sums over the images, with the weight to divide by, as in `train/training_task.py`.
 """
 
 from typing import NamedTuple

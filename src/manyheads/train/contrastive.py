@@ -1,7 +1,7 @@
 """Losses of two towers: every image of a batch against every text.
 
 A pair may belong together off the diagonal too: two images of a batch may share a text. Sums over
-the batch, with the weight to divide by, as in `train/task.py`.
+the batch, with the weight to divide by, as in `train/training_task.py`.
 """
 
 from collections.abc import Callable

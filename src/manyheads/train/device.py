@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import OutOfMemoryError, UsageError, nearest
 from manyheads.memory import is_out_of_memory
-from manyheads.train.config import Precision
+from manyheads.train.train_config import Precision
 
 # Parameters below which more threads cost more than they bring: docs/decisions/threads.md.
 SMALL = 50_000_000

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import TrainingError
 from manyheads.train.ranks import rank_and_world
-from manyheads.train.task import B, Indices, Loss, Task
+from manyheads.train.training_task import B, Indices, Loss, Task
 
 WRAPPERS = ("module", "_orig_mod")  # what DistributedDataParallel and torch.compile call the model
 

@@ -4,8 +4,8 @@ import math
 
 from manyheads.errors import TrainingError
 from manyheads.train.checkpoint import Progress
-from manyheads.train.config import EarlyStop
-from manyheads.train.task import lower_is_better
+from manyheads.train.train_config import EarlyStop
+from manyheads.train.training_task import lower_is_better
 
 
 def improved(progress: Progress, metrics: dict[str, float], rule: EarlyStop | None) -> bool:

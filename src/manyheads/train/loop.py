@@ -17,7 +17,6 @@ from manyheads.streams import stream
 from manyheads.train import average as averages
 from manyheads.train import checkpoint
 from manyheads.train.checkpoint import Progress
-from manyheads.train.config import TrainConfig
 from manyheads.train.device import autocast, memory_errors
 from manyheads.train.distribute import RankTask, summed, unwrapped, whole
 from manyheads.train.early_stop import improved
@@ -26,12 +25,13 @@ from manyheads.train.interrupt import stop_signals
 from manyheads.train.layer_groups import freeze, set_frozen_eval
 from manyheads.train.log import MetricsLog, NoLog
 from manyheads.train.meter import Meter
+from manyheads.train.model_wrapping import average_statistics, gathered, gradient_sync
 from manyheads.train.optim import SCALE, Optimizer
 from manyheads.train.optim import optimizer as build_optimizer
-from manyheads.train.parallel import average_statistics, gathered, gradient_sync
 from manyheads.train.ranks import agreed, exchange, lost_ranks, on_first, rank_and_world
 from manyheads.train.schedule import learning_rate
-from manyheads.train.task import B, OwnBackward, Task
+from manyheads.train.train_config import TrainConfig
+from manyheads.train.training_task import B, OwnBackward, Task
 
 TOO_LARGE = (
     "Make batches smaller (train.batch_size or train.max_tokens) and raise train.accumulate by as "

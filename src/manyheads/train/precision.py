@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from manyheads.errors import TrainingError
-from manyheads.train.config import Precision
 from manyheads.train.device import autocast
-from manyheads.train.task import B, Task
+from manyheads.train.train_config import Precision
+from manyheads.train.training_task import B, Task
 
 CANDIDATES: tuple[Precision, ...] = ("fp32", "bf16")
 ROUNDS = 3

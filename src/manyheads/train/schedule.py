@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-from manyheads.train.config import ScheduleName, TrainConfig
+from manyheads.train.train_config import ScheduleName, TrainConfig
 
 
 class Schedule(Protocol):

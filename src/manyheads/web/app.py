@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.responses import FileResponse
@@ -12,7 +13,6 @@ from manyheads.lens.view.report import STATIC as DRAWING
 from manyheads.version import __version__
 from manyheads.web.glossaries import Glossaries
 from manyheads.web.guard import Guard
-from manyheads.web.page import STATIC
 from manyheads.web.problems import RESPONSES, add_handlers
 from manyheads.web.routes import (
     compatible,
@@ -25,6 +25,8 @@ from manyheads.web.routes import (
 )
 from manyheads.web.served import Served
 from manyheads.web.settings import Settings
+
+STATIC = Path(__file__).parent / "static"
 
 DESCRIPTION = """Translate, classify, describe, read and search with Manyheads models, and look \
 inside them. Errors are problem+json with the members title, detail, where and remedy."""

@@ -9,8 +9,8 @@ from fastapi import Request as HttpRequest
 
 from manyheads.asks.request import BatchRequest, ImageRequest
 from manyheads.web.batching import Job
-from manyheads.web.images import EncodedImage, cost_of, room_for
 from manyheads.web.problems import ProblemError
+from manyheads.web.request_images import EncodedImage, cost_of, room_for
 from manyheads.web.served import Served, ServedModel
 
 T = TypeVar("T")

@@ -17,8 +17,8 @@ from pydantic import create_model
 from manyheads.asks.request import BatchRequest, Request, Several
 from manyheads.errors import UnreadableError, UsageError
 from manyheads.web.fields import JSON, read_fields
-from manyheads.web.images import EncodedImage
 from manyheads.web.problems import ProblemError
+from manyheads.web.request_images import EncodedImage
 from manyheads.web.settings import Limits
 
 IMAGES = ("application/octet-stream", "image/")  # content types of a body that is one image

@@ -14,9 +14,9 @@ from manyheads.data.text.languages import base
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import FolderError, ManyheadsError, NotFoundError, UsageError, nearest
 from manyheads.image_search.index_folder import read_header
+from manyheads.predict.base_predictor import Predictor
 from manyheads.predict.load import LoadVersion
-from manyheads.predict.pipeline import pipeline_of
-from manyheads.predict.predictor import Predictor
+from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model, shipped
 from manyheads.project.plugins import LOADED

@@ -13,7 +13,7 @@ import numpy as np
 from manyheads.data.checks.image_fingerprints import digest, perceptual, repeated, similar
 from manyheads.data.checks.issue_types import SEVERITIES, IssueType, Severity, issue_types
 from manyheads.data.images.image_file import ANIMATED, ImageContent, naming
-from manyheads.data.images.image_set import ImageSet, Preprocessing, spread
+from manyheads.data.images.image_set import ImageSet, Preprocessing, in_threads
 from manyheads.errors import UnreadableError
 
 FEW = 5  # names listed in a finding
@@ -85,7 +85,7 @@ def look(images: ImageSet, model: Preprocessing | None = None, *, threads: int =
             return error.reason
 
     seen = Seen(images)
-    for index, found in enumerate(spread(examine, range(len(images)), threads)):
+    for index, found in enumerate(in_threads(examine, range(len(images)), threads)):
         if isinstance(found, str):
             kind = "missing-image" if found == GONE else "unreadable"
             seen.issues.setdefault(kind, []).append(f"{images.names[index]} ({found})")

@@ -9,7 +9,7 @@ import numpy as np
 from manyheads.data.checks.image_fingerprints import digest
 from manyheads.data.checks.leakage import plain
 from manyheads.data.images.captioned_images import CaptionedImages
-from manyheads.data.images.image_set import spread
+from manyheads.data.images.image_set import in_threads
 from manyheads.errors import DataError, UnreadableError
 
 
@@ -60,7 +60,7 @@ def together(found: CaptionedImages, threads: int = 1) -> list[list[int]]:
             return None
 
     seen: dict[str, int] = {}
-    for index, key in enumerate(spread(pixels, range(len(found)), threads)):
+    for index, key in enumerate(in_threads(pixels, range(len(found)), threads)):
         for each in (key, *text_keys(found, index)):
             if each is not None:
                 leader[lead(index)] = lead(seen.setdefault(each, index))

@@ -255,7 +255,7 @@ class ImageSet:
             except UnreadableError as error:
                 return f"{error.name} ({error.reason})"
 
-        own = list(spread(read, range(rank, len(self), world), threads))
+        own = list(in_threads(read, range(rank, len(self), world), threads))
         found: Found = [""] * len(self)
         for number, part in enumerate(gather(own)):
             found[number::world] = part
@@ -306,7 +306,7 @@ class ImageSet:
         return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
-def spread(function: Callable[[int], T], indices: Sequence[int], threads: int) -> Iterator[T]:
+def in_threads(function: Callable[[int], T], indices: Sequence[int], threads: int) -> Iterator[T]:
     """Apply a function in threads and yield results in order; Pillow releases the GIL."""
     if threads < 2:
         yield from map(function, indices)

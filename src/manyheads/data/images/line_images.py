@@ -5,7 +5,7 @@ import torch
 
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_file import naming
-from manyheads.data.images.image_set import spread
+from manyheads.data.images.image_set import in_threads
 from manyheads.data.images.line_image import LineImage, line_pixels
 from manyheads.errors import DataError, UnreadableError
 
@@ -36,7 +36,7 @@ class LineImages:
         self._known: dict[int, np.ndarray] = {}
         kept: dict[int, int] = {}
         size = 0
-        read = spread(self._try, with_text, torch.get_num_threads())
+        read = in_threads(self._try, with_text, torch.get_num_threads())
         for index, pixels in zip(with_text, read, strict=True):
             if pixels is None or pixels.shape[1] > image.max_width:
                 continue

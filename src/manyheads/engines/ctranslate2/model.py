@@ -18,7 +18,7 @@ from manyheads.decode.step import Hypothesis
 from manyheads.engines.ctranslate2.vocabulary import Names
 from manyheads.engines.engine import EngineModel
 from manyheads.errors import UsageError
-from manyheads.generation.search import ROWS, Job, batches, search
+from manyheads.generation.batched_search import ROWS, Job, batches, search
 from manyheads.generation.special_ids import SpecialIds
 from manyheads.models.convert.ctranslate2 import library
 from manyheads.models.transformer import TransformerConfig

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from manyheads.engines.engine import TOO_LARGE
 from manyheads.engines.onnx.graph_files import read_graphs
-from manyheads.engines.onnx.models import MODELS, Session
+from manyheads.engines.onnx.graph_models import MODELS, Session
 from manyheads.engines.packages import need
 from manyheads.errors import FolderError, UsageError
 from manyheads.project.engine_files import engine_files

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from manyheads.engines.onnx.engine import GraphEngine
-from manyheads.engines.onnx.models import Session
+from manyheads.engines.onnx.graph_models import Session
 from manyheads.engines.openvino.library import openvino
 from manyheads.engines.openvino.session import HINTS, OpenVinoSession
 from manyheads.errors import FolderError

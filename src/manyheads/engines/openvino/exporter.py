@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_set import Preprocessing, read_unlabelled
-from manyheads.data.spread import spread
 from manyheads.engines.exporter import Exported, ExportOptions
 from manyheads.engines.onnx.graph_files import write_graphs, write_listing
 from manyheads.engines.openvino.engine import PRECISION
@@ -114,7 +114,7 @@ def _calibration(
             "int8 is calibrated on one half of the validation images and measured on the other, "
             f"and there are {len(images)}: give a folder of images as `calibrate`."
         )
-    chosen = spread(len(images), most).tolist()
+    chosen = evenly_spaced(len(images), most).tolist()
     found = [
         preprocessing.normalise(torch.from_numpy(images.pixels(n, preprocessing).copy())[None])
         for n in chosen

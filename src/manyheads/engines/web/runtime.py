@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from manyheads.errors import NotFoundError
-from manyheads.project.cache import cache_folder
+from manyheads.project.cache_folder import cache_folder
 
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
 # Of this version, the part without WebGPU: sha256 of each file.

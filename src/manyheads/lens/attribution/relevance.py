@@ -37,7 +37,7 @@ def relevance(
     above: TokenGrid | None = None
     for layer in reversed(layers):
         if above is not None and layer.query_grid is not None:
-            share, own = (spread(x, above, layer.query_grid) for x in (share, own))
+            share, own = (onto_grid(x, above, layer.query_grid) for x in (share, own))
         share = share + _to_queries(layer, layer.from_queries(share))
         above = layer.query_grid
     return share - own
@@ -86,7 +86,7 @@ def read_from(last: GradientWeightedAttention) -> Float[Tensor, " token"]:
     return torch.full_like(asked, 1 / len(asked)) if asked.sum() == 0 else asked / asked.sum()
 
 
-def spread(
+def onto_grid(
     x: Float[Tensor, " token"], coarse: TokenGrid, fine: TokenGrid
 ) -> Float[Tensor, " finer_token"]:
     """Divide the values of tokens equally among the finer tokens that they were merged from."""
@@ -126,7 +126,7 @@ def _to_queries(
 ) -> Float[Tensor, " query"]:
     """Convert values of keys to values of the queries' tokens; usually they are the same."""
     grid, keys = layer.query_grid, layer.attention.key_grid
-    return x if grid is None or keys is None else spread(x, keys, grid)
+    return x if grid is None or keys is None else onto_grid(x, keys, grid)
 
 
 def _crosses(layer: GradientWeightedAttention) -> bool:

@@ -12,22 +12,17 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from manyheads.errors import UsageError
-from manyheads.models.convert import (
-    captioner,
-    clip,
-    coatnet,
-    cvt,
-    dinov2,
-    google,
-    hf,
-    marian,
-    resnet,
-    resnet_v2,
-    swin,
-    timm,
-    torchvision,
-    vgg,
-)
+from manyheads.models.convert import captioner_weights as captioner
+from manyheads.models.convert import clip_weights as clip
+from manyheads.models.convert import coatnet_weights as coatnet
+from manyheads.models.convert import cvt_weights as cvt
+from manyheads.models.convert import dinov2_weights as dinov2
+from manyheads.models.convert import google, hf, timm, torchvision
+from manyheads.models.convert import marian_weights as marian
+from manyheads.models.convert import resnet_v2_weights as resnet_v2
+from manyheads.models.convert import resnet_weights as resnet
+from manyheads.models.convert import swin_weights as swin
+from manyheads.models.convert import vgg_weights as vgg
 from manyheads.models.convert.converter import Converter, table
 from manyheads.models.convert.foreign import Settings
 from manyheads.models.convert.names import (

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.models.convert import resnet_v2, timm
+from manyheads.models.convert import resnet_v2_weights, timm
 from manyheads.models.convert.converter import Converter, Keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.resnet_v2 import ResNetV2Config
@@ -116,7 +116,7 @@ def _bit(settings: Settings, tensors: Tensors) -> tuple[ResNetV2Config, State]:
         **_stages(given, BIT_NAMES, "stages"),
     }
     given.finish()
-    return resnet_v2.from_timm(settings, named)
+    return resnet_v2_weights.from_timm(settings, named)
 
 
 def _stages(given: ForeignTensors, names: Names, ours: str) -> State:

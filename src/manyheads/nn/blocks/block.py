@@ -18,8 +18,8 @@ ResidualFactory = Callable[[], PostNorm | PreNorm]
 class AttentionBlock(nn.Module):
     """A layer of attention and feed-forward: Muon (train/optim.py) trains the matrices in it.
 
-    A module with `forward_methods` is a block to `train/parallel.py`: these methods, and `forward`,
-    are called from outside and compute with its parameters.
+    A module with `forward_methods` is a block to `train/model_wrapping.py`: these methods, and
+    `forward`, are called from outside and compute with its parameters.
     """
 
     forward_methods: ClassVar[tuple[str, ...]] = ("prefill", "step", "project")

@@ -3,7 +3,7 @@
 A search computes many beams of many sentences, one token at a time; beams are dropped, copied and
 reordered on the way. At every step the search tells the recorder which tokens each beam has read
 (`tracking.step_context`), and everything recorded in that step refers to it. From this
-`lens/trace/decoding.py` puts together what belongs to one output.
+`lens/trace/decoding_trace.py` puts together what belongs to one output.
 """
 
 from dataclasses import dataclass

@@ -18,7 +18,7 @@ from manyheads.lens.measures.token_losses import loss_table
 from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.grids import Crop
-from manyheads.lens.trace.shapes import ShapeLine, walk
+from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.image_view import Attribution, ImageView, image_view
 from manyheads.looking.explained import shown_pixels
 from manyheads.looking.figures import figures_of_image, watched
@@ -26,7 +26,7 @@ from manyheads.looking.refusals import refuse_for_images
 from manyheads.nn.recording.token_grid import TokenGrid
 from manyheads.nn.recording.trace import Trace
 from manyheads.predict.image_inputs import ImageInput, named, opened
-from manyheads.predict.pipeline import Explanation
+from manyheads.predict.task_pipeline import Explanation
 from manyheads.tasks.caption.predictor import Captioner
 from manyheads.tasks.caption.task import language_prefix
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.batching.batches import pad
-from manyheads.data.spread import spread
-from manyheads.engines.parity import Parity
+from manyheads.data.even_sample import evenly_spaced
+from manyheads.engines.engine_parity import Parity
 from manyheads.fit.training_images import Pixels
 from manyheads.generation.special_ids import special_ids
 from manyheads.measure.parity_inputs import (
@@ -41,7 +41,7 @@ def parity(reference: Captioner, exported: Captioner, request: ParityRequest) ->
     before, after = (
         caption_scores(each, right, (metric,))[metric].value for each in (ours, theirs)
     )
-    some = [list(right)[n] for n in spread(len(right), SCORED)]
+    some = [list(right)[n] for n in evenly_spaced(len(right), SCORED)]
     targets = [
         [*language_prefix(reference.tokenizer, key[1]), *reference.tokenizer.encode(right[key])[0]]
         for key in some

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from manyheads.predict.pipeline import Pipeline, Section
+from manyheads.predict.task_pipeline import Pipeline, Section
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.caption.predictor import Captioner
 from manyheads.tasks.caption.recipe import CaptionRecipe

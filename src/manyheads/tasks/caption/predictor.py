@@ -11,14 +11,14 @@ from manyheads.asks.decode_config import DecodeConfig
 from manyheads.asks.load_options import LoadOptions
 from manyheads.data.text.languages import base
 from manyheads.errors import FolderError, ManyheadsError, UsageError, nearest
-from manyheads.generation.decoding import Translation
+from manyheads.generation.text_decoding import Translation
+from manyheads.predict.base_predictor import text_positions
 from manyheads.predict.image_inputs import ImageInput, named
 from manyheads.predict.image_predictor import ImagePredictor
-from manyheads.predict.predictor import text_positions
 from manyheads.predict.text_reader import check_seed
 from manyheads.predict.unusual import unsure_of_text
 from manyheads.project.folder import ModelFolder
-from manyheads.project.vocabulary import SHARED
+from manyheads.project.sentencepiece_files import SHARED
 from manyheads.tasks.caption.task import caption
 
 

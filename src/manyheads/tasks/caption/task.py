@@ -22,14 +22,14 @@ from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer
 from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import DataError
 from manyheads.fit.training_images import ImageTrainConfig, Pixels, TrainingImages
-from manyheads.generation.decoding import Translation
-from manyheads.generation.search import batches, check_search, plan, search
+from manyheads.generation.batched_search import batches, check_search, plan, search
 from manyheads.generation.special_ids import special_ids
+from manyheads.generation.text_decoding import Translation
 from manyheads.generation.token_details import describe
 from manyheads.measure.text_metrics import TEXT_METRICS, Score
 from manyheads.streams import generator
 from manyheads.train.losses import projected_cross_entropy
-from manyheads.train.task import Indices, Loss
+from manyheads.train.training_task import Indices, Loss
 
 LONGEST = 128  # tokens of a caption, unless the [decode] table says otherwise
 

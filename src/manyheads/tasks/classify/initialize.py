@@ -18,10 +18,10 @@ from manyheads.errors import RecipeError
 from manyheads.fit.start_record import start_record
 from manyheads.models.resize import refit
 from manyheads.nn.layers.head import heads
-from manyheads.predict.pipeline import pipeline_of
+from manyheads.predict.task_pipeline import pipeline_of
+from manyheads.project.base_recipe import Recipe
 from manyheads.project.folder import ModelFolder, read_json
 from manyheads.project.paths import find_model
-from manyheads.project.recipe import Recipe
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.train.checkpoint import tensors

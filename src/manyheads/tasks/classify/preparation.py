@@ -5,7 +5,7 @@ from pathlib import Path
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError, RecipeError
 from manyheads.fit.inputs import digest, images_digest, left_out, training_images
-from manyheads.predict.pipeline import Prepared, Say
+from manyheads.predict.task_pipeline import Prepared, Say
 from manyheads.project.folder import ModelFolder, read_json, write_labels, write_left_out
 from manyheads.project.paths import find_model
 from manyheads.recipe_data.image_splits import image_split

@@ -7,9 +7,9 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from manyheads.errors import NotFoundError
+from manyheads.project.base_recipe import Converted, Table
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model
-from manyheads.project.recipe import Converted, Table
 from manyheads.recipe_data.image_data import ImageRecipe, LabelledImageData
 from manyheads.tasks.classify.distil import Distil
 from manyheads.tasks.classify.task import (

@@ -29,7 +29,7 @@ from manyheads.train.class_losses import (
     soft_cross_entropy,
 )
 from manyheads.train.losses import smoothed_cross_entropy
-from manyheads.train.task import Indices, Loss
+from manyheads.train.training_task import Indices, Loss
 
 METRICS = ("accuracy", "loss")
 

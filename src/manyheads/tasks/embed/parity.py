@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from manyheads.asks.export_request import ParityRequest
-from manyheads.engines.parity import Parity
+from manyheads.engines.engine_parity import Parity
 from manyheads.fit.training_images import Pixels, predict_all_logits
 from manyheads.measure.parity_inputs import (
     data_to_compare,

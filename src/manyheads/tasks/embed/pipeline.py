@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from manyheads.predict.pipeline import Pipeline, Section
+from manyheads.predict.task_pipeline import Pipeline, Section
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.embed.predictor import Embedder
 from manyheads.tasks.embed.recipe import EmbedRecipe

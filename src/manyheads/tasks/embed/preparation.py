@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from manyheads.errors import RecipeError
-from manyheads.predict.pipeline import Prepared, Say
+from manyheads.predict.task_pipeline import Prepared, Say
 from manyheads.tasks.embed.recipe import EmbedRecipe
 
 

@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from manyheads.fit.training_images import ImageTrainConfig
-from manyheads.project.recipe import Converted
+from manyheads.project.base_recipe import Converted
 from manyheads.recipe_data.image_data import ImageRecipe
 
 

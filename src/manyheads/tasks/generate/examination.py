@@ -6,9 +6,9 @@ from manyheads.data.text.sentences import Sentences
 from manyheads.data.tokenizers.tokenizer import TextTokenizer
 from manyheads.decode.sampling import Sampling
 from manyheads.doctor.outputs import Outputs, looping, one_sentence
-from manyheads.doctor.samples import Examined
+from manyheads.doctor.run_batches import Examined
 from manyheads.models.causal_lm import CausalLanguageModel
-from manyheads.project.recipe import Recipe
+from manyheads.project.base_recipe import Recipe
 from manyheads.tasks.generate.task import complete
 
 PROMPTS, WORDS, TOKENS = 40, 3, 48  # texts that a language model goes on with

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import torch
 
-from manyheads.data.spread import spread
-from manyheads.engines.parity import Parity
+from manyheads.data.even_sample import evenly_spaced
+from manyheads.engines.engine_parity import Parity
 from manyheads.measure.parity_inputs import run_both
 from manyheads.tasks.generate.predictor import Generator
 from manyheads.tokenwise.token_task import Examples
@@ -44,7 +44,7 @@ def _difference(reference: Generator, exported: Generator, examples: Examples) -
 
     Both are fed the same tokens one by one, as in a search.
     """
-    chosen = spread(len(examples.kept), SCORED)
+    chosen = evenly_spaced(len(examples.kept), SCORED)
     batch = examples.batch(examples.kept[chosen], epoch=0)
     tokens, steps = batch.tokens, batch.tokens.shape[1]
     first, second = reference.model, exported.model

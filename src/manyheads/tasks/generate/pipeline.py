@@ -4,8 +4,8 @@ from typing import Any, cast
 
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.text.sentences import Sentences
-from manyheads.doctor.samples import LineWriter
-from manyheads.engines.parity import Parity
+from manyheads.doctor.run_batches import LineWriter
+from manyheads.engines.engine_parity import Parity
 from manyheads.models.causal_lm import CausalLanguageModel
 from manyheads.tasks.generate.examination import examine_continuations
 from manyheads.tasks.generate.parity import continuation_parity

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from manyheads.data.images.image_file import SUFFIXES
-from manyheads.lens.trace.shapes import ShapeLine, walk
+from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.tasks.match.predictor import Matcher
 
 

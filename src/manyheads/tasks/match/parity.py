@@ -5,7 +5,7 @@ from typing import cast
 from torch import Tensor
 
 from manyheads.asks.export_request import ParityRequest
-from manyheads.engines.parity import Parity
+from manyheads.engines.engine_parity import Parity
 from manyheads.fit.training_images import Pixels
 from manyheads.measure.parity_inputs import (
     data_to_compare,

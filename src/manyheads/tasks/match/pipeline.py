@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from manyheads.predict.pipeline import Pipeline, Section
+from manyheads.predict.task_pipeline import Pipeline, Section
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.match.predictor import Matcher
 from manyheads.tasks.match.recipe import MatchRecipe

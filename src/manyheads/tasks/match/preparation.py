@@ -5,8 +5,8 @@ from pathlib import Path
 
 from manyheads.data.images.image_set import ImageSet
 from manyheads.fit.inputs import prepared_with_captions, readable_captions
-from manyheads.predict.pipeline import Prepared, Say
-from manyheads.project.vocabulary import SHARED, learn_tokenizer, load_vocabularies
+from manyheads.predict.task_pipeline import Prepared, Say
+from manyheads.project.sentencepiece_files import SHARED, learn_tokenizer, load_vocabularies
 from manyheads.recipe_data.caption_splits import captioned_split, captioned_splits
 from manyheads.tasks.match.evaluation import queries_of
 from manyheads.tasks.match.recipe import MatchRecipe

@@ -21,7 +21,7 @@ from manyheads.generation.special_ids import special_ids
 from manyheads.streams import generator
 from manyheads.train.contrastive import CONTRASTS, Contrast
 from manyheads.train.device import random_state, set_random_state
-from manyheads.train.task import Indices, Loss
+from manyheads.train.training_task import Indices, Loss
 
 RANKS = (1, 10)  # recall among so many first answers
 

@@ -1,6 +1,6 @@
 """What looking shows."""
 
-from manyheads.lens.trace.shapes import ShapeLine, walk
+from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.tasks.read.predictor import Reader
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 
 from manyheads.asks.export_request import ParityRequest
+from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.line_image import stack
-from manyheads.data.spread import spread
-from manyheads.engines.parity import Parity
+from manyheads.engines.engine_parity import Parity
 from manyheads.errors import DataError
 from manyheads.measure.parity_inputs import data_to_compare, relative_difference, run_both
 from manyheads.tasks.read.evaluation import lines_to_measure
@@ -56,7 +56,7 @@ def parity(reference: Reader, exported: Reader, request: ParityRequest) -> Parit
             f"{lines.origin}: no line is at most {most} pixels wide at a height of "
             f"{reference.image.height}, as image.max_width says. Give others as `data`."
         )
-    some = SomeLines(lines, fit[spread(len(fit), request.limit)].tolist())
+    some = SomeLines(lines, fit[evenly_spaced(len(fit), request.limit)].tolist())
     ours, theirs, seconds = run_both(
         reference, exported, lambda each: measure(each.model, each.characters, some)
     )

@@ -1,6 +1,6 @@
 """Reading printed lines, whole: drawn or photographed lines, a CTC model, character error rate."""
 
-from manyheads.predict.pipeline import Pipeline, Section
+from manyheads.predict.task_pipeline import Pipeline, Section
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.read.predictor import Reader
 from manyheads.tasks.read.recipe import ReadRecipe

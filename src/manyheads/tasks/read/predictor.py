@@ -16,8 +16,8 @@ from manyheads.data.images.line_layout import cut_wide, find_lines
 from manyheads.data.text.languages import base
 from manyheads.decode.ctc import CtcResult, best_path, prefix_search
 from manyheads.errors import ManyheadsError, UsageError
+from manyheads.predict.base_predictor import Predictor
 from manyheads.predict.image_inputs import ImageInput, named, opened
-from manyheads.predict.predictor import Predictor
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.read.task import BLANK, ReadCharacter, predict_logits, spell
 

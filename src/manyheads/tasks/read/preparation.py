@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from manyheads.data.splits import reject_test_split
+from manyheads.data.split_register import reject_test_split
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.errors import DataError, RecipeError
 from manyheads.fit.inputs import digest
-from manyheads.predict.pipeline import Prepared, Say
+from manyheads.predict.task_pipeline import Prepared, Say
 from manyheads.project.folder import ModelFolder, read_json, write_json
 from manyheads.project.paths import find_model
 from manyheads.tasks.read.printed_lines import PrintedLines, line_splits

@@ -8,7 +8,7 @@ from pydantic import model_validator
 from manyheads.data.images.line_image import LineImage
 from manyheads.data.synthetic.text_lines import Rendering
 from manyheads.data.tokenizers.characters import PAD
-from manyheads.project.recipe import Recipe, Table
+from manyheads.project.base_recipe import Recipe, Table
 from manyheads.recipe_data.caption_data import ReadData
 from manyheads.tasks.read.task import METRICS, ReadTrainConfig
 

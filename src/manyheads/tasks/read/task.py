@@ -20,8 +20,8 @@ from manyheads.data.batching.buckets import length_buckets, rank_part
 from manyheads.data.images.line_image import padded_width, stack
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.decode.ctc import CtcResult, best_path
-from manyheads.train.config import TrainConfig
-from manyheads.train.task import Indices, Loss
+from manyheads.train.train_config import TrainConfig
+from manyheads.train.training_task import Indices, Loss
 
 METRICS = ("cer", "exact", "loss")
 BLANK = PAD

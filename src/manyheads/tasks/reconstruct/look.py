@@ -2,7 +2,7 @@
 
 from manyheads.asks.look_request import LookRequest
 from manyheads.errors import UsageError
-from manyheads.predict.pipeline import Explanation
+from manyheads.predict.task_pipeline import Explanation
 from manyheads.tasks.reconstruct.predictor import Reconstruction
 
 

@@ -4,9 +4,9 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from manyheads.models.config import ModelConfig
+from manyheads.models.model_config import ModelConfig
 from manyheads.models.vit import Vit
-from manyheads.predict.pipeline import Pipeline
+from manyheads.predict.task_pipeline import Pipeline
 from manyheads.tasks.reconstruct.predictor import Reconstruction
 from manyheads.tasks.reconstruct.recipe import ReconstructRecipe
 from manyheads.tasks.reconstruct.task import ENCODER, Reconstructor

@@ -1,7 +1,7 @@
 """Models that learned from images alone, for classifiers to start from."""
 
 from manyheads.asks.load_options import LoadOptions
-from manyheads.predict.predictor import Predictor
+from manyheads.predict.base_predictor import Predictor
 from manyheads.project.folder import ModelFolder
 
 

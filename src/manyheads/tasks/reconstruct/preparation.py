@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from manyheads.fit.inputs import images_digest, left_out, training_images
-from manyheads.predict.pipeline import Prepared, Say
+from manyheads.predict.task_pipeline import Prepared, Say
 from manyheads.project.folder import write_left_out, write_preprocessing
 from manyheads.tasks.reconstruct.recipe import ReconstructRecipe
 from manyheads.tasks.reconstruct.task import ReconstructTask

@@ -20,7 +20,7 @@ from manyheads.models.vit import Vit
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.vision.patch import patchify
 from manyheads.streams import generator
-from manyheads.train.task import Indices, Loss
+from manyheads.train.training_task import Indices, Loss
 
 METRICS = ("loss",)
 ENCODER = "vit."  # name prefix of the weights that initialise a classifier

@@ -13,7 +13,7 @@ from manyheads.doctor.run_inspection import RunInspection
 from manyheads.fit.inputs import digest, refuse_longer
 from manyheads.measure.score import refuse_report, scored, sentences_to_measure
 from manyheads.measure.text_metrics import Score
-from manyheads.predict.pipeline import Prepared, Say
+from manyheads.predict.task_pipeline import Prepared, Say
 from manyheads.project.folder import ModelFolder, read_json, write_json
 from manyheads.recipe_data.sentence_splits import training_sentences
 from manyheads.tasks.tag.predictor import WordSpacer

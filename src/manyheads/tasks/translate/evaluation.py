@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from manyheads.asks.evaluate_request import EvaluateRequest, TextMetric
-from manyheads.data.spread import spread
+from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.text.corpus import Corpus, read_references
 from manyheads.data.text.formats import read_pairs
 from manyheads.data.text.lines import ending
@@ -26,13 +26,13 @@ from manyheads.project.alignment import store
 from manyheads.project.domain import store_domain
 from manyheads.project.folder import own_files
 from manyheads.project.paths import endings, find_data, here, make_room
+from manyheads.recipe_data.named_splits import inputs_of, named
 from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import (
     corpus_split,
     find_corpus,
     read_corpus,
 )
-from manyheads.recipe_data.splits import inputs_of, named
 from manyheads.tasks.translate.alignment_choice import choose_reader, measured
 from manyheads.tasks.translate.domain_limits import set_domain, unusual_share
 from manyheads.tasks.translate.length_bins import length_bins
@@ -209,7 +209,7 @@ def by_length(
 
 def latency(translator: Translator, sources: Sequence[str]) -> dict[str, float]:
     """Translate sentences from all over a corpus one at a time."""
-    chosen = spread(len(sources), ALONE)
+    chosen = evenly_spaced(len(sources), ALONE)
     milliseconds = []
     for index in chosen:
         began = time.perf_counter()

@@ -6,10 +6,10 @@ from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.doctor.outputs import Outputs, habits, length, one_sentence
-from manyheads.doctor.samples import Examined
-from manyheads.generation.decoding import translate
+from manyheads.doctor.run_batches import Examined
 from manyheads.generation.output_monitor import PAIRS
-from manyheads.project.recipe import Recipe
+from manyheads.generation.text_decoding import translate
+from manyheads.project.base_recipe import Recipe
 
 
 def examine_translations(

@@ -7,21 +7,21 @@ import torch
 from torch import Tensor
 
 from manyheads.asks.look_request import LookRequest
-from manyheads.generation.decoding import Translation
 from manyheads.generation.special_ids import special_ids
+from manyheads.generation.text_decoding import Translation
 from manyheads.generation.token_details import spans
 from manyheads.lens.labels import labels
 from manyheads.lens.measures.alignment_head import alignment_view
 from manyheads.lens.measures.token_losses import loss_table
-from manyheads.lens.trace.decoding import decoded
-from manyheads.lens.trace.shapes import ShapeLine, walk
+from manyheads.lens.trace.decoding_trace import decoded
+from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import Span, StepView, TextView, text_view
 from manyheads.looking.explained import explained
 from manyheads.looking.figures import figures_of_text, watched
 from manyheads.looking.refusals import refuse_for_texts, word_figures
 from manyheads.looking.text_overlays import Reading
 from manyheads.nn.recording.trace import Trace, record
-from manyheads.predict.pipeline import Explanation
+from manyheads.predict.task_pipeline import Explanation
 from manyheads.predict.text_reader import refuse_empty
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.reference import reference_figure, teacher_forcing

@@ -6,8 +6,8 @@ from typing import cast
 import numpy as np
 
 from manyheads.asks.export_request import ParityRequest
-from manyheads.data.spread import spread
-from manyheads.engines.parity import Parity
+from manyheads.data.even_sample import evenly_spaced
+from manyheads.engines.engine_parity import Parity
 from manyheads.generation.special_ids import special_ids
 from manyheads.generation.token_scores import largest_logit, token_log_probabilities
 from manyheads.measure.parity_inputs import pairs_to_compare, run_both
@@ -64,7 +64,7 @@ def _inputs(data: PairData, request: ParityRequest) -> tuple[str, list[str], lis
     if request.texts:
         return "texts given", list(request.texts), None
     corpus, head = pairs_to_compare(lambda given: corpus_to_measure(data, given), request)
-    chosen = spread(len(corpus), request.limit)
+    chosen = evenly_spaced(len(corpus), request.limit)
     return head["data"], [corpus.source[n] for n in chosen], [corpus.target[n] for n in chosen]
 
 

@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from manyheads.predict.pipeline import Pipeline, Section
+from manyheads.predict.task_pipeline import Pipeline, Section
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe

@@ -19,8 +19,8 @@ from manyheads.asks.translate_request import (
 )
 from manyheads.data.text.capitals import to_capitals
 from manyheads.errors import UsageError
-from manyheads.generation.decoding import Translation, translate
 from manyheads.generation.special_ids import special_ids
+from manyheads.generation.text_decoding import Translation, translate
 from manyheads.generation.token_details import OutputToken, spans
 from manyheads.predict.source_text import same_end
 from manyheads.predict.text_predictor import TextPredictor

@@ -8,16 +8,16 @@ from manyheads.fit.encoded_corpus import encoded_corpus
 from manyheads.fit.inputs import digest, has_token_limit, refuse_longer
 from manyheads.generation.special_ids import SpecialIds
 from manyheads.measure.text_metrics import TEXT_METRICS
-from manyheads.predict.pipeline import Prepared, Say
+from manyheads.predict.task_pipeline import Prepared, Say
 from manyheads.project.folder import CACHE, write_vocabularies
-from manyheads.project.vocabulary import (
+from manyheads.project.sentencepiece_files import (
     learn_vocabularies,
     load_vocabularies,
     sizes,
     tokenizers,
 )
+from manyheads.recipe_data.named_splits import reject_test_splits
 from manyheads.recipe_data.pair_splits import corpus_split, training_corpus, with_joined_pairs
-from manyheads.recipe_data.splits import reject_test_splits
 from manyheads.tasks.translate.initialize import start_vocabularies
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.tasks.translate.task import TranslateTask

@@ -11,9 +11,9 @@ from manyheads.asks.evaluate_request import METRICS, TextMetric
 from manyheads.bounds import Count, NotNegative
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, PairTokenizerConfig
-from manyheads.project.recipe import Converted, Recipe, Table
+from manyheads.project.base_recipe import Converted, Recipe, Table
 from manyheads.recipe_data.pair_data import PairData
-from manyheads.train.config import TrainConfig
+from manyheads.train.train_config import TrainConfig
 
 
 class Start(Table):

@@ -10,15 +10,15 @@ from manyheads.data.text.corpus import Corpus
 from manyheads.data.text.streamed_corpus import StreamedCorpus
 from manyheads.doctor import text_leakage
 from manyheads.doctor.finding import cut
+from manyheads.doctor.random_sample import random_sample
+from manyheads.doctor.run_batches import TEXTS, Examined, Learned, Samples, mean_loss
 from manyheads.doctor.run_inspection import RunInspection
-from manyheads.doctor.samples import TEXTS, Examined, Learned, Samples, mean_loss
-from manyheads.doctor.spread import spread
 from manyheads.generation.special_ids import SpecialIds
 from manyheads.recipe_data.pair_splits import corpus_split, training_corpus
 from manyheads.tasks.translate.examination import examine_translations
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.tasks.translate.task import TranslateTask
-from manyheads.train.task import Task
+from manyheads.train.training_task import Task
 
 # Nats a token that the right source gains over a wrong one: 5% of perplexity. Shipped translators
 # gain 3.4 to 7.1.
@@ -64,7 +64,7 @@ class PairSamples(Samples):
 def some_pairs(corpus: Corpus | StreamedCorpus) -> Corpus:
     """Take some pairs; of a corpus on disk, one of each thousand from the front."""
     if isinstance(corpus, Corpus):
-        chosen = spread(len(corpus), TEXTS)
+        chosen = random_sample(len(corpus), TEXTS)
         pairs = [(corpus.source[index], corpus.target[index]) for index in chosen]
         numbers = [corpus.lines[i] if corpus.lines else i + corpus.first_line for i in chosen]
     else:

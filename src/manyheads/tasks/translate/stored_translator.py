@@ -11,7 +11,7 @@ from manyheads.project.domain import stored_domain
 if TYPE_CHECKING:
     from manyheads.asks.decode_config import DecodeConfig
     from manyheads.data.tokenizers.tokenizer import Tokenizers
-    from manyheads.generation.decoding import Translation
+    from manyheads.generation.text_decoding import Translation
     from manyheads.project.folder import ModelFolder
 
 

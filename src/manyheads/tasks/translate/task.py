@@ -16,13 +16,13 @@ from manyheads.data.tokenizers.subword_sampling import SubwordSampler
 from manyheads.data.tokenizers.token_store import TokenStore, encode_in_memory
 from manyheads.data.tokenizers.tokenizer import OURS, Tokenizers
 from manyheads.errors import DataError
-from manyheads.generation.decoding import translate
 from manyheads.generation.output_monitor import OutputMonitor
 from manyheads.generation.special_ids import SpecialIds
+from manyheads.generation.text_decoding import translate
 from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.tasks.translate.recipe import EvaluateConfig, TranslateTrainConfig
 from manyheads.train.losses import projected_cross_entropy
-from manyheads.train.task import Indices, Loss
+from manyheads.train.training_task import Indices, Loss
 
 
 class TranslateTask:

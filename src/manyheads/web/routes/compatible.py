@@ -12,16 +12,16 @@ from fastapi import Request as HttpRequest
 from starlette.responses import Response
 
 from manyheads.asks.translate_request import TranslateRequest
-from manyheads.data.documents.formats import TEXT_FORMATS
+from manyheads.data.documents.document_formats import TEXT_FORMATS
 from manyheads.data.text.languages import base
-from manyheads.documents.documents import Document
+from manyheads.documents.document_translation import Document
 from manyheads.errors import UsageError
 from manyheads.web.asking import ask, served, while_connected
 from manyheads.web.bodies import check_texts
-from manyheads.web.documents import translate_texts
+from manyheads.web.document_sentences import translate_texts
 from manyheads.web.fields import JSON, read_fields
 from manyheads.web.glossaries import Glossaries
-from manyheads.web.languages import NAMES, guess
+from manyheads.web.language_guess import NAMES, guess
 from manyheads.web.problems import JsonResponse, ProblemError
 from manyheads.web.served import Served, ServedModel
 

@@ -11,13 +11,13 @@ from starlette.responses import Response, StreamingResponse
 
 from manyheads.asks.request import Answer, Request
 from manyheads.asks.translate_request import TranslateRequest
-from manyheads.data.documents.formats import format_of
-from manyheads.documents.documents import Document
+from manyheads.data.documents.document_formats import format_of
+from manyheads.documents.document_translation import Document
 from manyheads.errors import UsageError
 from manyheads.strict_json import dumps
 from manyheads.web.asking import served, too_slow, while_connected
 from manyheads.web.bodies import Body
-from manyheads.web.documents import Progress, glossary, translate, translate_content
+from manyheads.web.document_sentences import Progress, glossary, translate, translate_content
 from manyheads.web.problems import JsonResponse, ProblemError, described, problem
 from manyheads.web.served import Served, ServedModel
 

@@ -24,12 +24,17 @@ from manyheads.data.images.image_file import open_image
 from manyheads.documents.fallbacks import TextTranslator
 from manyheads.errors import ManyheadsError, NotFoundError, UsageError
 from manyheads.image_search.image_index import ImageIndex
-from manyheads.reading import check_language, check_translator, read_answer, translate_paragraphs
+from manyheads.picture_translation import (
+    check_language,
+    check_translator,
+    read_answer,
+    translate_paragraphs,
+)
 from manyheads.web.asking import image_job, job_of, served, while_connected
 from manyheads.web.bodies import Body, body, check_limits, encoded_images
-from manyheads.web.documents import with_translator
-from manyheads.web.images import EncodedImage, cost_of, room_for
+from manyheads.web.document_sentences import with_translator
 from manyheads.web.problems import JsonResponse
+from manyheads.web.request_images import EncodedImage, cost_of, room_for
 from manyheads.web.served import Served, ServedModel
 from manyheads.web.settings import Limits
 
@@ -146,7 +151,7 @@ async def read(http: HttpRequest) -> Response:
 async def _read(
     models: Served, reader: ServedModel, asked: ReadRequest, images: Sequence[EncodedImage]
 ) -> list[ReadAnswer]:
-    """Read images, then translate what was read, as `reading.py` does."""
+    """Read images, then translate what was read, as `picture_translation.py` does."""
     translator, to = None, asked.to
     if asked.to is not None or asked.translator is not None:
         reads = await _language_of(reader)

@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from manyheads.web.learn import lessons
+from manyheads.web.ideas import lessons
 
 router = APIRouter(prefix="/api/v1", tags=["looking inside"])
 

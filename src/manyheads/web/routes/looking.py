@@ -15,8 +15,8 @@ from manyheads.errors import UsageError
 from manyheads.looking.look_inside import head_steps_at, look_at
 from manyheads.web.asking import served, while_connected
 from manyheads.web.bodies import Body, body, check_texts, encoded_images
-from manyheads.web.images import EncodedImage, cost_of, room_for
 from manyheads.web.problems import JsonResponse, ProblemError
+from manyheads.web.request_images import EncodedImage, cost_of, room_for
 from manyheads.web.served import Served
 
 router = APIRouter(prefix="/api/v1", tags=["looking inside"])

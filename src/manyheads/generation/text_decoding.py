@@ -1,0 +1,212 @@
+"""Translate texts: tokenize, decode in batches, detokenize."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.cancellation import raise_if_cancelled
+from manyheads.data.batching.batches import pad
+from manyheads.data.tokenizers.tokenizer import Piece, TextTokenizer, Tokenizers
+from manyheads.decode.loops import repeated
+from manyheads.decode.step import Hypothesis, Step
+from manyheads.errors import UsageError
+from manyheads.generation.batched_search import Job, Searcher, batches, check_search, plan, search
+from manyheads.generation.special_ids import SpecialIds, special_ids
+from manyheads.generation.token_details import OutputToken, behind_space, describe, readings
+from manyheads.generation.token_scores import token_log_probabilities
+from manyheads.lens.measures.alignment_head import AlignmentHead
+
+Tokens = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """One translation of a text, with its scores and tokens."""
+
+    text: str
+    score: float  # log-probability / length ** length_penalty, plus the coverage penalty
+    log_probability: float
+    tokens: list[int]
+    finished: bool  # False: cut off at the length limit
+    token_log_probabilities: list[float] = field(default_factory=list)  # the end's included
+    details: list[OutputToken] | None = None  # if requested
+
+
+@torch.inference_mode()
+def translate(
+    model: nn.Module,
+    tokenizers: Tokenizers,
+    texts: Sequence[str],
+    decode: DecodeConfig,
+    *,
+    n_best: int = 1,
+    prefixes: Sequence[Tokens] | None = None,
+    constraints: Sequence[Sequence[Tokens]] | None = None,
+    seed: int = 1,
+    details: bool = False,
+    align: bool = False,
+    reader: AlignmentHead | None = None,
+) -> list[list[Translation]]:
+    """Translate texts; return the n_best translations of each, in the order of the texts.
+
+    Texts of similar length are decoded together; the result does not depend on the other texts.
+    An empty text stays empty.
+
+    Args:
+        model: an encoder-decoder with the Step protocol, or a `Searcher`.
+        tokenizers: of its two sides.
+        texts: raw texts.
+        decode: the decoding options.
+        n_best: number of translations per text; raises the number of beams if necessary.
+        prefixes: for each text, the target tokens that its translations begin with.
+        constraints: for each text, sequences of target tokens that its translations contain, each
+            as often as it is listed. Needs beam search; a text with constraints gets one more
+            beam, and one more token of length, for every constraint token.
+        seed: of sampling; the sample of a text depends only on the seed and the text.
+        details: describe the tokens of each translation.
+        align: add the aligned source token of each; costs one more forward pass.
+        reader: the attention to align with; None: `alignment_head.fallback`.
+
+    Raises:
+        UsageError: constraints without a plain beam search, an alignment or coverage penalty for
+            a model without attention, or invalid prefixes, constraints or banned tokens.
+    """
+    ids = special_ids(model)
+    prefixes = prefixes or [[]] * len(texts)
+    constraints = constraints or [[]] * len(texts)
+    for what, given in (("prefixes", prefixes), ("constraints", constraints)):
+        if len(given) != len(texts):
+            raise UsageError(f"{len(texts)} texts, but {len(given)} {what}: give one per text.")
+    check_search(decode, prefixes, constraints, vocabulary=len(tokenizers.target), end=ids.end)
+    sources = [[*tokens, ids.end] for tokens in tokenizers.source.encode(texts)]
+    most = getattr(getattr(model, "config", None), "token_limit", sys.maxsize)
+    jobs = [
+        plan(
+            decode,
+            n,
+            source,
+            limit=decode.max_length or max(2 * len(source) + 16, decode.min_length + 1),
+            most=most,
+            n_best=n_best,
+            prefix=prefix,
+            phrases=phrases,
+            max_loop=_repetition(source, decode.max_loop) if decode.max_loop else 0,
+        )
+        for n, (text, source, prefix, phrases) in enumerate(
+            zip(texts, sources, prefixes, constraints, strict=True)
+        )
+        if text.strip()
+    ]
+    details = details or align
+    empty = Translation("", 0.0, 0.0, [], True, [], [] if details else None)
+    results = [[empty] for _ in texts]
+    searched = isinstance(model, Searcher)
+    find = model.search if isinstance(model, Searcher) else partial(_search, model)
+    for batch, found in find(jobs, decode, ids, tokenizers.target, n_best, seed):
+        raise_if_cancelled()  # an engine's own search cannot be interrupted
+        if details and searched:
+            found = _with_probabilities(model, batch, found)
+        chosen = [texts[job.number] for job in batch]
+        read = iter(
+            _readings(model, tokenizers, chosen, batch, found, ids, reader) if align else ()
+        )
+        # All of a batch at once: a call of sentencepiece starts threads.
+        written = iter(tokenizers.target.decode([each.tokens for some in found for each in some]))
+        for job, hypotheses in zip(batch, found, strict=True):
+            results[job.number] = [
+                Translation(
+                    text,
+                    h.score,
+                    h.log_probability,
+                    h.tokens,
+                    h.finished,
+                    h.token_log_probabilities,
+                    describe(tokenizers.target, text, h, next(read, [])) if details else None,
+                )
+                for h, text in zip(hypotheses, written, strict=False)
+            ]
+    return results
+
+
+def _search(
+    model: nn.Module,
+    jobs: list[Job],
+    decode: DecodeConfig,
+    ids: SpecialIds,
+    target: TextTokenizer,
+    n_best: int,
+    seed: int,
+) -> Iterator[tuple[list[Job], list[list[Hypothesis]]]]:
+    """Search with the model's steps, as a `Searcher` does by itself."""
+    assert isinstance(model, Step)
+    for batch in batches(jobs):
+        source = _padded(model, batch, ids)
+        real = partial(torch.ne, source, ids.pad)
+        yield batch, search(model, source, batch, decode, ids, target, n_best, seed, real)
+
+
+def _padded(model: nn.Module, jobs: list[Job], ids: SpecialIds) -> Tensor:
+    """Return the sources (job, token), padded, where the model is."""
+    return pad([job.key for job in jobs], ids.pad).to(next(model.parameters()).device)
+
+
+def _with_probabilities(
+    model: nn.Module, jobs: list[Job], found: list[list[Hypothesis]]
+) -> list[list[Hypothesis]]:
+    """Add the log-probabilities of tokens, which an engine's own search does not give."""
+    flat = [(job.key, each) for job, some in zip(jobs, found, strict=True) for each in some]
+    scored = token_log_probabilities(
+        model, [key for key, _ in flat], [each.tokens for _, each in flat]
+    )
+    terms = iter(scored)
+    return [
+        [
+            replace(each, token_log_probabilities=next(terms)[: len(each.tokens) + each.finished])
+            for each in some
+        ]
+        for some in found
+    ]
+
+
+def _repetition(source: Tokens, most: int) -> int:
+    """Return how many tokens an output may repeat: a multiple of `most`, so that few differ.
+
+    Two for each token that the source repeats: its translation may be twice as long.
+    """
+    again = len(source) - len(set(source))  # no more can be repeated in a row
+    return most if 2 * again < most else most * (1 + 2 * repeated(source) // most)
+
+
+def _readings(
+    model: nn.Module,
+    tokenizers: Tokenizers,
+    texts: list[str],
+    jobs: list[Job],
+    found: list[list[Hypothesis]],
+    ids: SpecialIds,
+    reader: AlignmentHead | None,
+) -> list[list[tuple[Piece, float]]]:
+    """Return the aligned source piece and its weight, for each token of each output."""
+    pieces = [
+        [replace(each, begin=behind_space(text, each.begin, each.end)) for each in split]
+        for text, split in ((text, tokenizers.source.pieces(text)) for text in texts)
+    ]
+    reference: Any = getattr(model, "reference", None)  # of another engine: the torch model
+    attends = model if reference is None else reference()
+    source = _padded(attends, jobs, ids)
+    rows = [n for n, hypotheses in enumerate(found) for _ in hypotheses]
+    outputs = [hypothesis.tokens for hypotheses in found for hypothesis in hypotheses]
+    lengths = [len(pieces[n]) for n in rows]
+    read = readings(
+        attends, source[rows], lengths, outputs, start=ids.start, padding=ids.pad, reader=reader
+    )
+    return [
+        [(pieces[n][index], share) for index, share in each]
+        for n, each in zip(rows, read, strict=True)
+    ]

@@ -1,0 +1,280 @@
+"""V11, E4: attention covers the whole image from layer 1, a 3 x 3 convolution adds one pixel."""
+
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.cifar_sample import (
+    accuracy,
+    cifar,
+    classifying,
+    small_resnet,
+    small_vit,
+    some,
+    tensors,
+    training,
+)
+from manyheads.labs.findings import Findings, interval, listing, mean, more, over, values
+from manyheads.labs.lab_training import fresh, learn
+from manyheads.lens.measures.attention_distance import distances_by_layer
+from manyheads.lens.measures.cka import cka_matrix
+from manyheads.lens.measures.linear_probe import probe
+from manyheads.lens.measures.receptive_field import layers_needed, measured_field, receptive_field
+from manyheads.lens.panels import Curve, Heat, Lines, Table, number
+from manyheads.lens.trace.states import CONVOLUTIONS, outputs, pooled
+from manyheads.models.resnet import ResNet, ResNetConfig
+from manyheads.nn.vision.convolution import Convolution
+from manyheads.nn.vision.residual_block import BasicBlock
+
+SAID = 14  # layers, as slides have it: "more than 14 for 32 pixels"
+
+
+class Size(NamedTuple):
+    """The sizes of training and measurement."""
+
+    steps: int
+    images: int
+    compared: int  # images for CKA, and for attention distances
+    probed: int  # images to fit a probe on, and as many to measure it on
+    hold_out: int = 5000
+    batch_size: int = 64
+    dim: int = 64
+    layers: int = 6
+    blocks: int = 2  # a stage of the ResNet
+    width: int = 16
+    patch: int = 4
+
+
+SIZES = read_sizes("distance", Size)
+
+
+# Of the distances of a layer's heads.
+PICKS: dict[str, Callable[[list[float]], float]] = {
+    "mean": statistics.fmean,
+    "nearest": min,
+    "farthest": max,
+}
+
+
+def chain(layers: int) -> nn.Sequential:
+    """A stack of 3 x 3 convolutions with stride 1 and positive weights."""
+    built = nn.Sequential(*(Convolution(1, 1, 3) for _ in range(layers)))
+    for parameter in built.parameters():
+        nn.init.ones_(parameter)
+    return built.double()
+
+
+def fields(numbers: tuple[int, ...]) -> Measured:
+    """The receptive field of n convolutions: by formula, and measured."""
+    inputs = torch.ones(1, 1, 1, 81, dtype=torch.float64).expand(1, 1, 3, 81)
+    return {
+        str(n): {
+            "formula": receptive_field(n),
+            "counted": measured_field(chain(n), inputs, 40),
+        }
+        for n in numbers
+    }
+
+
+def compared(model: nn.Module, inputs: Tensor) -> list[Tensor]:
+    """The outputs of the ViT's blocks, or of the ResNet's stem and blocks."""
+    found = outputs(model, inputs)
+    return [each.x.float().cpu() for each in found if each.layer or each.stack == CONVOLUTIONS]
+
+
+def resnet(size: Size) -> ResNetConfig:
+    """The ResNet."""
+    return replace(small_resnet(size.width), depths=(size.blocks,) * 3)
+
+
+def reach(model: ResNet) -> list[int]:
+    """The measured receptive field of the stem and of each block, in pixels."""
+    model = model.double().eval()
+    inputs = torch.rand(1, 3, 33, 97, dtype=torch.float64)
+    blocks = [part for part in model.modules() if isinstance(part, BasicBlock)]
+    found, places = [], [model.stem, *blocks]
+    for last in range(len(places)):
+        part = nn.Sequential(*places[: last + 1])
+        with torch.no_grad():
+            width = part(inputs).shape[3]
+        found.append(measured_field(part, inputs, width // 2))
+    return found
+
+
+def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
+    """Train a model; measure receptive fields, layer similarity and probe accuracy."""
+    train, valid = cifar(root, size.hold_out)
+    train = some(train, size.images, seed)
+    how = training(size.steps, size.batch_size)
+    model: nn.Module = fresh(
+        small_vit(size.dim, size.layers, size.patch) if kind == "ViT" else resnet(size), seed
+    )
+    inputs, labels = tensors(some(valid, size.probed, 0))
+    few = inputs[: size.compared]
+    found: Measured = {}
+    if kind == "ViT":
+        found["distance at first"] = distances_by_layer(model, few)
+    learn(model, classifying(train, valid.select(torch.arange(10).numpy()), how, seed=seed))
+    found["accuracy"] = accuracy(model, inputs, labels)
+    if kind == "ViT":
+        found["distance"] = distances_by_layer(model, few)
+    found["likeness"] = cka_matrix(compared(model, few))
+    known, classes = tensors(some(train, size.probed, 0))
+    fitted = [pooled(each) for each in compared(model, known)]
+    tested = [pooled(each) for each in compared(model, inputs)]
+    found["probe"] = [
+        probe(a, classes.cpu(), b, labels.cpu()) for a, b in zip(fitted, tested, strict=True)
+    ]
+    return found
+
+
+def mean_of(tables: list[list[list[float]]]) -> list[list[float | None]]:
+    """The mean of one table per seed."""
+    mean: list[list[float | None]] = torch.tensor(tables, dtype=torch.float64).mean(dim=0).tolist()
+    return mean
+
+
+def uniform(table: list[list[float]]) -> float:
+    """Mean similarity of two different layers."""
+    values = torch.tensor(table, dtype=torch.float64)
+    return values[~torch.eye(len(values), dtype=torch.bool)].mean().item()
+
+
+def uniform_distance(side: int, patch: int) -> float:
+    """The mean distance in pixels that attention to all patches alike has, on a square grid."""
+    row, column = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
+    places = torch.stack((row, column), dim=-1).flatten(0, 1).double()
+    return patch * torch.cdist(places, places).mean().item()
+
+
+def conclude(
+    found: dict[str, list[Measured]], reached: list[int], needed: int, patch: int = 4
+) -> str:
+    """Conclude on attention distance, layer similarity, and where classes appear."""
+    first = interval([sum(f["distance"][0]) / len(f["distance"][0]) for f in found["ViT"]]).mean
+    widest = interval([max(f["distance"][0]) for f in found["ViT"]]).mean
+    alike = {kind: [uniform(f["likeness"]) for f in each] for kind, each in found.items()}
+    word = more(alike["ViT"], alike["ResNet"])
+    means = {kind: number(interval(each).mean) for kind, each in alike.items()}
+    probes = {kind: [values(each, "probe", n) for n in (0, -1)] for kind, each in found.items()}
+    return (
+        f"32 pixels need {needed} convolutions of 3 x 3, where slides say more than {SAID} "
+        f"({needed - 1} see {receptive_field(needed - 1)}); the first layer of the ViT looks "
+        f"{number(first)} pixels far in the mean, its widest head {number(widest)}, where "
+        f"attention to all patches alike looks {number(uniform_distance(32 // patch, patch))}; the "
+        f"ResNet's first sees {reached[0]} pixels and its last block {reached[-1]}; the ViT's "
+        f"layers are {word} alike than the ResNet's (mean CKA {means['ViT']} against "
+        f"{means['ResNet']}); and a linear probe is right "
+        + " and ".join(
+            f"{more(last, first)} often behind the last layer of the {kind} than behind the first "
+            f"({mean(found[kind], 'probe', -1)}% against {mean(found[kind], 'probe', 0)}%)"
+            for kind, (first, last) in probes.items()
+        )
+        + "."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Measure receptive fields, then train both models with each seed."""
+    size = bench.choose(SIZES)
+    needed = layers_needed(32)
+    numbers = (1, 2, 4, 8, SAID, needed - 1, needed)
+    counted = bench.trial("receptive fields", partial(fields, numbers))
+    reached: list[int] = bench.trial(
+        "receptive field of the ResNet", lambda: {"reach": reach(fresh(resnet(size), 1).cpu())}
+    )["reach"]
+    found = {
+        kind: bench.each_seed(kind, partial(measure, kind, size, bench.root))
+        for kind in ("ViT", "ResNet")
+    }
+    depth = range(1, size.layers + 1)
+
+    def heads(what: str, of: str) -> list[float]:
+        pick = PICKS[of]
+        return [interval([pick(f[what][n - 1]) for f in found["ViT"]]).mean for n in depth]
+
+    def probes(kind: str) -> Curve:
+        count = len(found[kind][0]["probe"])
+        share = [n / max(count - 1, 1) for n in range(count)]
+        return Curve.of(kind, share, [over(found[kind], "probe", n) for n in range(count)])
+
+    return Findings(
+        conclude(found, reached, needed, size.patch),
+        [
+            listing(
+                "Convolutions of 3 x 3 in a row: pixels of a row that one output depends on",
+                "layers n",
+                {n: counted[str(n)] for n in numbers},
+                {"3 + 2 (n - 1)": "formula", "counted": "counted"},
+            ),
+            Table(
+                "ViT: mean attention distance in pixels",
+                ["layer", "at first", "nearest head", "mean", "farthest head"],
+                [
+                    [layer, *row]
+                    for layer, *row in zip(
+                        depth,
+                        heads("distance at first", "mean"),
+                        *(heads("distance", of) for of in ("nearest", "mean", "farthest")),
+                        strict=True,
+                    )
+                ],
+            ),
+            Table(
+                "Altogether",
+                [
+                    "model",
+                    "right, %",
+                    "mean unbiased CKA of two layers",
+                    "probe, first layer",
+                    "probe, last",
+                ],
+                [
+                    [
+                        kind,
+                        over(each, "accuracy"),
+                        interval([uniform(f["likeness"]) for f in each]),
+                        over(each, "probe", 0),
+                        over(each, "probe", -1),
+                    ]
+                    for kind, each in found.items()
+                ],
+            ),
+        ],
+        [
+            Lines(
+                "How far layers look",
+                "layer (of the ResNet: stem and blocks)",
+                "pixels",
+                [
+                    Curve.over("ViT: farthest head", heads("distance", "farthest"), 1),
+                    Curve.over("ViT: mean of heads", heads("distance", "mean"), 1),
+                    Curve.over("ViT: nearest head", heads("distance", "nearest"), 1),
+                    Curve.over("ResNet: receptive field", reached, 1),
+                ],
+            ),
+            Lines(
+                "What a linear probe reads",
+                "depth (0 first, 1 last)",
+                "right, %",
+                [probes(kind) for kind in found],
+            ),
+            *(
+                Heat(
+                    f"Unbiased CKA of layers, {kind}",
+                    "layer",
+                    "layer",
+                    mean_of([f["likeness"] for f in each]),
+                    scale=[0.0, 1.0],
+                )
+                for kind, each in found.items()
+            ),
+        ],
+    )

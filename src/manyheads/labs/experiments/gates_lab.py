@@ -1,0 +1,153 @@
+"""T2: do the gates of a trained LSTM control what enters, stays in and leaves the cell?"""
+
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.findings import Findings, interval, mean, more, over, values
+from manyheads.labs.lab_training import fresh, learn, training
+from manyheads.labs.symbols import BATCH, FIRST, delayed_recall, labelling, one_way
+from manyheads.lens.panels import Bars, Heat, Table, number
+from manyheads.nn.recording.trace import record
+from manyheads.nn.rnn import RecurrentRecord
+from manyheads.tokenwise.token_task import TokenTrainConfig
+from manyheads.tokenwise.token_task import measure as score
+
+GATES = ("input", "forget", "output")
+PLACES = ("noise before", "kept", "noise after", "question")
+
+
+class Size(NamedTuple):
+    """The sizes of training."""
+
+    steps: int
+    distance: int  # in the longest texts, and in the measured ones
+    texts: int
+    train: int = 20000
+    symbols: int = 8
+    hidden: int = 32
+    max_tokens: int = 2048
+
+
+SIZES = read_sizes("gates", Size)
+
+
+def places(tokens: Tensor, symbols: int) -> dict[str, Tensor]:
+    """Return a mask (text, token) for each role of a token."""
+    mark, question = FIRST + symbols, FIRST + symbols + 1
+    marked = tokens == mark
+    kept = marked.roll(1, dims=1)
+    behind = kept.long().cumsum(dim=1) > 0
+    noise = (tokens >= FIRST) & (tokens < mark) & ~kept
+    return {
+        "noise before": noise & ~behind,
+        "kept": kept,
+        "noise after": noise & behind,
+        "question": tokens == question,
+    }
+
+
+def measure(size: Size, seed: int) -> Measured:
+    """Train an LSTM to remember a symbol, and measure its gates."""
+    config = training(TokenTrainConfig, size.steps, 5e-3, max_tokens=size.max_tokens)
+    train = delayed_recall(
+        range(1, size.distance + 1), size.train, size.symbols, seed=seed, name="train"
+    )
+    texts = delayed_recall([size.distance], size.texts, size.symbols, seed=seed, name="gates")
+    vocabulary = FIRST + size.symbols + 2
+    model = fresh(one_way("lstm", vocabulary, size.symbols, size.hidden, size.hidden), seed)
+    learn(model, labelling(train, texts, config, seed=seed))
+    batch = texts.batch(texts.kept, epoch=0)
+    with record() as trace, torch.inference_mode():
+        model(batch.tokens.to(next(model.parameters()).device), batch.scored)
+    (kept,) = [each for each in trace if isinstance(each, RecurrentRecord)]
+    gates = {name: gate.cpu() for name, gate in kept.gates.items()}
+    where = places(batch.tokens, size.symbols)
+    found: Measured = {"accuracy": score(model, texts, BATCH)["accuracy"]}
+    for name in GATES:
+        found[name] = {place: gates[name][mask].mean().item() for place, mask in where.items()}
+    # The value that a step adds to the cell: gate times |candidate|.
+    written = (gates["input"] * gates["candidate"]).abs()
+    found["written"] = {place: written[mask].mean().item() for place, mask in where.items()}
+    found["stays"] = stays(gates["forget"], where["noise after"], written, where["kept"])
+    one = batch.tokens[0] != 0
+    found["example"] = {name: gates[name][0, one].mean(dim=1).tolist() for name in GATES}
+    found["tokens"] = [_name(int(token), size.symbols) for token in batch.tokens[0][one]]
+    return found
+
+
+def stays(forget: Tensor, noise: Tensor, written: Tensor, kept: Tensor) -> float:
+    """Share of the value written at the symbol to remember that is in the cell at the end.
+
+    A cell is multiplied by its forget gate at every step; units are weighted by that value.
+    """
+    survives = forget.where(noise[..., None], 1.0).prod(dim=1)  # text unit
+    amount = (written * kept[..., None]).sum(dim=1)
+    return ((survives * amount).sum() / amount.sum()).item()
+
+
+def _name(token: int, symbols: int) -> str:
+    special = {FIRST + symbols: "keep:", FIRST + symbols + 1: "?"}
+    return special.get(token, str(token - FIRST))
+
+
+def conclude(found: list[Measured], size: Size) -> str:
+    """Conclude which gates open at which tokens."""
+
+    def word(gate: str, a: str, b: str) -> str:
+        return more(values(found, gate, a), values(found, gate, b))
+
+    written = interval([f["written"]["kept"] / f["written"]["noise after"] for f in found]).mean
+    return (
+        f"Right in {mean(found, 'accuracy')}% of the texts, the LSTM "
+        f"writes {number(written)} times as much at the symbol to keep as at noise behind it "
+        f"(its input gate is {word('input', 'kept', 'noise after')} open there), still holds "
+        f"{number(100 * over(found, 'stays').mean)}% of that after "
+        f"{size.distance} symbols of noise, and its output gate is "
+        f"{word('output', 'question', 'noise after')} open at the question."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Train with each seed."""
+    size = bench.choose(SIZES)
+    found = bench.each_seed("LSTM", partial(measure, size))
+    rows = (*GATES, "written")
+    return Findings(
+        conclude(found, size),
+        [
+            Table(
+                "Mean over units, by what a token is",
+                ["gate", *PLACES],
+                [[row, *(over(found, row, place) for place in PLACES)] for row in rows],
+            ),
+            Table(
+                "Altogether",
+                ["measure", "value"],
+                [
+                    ["right answers, %", over(found, "accuracy")],
+                    ["share of what was written that stays", over(found, "stays")],
+                ],
+            ),
+        ],
+        [
+            Heat(
+                "One text: how far open, mean over units",
+                "token",
+                "gate",
+                [found[0]["example"][gate] for gate in GATES],
+                rows=list(GATES),
+                columns=found[0]["tokens"],
+            ),
+            Bars(
+                "What is written into the cell",
+                "|input gate x candidate|",
+                list(PLACES),
+                [over(found, "written", place) for place in PLACES],
+            ),
+        ],
+    )

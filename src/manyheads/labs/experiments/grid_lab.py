@@ -1,0 +1,142 @@
+"""V3, V7, E13: the effect of positions on images, and learned positions after training."""
+
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import torch
+
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.cifar_sample import accuracy, classifying, samples, small_vit, tensors, training
+from manyheads.labs.findings import Findings, interval, listing, mean, more, over, values, verdict
+from manyheads.labs.lab_training import fresh, learn
+from manyheads.lens.measures.position_figures import along, cosines, mosaic
+from manyheads.lens.panels import Bars, Heat, Table, number
+from manyheads.lens.rounding import rounded
+from manyheads.models.image_encoder import Positions
+from manyheads.models.vit import VitConfig
+from manyheads.nn.layers.positions import GridPositions
+from manyheads.streams import generator
+
+
+class Size(NamedTuple):
+    """The sizes of training."""
+
+    steps: int
+    images: int
+    valid: int
+    hold_out: int = 5000
+    batch_size: int = 128
+    dim: int = 64
+    layers: int = 4
+    patch: int = 4
+
+
+SIZES = read_sizes("grid", Size)
+
+# Kind, and the initial std of learned positions: the paper's, and a larger one.
+KINDS: dict[str, tuple[Positions, float]] = {
+    "none": ("none", 0.0),
+    "learned 1-D, std 0.02": ("learned", 0.02),
+    "learned 1-D, std 0.5": ("learned", 0.5),
+    "2-D sinusoids": ("sinusoidal-2d", 0.0),
+    "relative": ("relative", 0.0),
+}
+PAPER = "learned 1-D, std 0.02"
+LIKES = ("same row", "same column", "neither")
+
+
+def config(kind: str, size: Size) -> VitConfig:
+    """A small ViT with positions of a kind."""
+    positions, std = KINDS[kind]
+    small = small_vit(size.dim, size.layers, size.patch)
+    return replace(small, positions=positions, position_std=std)
+
+
+def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
+    """Train, measure, and measure again with shuffled positions."""
+    train, valid = samples(root, size.hold_out, (size.images, size.valid), seed)
+    how = training(size.steps, size.batch_size)
+    model = fresh(config(kind, size), seed)
+    learn(model, classifying(train, valid, how, seed=seed))
+    inputs, labels = tensors(valid)
+    found: Measured = {"accuracy": accuracy(model, inputs, labels)}
+    if isinstance(model.positions, GridPositions):
+        table = model.positions.table.detach().clone().cpu()
+        grid = model.config.grid
+        similar = cosines(table)
+        found |= {"along": along(similar, grid), "table": similar.tolist(), "grid": list(grid)}
+        order = generator(seed, "lab grid").permutation(len(table))
+        with torch.no_grad():
+            model.positions.table.copy_(table[order])
+        found["shuffled"] = accuracy(model, inputs, labels)
+    return found
+
+
+def conclude(found: dict[str, list[Measured]]) -> str:
+    """Compare kinds of positions, and positions in a row or column with others."""
+
+    def of(kind: str, what: str = "accuracy") -> list[float]:
+        return values(found[kind], what)
+
+    def percent(kind: str, what: str = "accuracy") -> str:
+        return f"{mean(found[kind], what)}%"
+
+    best = max(found, key=lambda kind: over(found[kind], "accuracy").mean)
+    changed = {1: "rises", -1: "falls", 0: "goes, not surely less,"}
+    disorder = changed[verdict(of(PAPER, "shuffled"), of(PAPER))]
+    rows = [f["along"]["same row"] + f["along"]["same column"] for f in found[PAPER]]
+    rest = [2 * f["along"]["neither"] for f in found[PAPER]]
+    return (
+        f"Without positions {percent('none')} come out right, with the best kind ({best}) "
+        f"{percent(best)}, which is {more(of(best), of('none'))}; 2-D sinusoids bring "
+        f"{more(of('2-D sinusoids'), of('none'))} than none ({percent('2-D sinusoids')}); with "
+        f'its positions in another order "{PAPER}" {disorder} from {percent(PAPER)} to '
+        f"{percent(PAPER, 'shuffled')}; and its positions of one row or column are "
+        f"{more(rows, rest)} alike than others "
+        f"(cosine {number(interval([r / 2 for r in rows]).mean)} against "
+        f"{number(interval([r / 2 for r in rest]).mean)})."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Train each kind with each seed."""
+    size = bench.choose(SIZES)
+    found = {
+        kind: bench.each_seed(kind, partial(measure, kind, size, bench.root)) for kind in KINDS
+    }
+    first = found[PAPER][0]
+    grid = (first["grid"][0], first["grid"][1])
+    means = {kind: over(each, "accuracy") for kind, each in found.items()}
+    tables = {kind: each for kind, each in found.items() if "along" in each[0]}
+    return Findings(
+        conclude(found),
+        [
+            Table(
+                "Right answers, %",
+                ["positions", "accuracy", "positions shuffled after training"],
+                [
+                    [kind, means[kind], over(tables[kind], "shuffled") if kind in tables else None]
+                    for kind in KINDS
+                ],
+            ),
+            listing(
+                "Cosine of two learned positions",
+                "positions",
+                tables,
+                {where: ("along", where) for where in LIKES},
+            ),
+        ],
+        [
+            Bars("Right answers", "%", list(KINDS), list(means.values())),
+            Heat(
+                "Cosine of each learned position with all (std 0.02)",
+                "column of the position",
+                "row of the position",
+                rounded(mosaic(torch.tensor(first["table"]), grid)),
+                numbered=False,
+                tile=[*grid],
+            ),
+        ],
+    )

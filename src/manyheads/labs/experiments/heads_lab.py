@@ -1,0 +1,207 @@
+"""T9, E9: three forms of multi-head attention, their cost, and the benefit of heads."""
+
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import torch
+
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.date_corpus import dates, translating_dates
+from manyheads.labs.findings import Findings, curves, over, values, verdict
+from manyheads.labs.lab_training import fresh, learn, parameters, training
+from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back, translator
+from manyheads.labs.timing import best_of
+from manyheads.lens.panels import Lines, Table, number
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.attention.per_head import PerHeadAttention
+from manyheads.streams import stream
+from manyheads.tasks.translate.recipe import TranslateTrainConfig
+from manyheads.tokenwise.token_task import TokenTrainConfig
+from manyheads.tokenwise.token_task import measure as score
+
+FULL, PAPER, PACKED = "a: every head of full width", "b: one projection a head", "c: packed"
+
+
+class Size(NamedTuple):
+    """The sizes of counting, training and measurement."""
+
+    width: int  # of the three forms
+    tokens: int
+    rounds: int
+    heads: tuple[int, ...]
+    dim: int  # of the models that learn
+    steps: int  # on relations
+    length: int
+    back: tuple[int, ...]
+    symbols: int = 4
+    train: int = 10000
+    max_tokens: int = 2048
+    date_steps: int = 0
+    date_pairs: int = 0
+    date_valid: int = 330
+
+
+SIZES = read_sizes("heads", Size)
+
+
+def forms(width: int, heads: int) -> dict[str, torch.nn.Module]:
+    """Build the three forms; b has c's weights."""
+    packed = MultiHeadAttention(width, heads)
+    return {
+        FULL: MultiHeadAttention(width, heads, attention_dim=heads * width),
+        PAPER: PerHeadAttention.of(packed),
+        PACKED: packed,
+    }
+
+
+def products(width: int, inner: int, tokens: int) -> int:
+    """Multiply-adds of one pass: four projections, scores, weighted sums."""
+    projections = 4 * 2 * tokens * width * inner
+    return projections + 2 * 2 * tokens * tokens * inner
+
+
+def cost(width: int, heads: int, tokens: int, rounds: int) -> Measured:
+    """Count and time the three forms, and compare b with c."""
+    torch.manual_seed(stream(1, "init"))
+    built = forms(width, heads)
+    x = torch.randn(1, tokens, width)
+    full, paper, packed = built.values()
+    with torch.inference_mode():
+        seconds = best_of(
+            rounds,
+            {
+                FULL: lambda: full(x),
+                PAPER: lambda: paper(x, x),
+                PACKED: lambda: packed(x),
+                "one head": partial(MultiHeadAttention(width, 1).eval(), x),
+            },
+        )
+        exact = packed.double()
+        double = PerHeadAttention.of(packed).double()  # type: ignore[arg-type]
+        difference = (exact(x.double()) - double(x.double(), x.double())).abs().max().item()
+    return {
+        "difference": difference,
+        "one head": seconds["one head"],
+        **{
+            name: {
+                "parameters": parameters(module),
+                "products": products(width, heads * width if name == FULL else width, tokens),
+                "seconds": seconds[name],
+            }
+            for name, module in built.items()
+        },
+    }
+
+
+def relations(heads: int, size: Size, seed: int) -> Measured:
+    """Train one layer to output the symbols at several earlier positions at once."""
+    config = training(TokenTrainConfig, size.steps, 3e-3, max_tokens=size.max_tokens)
+    draw = partial(looking_back, [size.length], symbols=size.symbols, back=size.back, seed=seed)
+    train, valid = draw(count=size.train, name="train"), draw(count=200, name="valid")
+    one_layer = encoder(FIRST + size.symbols, size.symbols ** len(size.back), size.dim, layers=1)
+    model = fresh(replace(one_layer, heads=heads), seed)
+    learn(model, labelling(train, valid, config, seed=seed))
+    return {
+        "accuracy": score(model, valid, BATCH)["accuracy"],
+        "parameters": parameters(model),
+    }
+
+
+def translation(heads: int, size: Size, seed: int) -> Measured:
+    """Train a small Transformer to translate dates."""
+    config = training(TranslateTrainConfig, size.date_steps, 2e-3, max_tokens=500)
+    task, vocabulary = translating_dates(size.date_pairs, size.date_valid, config, seed=seed)
+    model = fresh(translator(vocabulary, size.dim, heads=heads), seed)
+    learned = learn(model, task)
+    return {"exact": learned.last("exact"), "loss": learned.loss}
+
+
+def conclude(
+    counted: Measured,
+    related: dict[int, list[Measured]],
+    translated: dict[int, list[Measured]],
+    size: Size,
+) -> str:
+    """Conclude on the extra cost of form a, and whether heads help."""
+    times = counted[FULL]["parameters"] / counted[PACKED]["parameters"]
+    slower = [number(counted[form]["seconds"] / counted["one head"]) for form in (PAPER, PACKED)]
+
+    def summary(found: dict[int, list[Measured]], what: str) -> str:
+        right = {n: values(each, what) for n, each in found.items()}
+        mean = {n: over(each, what).mean for n, each in found.items()}
+        best = max(mean, key=lambda n: mean[n])
+        better = [n for n in right if verdict(right[n], right[1]) > 0]
+        others = ", ".join(map(str, better)) or "no other number"
+        ceiling = ", so that more heads could show nothing" if mean[best] == 100 else ""
+        return (
+            f"{number(mean[1])}% with one head, and surely more with {others} (at the most "
+            f"{number(mean[best])}%, with {best}{ceiling})"
+        )
+
+    same = "equal" if counted["difference"] < 1e-9 else "not equal"
+    return (
+        f"The drawing's form (a) has {number(times)} times the weights, the paper's (b) and the "
+        f"packed one (c) are {same} (largest difference {number(counted['difference'])}) and "
+        f"take {slower[0]} and {slower[1]} times the time of one head of full width; of "
+        f"{len(size.back)} relations at once, one layer gets right {summary(related, 'accuracy')}; "
+        f"dates come out right: {summary(translated, 'exact')}."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Count, then train with each number of heads."""
+    size = bench.choose(SIZES)
+    # Missing packages are reported before minutes have passed.
+    dates(size.date_pairs, size.date_valid)
+    counted = bench.trial("forms", partial(cost, size.width, 8, size.tokens, size.rounds))
+    related = {
+        n: bench.each_seed(f"relations, {n} heads", partial(relations, n, size)) for n in size.heads
+    }
+    translated = {
+        n: bench.each_seed(f"dates, {n} heads", partial(translation, n, size)) for n in size.heads
+    }
+    return Findings(
+        conclude(counted, related, translated, size),
+        [
+            Table(
+                f"Three forms, 8 heads, width {size.width}, {size.tokens} tokens",
+                ["form", "parameters", "multiply-adds x 2", "ms", "times c"],
+                [
+                    [
+                        name,
+                        counted[name]["parameters"],
+                        counted[name]["products"],
+                        1000 * counted[name]["seconds"],
+                        counted[name]["seconds"] / counted[PACKED]["seconds"],
+                    ]
+                    for name in (FULL, PAPER, PACKED)
+                ],
+            ),
+            Table(
+                f"At equal width {size.dim}: the number of parameters does not change",
+                ["heads", "width of a head", "relations right, %", "dates right, %"],
+                [
+                    [n, size.dim // n, over(related[n], "accuracy"), over(translated[n], "exact")]
+                    for n in size.heads
+                ],
+            ),
+        ],
+        [
+            Lines(
+                f"One layer, {len(size.back)} relations at once",
+                "heads",
+                "right, %",
+                curves({"relations": related}, "accuracy"),
+                log_x=True,
+            ),
+            Lines(
+                "Dates, 2 + 2 layers",
+                "heads",
+                "translated exactly, %",
+                curves({"dates": translated}, "exact"),
+                log_x=True,
+            ),
+        ],
+    )

@@ -1,0 +1,139 @@
+"""T3, T4: one vector for a whole source gets worse with length; attention reads all of it."""
+
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from manyheads.asks.decode_config import DecodeConfig
+from manyheads.data.tokenizers.tokenizer import Tokenizers
+from manyheads.generation.text_decoding import translate
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.findings import Findings, by_size, curves, leader, mean, table, values, verdict
+from manyheads.labs.lab_training import fresh, learn, parameters, training
+from manyheads.labs.symbols import Symbols, copying, random_texts, translator
+from manyheads.lens.panels import Lines
+from manyheads.models.model_config import ModelConfig
+from manyheads.models.seq2seq import Seq2SeqConfig
+from manyheads.tasks.translate.recipe import TranslateTrainConfig
+
+
+class Size(NamedTuple):
+    """The sizes of training and measurement."""
+
+    steps: int
+    longest: int  # symbols of a training text
+    lengths: tuple[int, ...]  # measured; longer ones than `longest` are not in the training data
+    texts: int  # a length
+    train: int = 20000
+    symbols: int = 10
+    dim: int = 64
+    max_tokens: int = 2048
+
+
+SIZES = read_sizes("length", Size)
+
+ONE_VECTOR, LOOKING, TRANSFORMER = "LSTM, one vector", "LSTM with attention", "Transformer"
+
+
+def models(size: Size) -> dict[str, ModelConfig]:
+    """Three models with about the same number of parameters."""
+    vocabulary = len(Symbols(size.symbols))
+    lstm = Seq2SeqConfig(
+        vocabulary=vocabulary,
+        dim=3 * size.dim // 4,
+        hidden_size=2 * size.dim,
+        attention="none",
+        dropout=0.0,
+    )
+    return {
+        ONE_VECTOR: lstm,
+        LOOKING: replace(lstm, hidden_size=7 * size.dim // 4, attention="general"),
+        TRANSFORMER: translator(vocabulary, size.dim),
+    }
+
+
+def right(output: str, wanted: str) -> float:
+    """Share of correct symbols by position, in percent; extra symbols are ignored."""
+    predicted, expected = output.split(), wanted.split()
+    return 100 * sum(a == b for a, b in zip(predicted, expected, strict=False)) / len(expected)
+
+
+def measure(name: str, size: Size, seed: int) -> Measured:
+    """Train one model, and measure copying at every length."""
+    texts = random_texts(
+        size.train, range(1, size.longest + 1), size.symbols, seed=seed, name="train"
+    )
+    config = training(TranslateTrainConfig, size.steps, 2e-3, max_tokens=size.max_tokens)
+    model = fresh(models(size)[name], seed)
+    task = copying(texts, texts[:2], size.symbols, config, seed=seed)
+    learned = learn(model, task)
+    tokenizer = Symbols(size.symbols)
+    found: Measured = {
+        "parameters": parameters(model),
+        "loss": learned.loss,
+    }
+    for length in size.lengths:
+        expected = random_texts(
+            size.texts, [length], size.symbols, seed=seed, name=f"test {length}"
+        )
+        answers = translate(
+            model, Tokenizers(tokenizer, tokenizer), expected, DecodeConfig(beams=1)
+        )
+        outputs = [best[0].text for best in answers]
+        pairs = list(zip(outputs, expected, strict=True))
+        found[str(length)] = {
+            "right": sum(right(*pair) for pair in pairs) / len(pairs),
+            "exact": 100 * sum(a == b for a, b in pairs) / len(pairs),
+        }
+    return found
+
+
+def conclude(found: dict[str, list[Measured]], size: Size) -> str:
+    """Compare the shortest with the longest training length, and the models."""
+
+    def of(model: str, length: int) -> list[float]:
+        return values(found[model], str(length), "right")
+
+    def percent(model: str, length: int) -> str:
+        return f"{mean(found[model], str(length), 'right')}%"
+
+    # Shorter ones are measured, too, but all of them are in the training data.
+    new = [n for n in size.lengths if size.symbols**n > size.train and n <= size.longest]
+    short, long, beyond = new[0], new[-1], max(size.lengths)
+    falls = verdict(of(ONE_VECTOR, long), of(ONE_VECTOR, short)) < 0
+    helps = verdict(of(LOOKING, long), of(ONE_VECTOR, long)) > 0
+    best = leader({model: of(model, beyond) for model in found})
+    keeps = ", ".join(f"{percent(model, beyond)} ({model})" for model in found)
+    return (
+        f"With one vector for the source, {'fewer' if falls else 'not fewer'} symbols come out "
+        f"right of {long} ({percent(ONE_VECTOR, long)}) than of {short} "
+        f"({percent(ONE_VECTOR, short)}); attention "
+        f"{'brings' if helps else 'does not surely bring'} more "
+        f"({percent(LOOKING, long)}, the Transformer "
+        f"{percent(TRANSFORMER, long)}); at {beyond} symbols, longer than any "
+        f"in training, they keep {keeps}; {best} keeps most."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Train each model with each seed."""
+    size = bench.choose(SIZES)
+    found = {name: bench.each_seed(name, partial(measure, name, size)) for name in models(size)}
+    grown = by_size(found, size.lengths)
+    return Findings(
+        conclude(found, size),
+        [
+            table("Symbols right, %, by length of the text", "model", grown, "right"),
+            table("Texts without a mistake, %, by length", "model", grown, "exact"),
+        ],
+        [
+            Lines(
+                f"Copying (learned up to {size.longest} symbols)",
+                "symbols of the text",
+                y,
+                curves(grown, what),
+            )
+            for y, what in (("symbols right, %", "right"), ("texts without a mistake, %", "exact"))
+        ],
+    )

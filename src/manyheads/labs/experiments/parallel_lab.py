@@ -1,0 +1,171 @@
+"""T19: a recurrent network needs one step per token; attention learns from all at once."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import torch
+
+from manyheads.data.tokenizers.tokenizer import END, START
+from manyheads.decode.constraints import SuppressTokens
+from manyheads.decode.greedy import greedy_search
+from manyheads.decode.step import Step
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.findings import Findings, course, listing
+from manyheads.labs.lab_training import fresh, parameters
+from manyheads.labs.timing import best_of
+from manyheads.lens.panels import Lines, number
+from manyheads.models.model_config import ModelConfig
+from manyheads.models.seq2seq import Seq2SeqConfig
+from manyheads.models.transformer import TransformerConfig
+from manyheads.streams import stream
+
+
+class Size(NamedTuple):
+    """The sizes of the timing."""
+
+    lengths: tuple[int, ...]
+    rounds: int
+    written: int  # the longest text that is generated
+    dim: int = 256
+    vocabulary: int = 1000
+
+
+SIZES = read_sizes("parallel", Size)
+
+
+def models(size: Size) -> dict[str, ModelConfig]:
+    """Two translators with about the same number of parameters."""
+    dim = size.dim
+    return {
+        "LSTM": Seq2SeqConfig(
+            vocabulary=size.vocabulary,
+            dim=dim,
+            hidden_size=5 * dim // 4,
+            attention="none",
+            dropout=0.0,
+        ),
+        "Transformer": TransformerConfig(
+            vocabulary=size.vocabulary,
+            dim=dim,
+            heads=4,
+            ffn_dim=2 * dim,
+            encoder_layers=1,
+            decoder_layers=1,
+            dropout=0.0,
+        ),
+    }
+
+
+def steps_in_a_row(name: str, length: int) -> int:
+    """Number of sequential steps to read a text, with one layer per side.
+
+    A recurrent layer: one per token, on both sides. Attention: one per side for any length.
+    """
+    return 2 * length if name == "LSTM" else 2
+
+
+def time_at(length: int, size: Size) -> Measured:
+    """Time one text: a training step, and generation token by token."""
+    built = {name: fresh(config, 1) for name, config in models(size).items()}
+    torch.manual_seed(stream(1, "lab parallel", length))
+    device = next(built["LSTM"].parameters()).device
+    tokens = torch.randint(END + 2, size.vocabulary, (1, length), device=device)
+
+    def learning(model: torch.nn.Module) -> Callable[[], object]:
+        def once() -> None:
+            model.train()
+            model(tokens, tokens).logsumexp(dim=-1).sum().backward()
+            model.zero_grad(set_to_none=True)
+
+        return once
+
+    def writing(model: torch.nn.Module) -> Callable[[], object]:
+        assert isinstance(model, Step)
+        model.eval()
+        return lambda: greedy_search(
+            model, tokens, [length], start=START, end=END, rules=[SuppressTokens([END])]
+        )
+
+    learned = best_of(size.rounds, {name: learning(model) for name, model in built.items()})
+    written: dict[str, float] = {}
+    if length <= size.written:
+        written = best_of(size.rounds, {name: writing(model) for name, model in built.items()})
+    return {
+        name: {
+            "parameters": parameters(model),
+            "learning": 1e6 * learned[name] / length,
+            "writing": 1e6 * written[name] / length if written else None,
+            "steps": steps_in_a_row(name, length),
+        }
+        for name, model in built.items()
+    }
+
+
+def conclude(found: dict[int, Measured], where: str) -> str:
+    """Conclude which is cheaper per token, at the shortest and at the longest length."""
+    short, long = min(found), max(found)
+    most = max(n for n, each in found.items() if each["LSTM"]["writing"] is not None)
+
+    def ratio(length: int, what: str) -> float:
+        value: float = found[length]["LSTM"][what] / found[length]["Transformer"][what]
+        return value
+
+    def word(value: float) -> str:
+        if value >= 1:
+            return f"{number(value)} times as long as the Transformer"
+        return f"{number(value)} of the Transformer's time"
+
+    return (
+        f"On {where}, learning from one text of {short} tokens takes the LSTM "
+        f"{word(ratio(short, 'learning'))} a token, of {long} tokens "
+        f"{word(ratio(long, 'learning'))}, though it must take "
+        f"{number(found[long]['LSTM']['steps'])} steps in a row there and attention "
+        f"{found[long]['Transformer']['steps']}; writing {most} tokens, one after another for "
+        f"both, takes it {word(ratio(most, 'writing'))} a token. That is what a token "
+        "costs there, not what hardware that computes in parallel gains."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Time both models at every length."""
+    size = bench.choose(SIZES)
+    found = {n: bench.trial(f"{n} tokens", partial(time_at, n, size)) for n in size.lengths}
+    names = list(models(size))
+    threads = torch.get_num_threads()
+    where = "a GPU" if torch.cuda.is_available() else f"{threads} thread{'s' * (threads > 1)}"
+
+    return Findings(
+        conclude(found, where),
+        [
+            listing(
+                "Microseconds a token, one text at a time",
+                "tokens",
+                found,
+                {
+                    f"{title}, {name}": (name, what)
+                    for title, what in (
+                        ("learning", "learning"),
+                        ("writing", "writing"),
+                        ("steps in a row", "steps"),
+                    )
+                    for name in names
+                },
+            )
+        ],
+        [
+            Lines(
+                title,
+                "tokens",
+                "µs a token",
+                [course(name, found, name, what) for name in names],
+                log_x=True,
+                log_y=True,
+            )
+            for title, what in (
+                ("Learning (forward and backward)", "learning"),
+                ("Writing (greedy search)", "writing"),
+            )
+        ],
+    )

@@ -1,0 +1,150 @@
+"""V8, E5, E12: parameter counts of well-known models, and the share of attention."""
+
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.findings import Findings, course
+from manyheads.labs.lab_training import parameters
+from manyheads.lens.panels import Bars, Interval, Lines, Table, number
+from manyheads.models.presets import build, preset
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.vision.convolution import Convolution
+
+# The numbers in papers, in millions, and why an exact count differs; "said": in slides.
+PAPERS: dict[str, tuple[float | None, str]] = {
+    "transformer-base": (65, "depends on the vocabulary; here 37,000 shared tokens"),
+    "transformer-big": (213, "the same"),
+    "vit-b/16": (86, "85.8M without a head; here with one of 1,000 classes"),
+    "vit-l/16": (307, "the count of L/32, whose patches are larger: 306.5M with 1,000 classes"),
+    "vit-h/14": (632, "rounded; with 1,000 classes"),
+    "resnet-50": (None, "25.6M in many places"),
+    "resnet-152": (60.2, "as commonly given"),
+    "vgg-16": (138, "slides that say 175M are wrong"),
+    "bit-152x4": (None, "BiT-L: a ResNet, in spite of being ViT's rival"),
+    "cct-7/3x1": (3.76, ""),
+    "swin-t": (29, "rounded"),
+}
+SAID_OF_VGG = 175.0  # millions: the figure of E5
+
+
+class Size(NamedTuple):
+    """The counted models; nothing is allocated, so a quick run counts the same."""
+
+    models: tuple[str, ...] = tuple(PAPERS)
+    widths: tuple[int, ...] = (64, 128, 256, 512, 768, 1024)
+
+
+SIZES = read_sizes("params", Size)
+
+
+def count(name: str) -> Measured:
+    """Count a preset's parameters, attentions and convolutions, without allocation."""
+    with torch.device("meta"):
+        model = build(preset(name))
+    attentions = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
+    convolutions = [part for part in model.modules() if isinstance(part, nn.Conv2d)]
+    return {
+        "parameters": parameters(model),
+        "attentions": len(attentions),
+        "in attention": sum(map(parameters, attentions)),
+        "convolutions": len(convolutions),
+        "in convolutions": sum(map(parameters, convolutions)),
+    }
+
+
+def compare(width: int) -> Measured:
+    """Count the weights of an attention and a 3 x 3 convolution of equal width, without biases."""
+    with torch.device("meta"):
+        attention = MultiHeadAttention(width, 1)
+        convolution = Convolution(width, width, 3)
+    return {
+        "attention": sum(p.numel() for p in attention.parameters() if p.ndim > 1),
+        "convolution": sum(p.numel() for p in convolution.parameters() if p.ndim > 1),
+    }
+
+
+def conclude(models: dict[str, Measured], widths: dict[int, Measured]) -> str:
+    """Conclude which is larger."""
+    vit, vgg, bit = (models[name] for name in ("vit-b/16", "vgg-16", "bit-152x4"))
+    ratio = [each["attention"] / each["convolution"] for each in widths.values()]
+    more = "fewer" if max(ratio) < 1 else "more"
+    million = vgg["parameters"] / 1e6
+    smaller = "smaller" if vit["parameters"] < vgg["parameters"] else "larger"
+    kind = "no attention at all" if bit["attentions"] == 0 else f"{bit['attentions']} attentions"
+    return (
+        f"An attention has {more} weights than a 3 x 3 convolution of equal width "
+        f"({number(min(ratio))} times as many), ViT-B/16 ({vit['parameters'] / 1e6:.1f}M) is "
+        f"{smaller} than VGG-16 ({million:.1f}M, not {SAID_OF_VGG:.0f}M), and BiT-152x4 has "
+        f"{bit['convolutions']} convolutions and {kind}."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Count all models."""
+    size = bench.choose(SIZES)
+    models = {name: bench.trial(name, partial(count, name)) for name in size.models}
+    widths = {n: bench.trial(f"width {n}", partial(compare, n)) for n in size.widths}
+    return Findings(
+        conclude(models, widths),
+        [
+            Table(
+                "Parameters",
+                [
+                    "preset",
+                    "parameters",
+                    "paper, M",
+                    "attentions",
+                    "share",
+                    "convolutions",
+                    "share ",
+                    "remark",
+                ],
+                [
+                    [
+                        name,
+                        found["parameters"],
+                        PAPERS[name][0],
+                        found["attentions"],
+                        _share(found, "in attention"),
+                        found["convolutions"],
+                        _share(found, "in convolutions"),
+                        PAPERS[name][1],
+                    ]
+                    for name, found in models.items()
+                ],
+            ),
+            Table(
+                "One attention (4 D x D) and one 3 x 3 convolution (9 D x D), without biases",
+                ["width D", "attention", "convolution", "ratio"],
+                [
+                    [n, f["attention"], f["convolution"], f["attention"] / f["convolution"]]
+                    for n, f in widths.items()
+                ],
+            ),
+        ],
+        [
+            Bars(
+                "Parameters",
+                "millions",
+                list(models),
+                [Interval(found["parameters"] / 1e6) for found in models.values()],
+            ),
+            Lines(
+                "Attention and convolution of equal width",
+                "width",
+                "weights",
+                [course(what, widths, what) for what in ("convolution", "attention")],
+                log_x=True,
+                log_y=True,
+            ),
+        ],
+    )
+
+
+def _share(found: Measured, where: str) -> str:
+    return f"{found[where] / found['parameters']:.0%}"

@@ -1,0 +1,255 @@
+"""T8, E1: why positions are sinusoids, their effect on a model, and extrapolation in length."""
+
+import math
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.findings import Findings, over
+from manyheads.labs.lab_training import fresh, learn, training
+from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back
+from manyheads.lens.panels import Cell, Curve, Lines, Table, number
+from manyheads.models.causal_lm import CausalConfig
+from manyheads.models.components import TokenPositions
+from manyheads.models.model_config import ModelConfig
+from manyheads.nn.layers.masks import causal_mask
+from manyheads.nn.layers.positions import sinusoids
+from manyheads.tokenwise.token_task import TokenTrainConfig
+from manyheads.tokenwise.token_task import measure as score
+
+NOT = (
+    "Although I did not get 95 in last TOEFL , I could get in the Ph.D program .",
+    "Although I did get 95 in last TOEFL , I could not get in the Ph.D program .",
+)
+KINDS: tuple[TokenPositions, ...] = ("none", "sinusoidal", "learned", "rotary")
+
+
+class Size(NamedTuple):
+    """The sizes of training and measurement."""
+
+    steps: int
+    longest: int  # tokens of a training text
+    lengths: tuple[int, ...]  # measured
+    texts: int
+    train: int = 10000
+    symbols: int = 8
+    dim: int = 32
+    max_tokens: int = 2048
+    back: int = 2
+
+
+SIZES = read_sizes("positions", Size)
+
+
+def wavelengths(dim: int) -> list[float]:
+    """Compute each pair's wavelength: its angle at position 1 is 2 pi / wavelength."""
+    first = sinusoids(2, dim)[1].double()
+    return [
+        2 * math.pi / math.atan2(sine, cosine)
+        for sine, cosine in zip(first[0::2].tolist(), first[1::2].tolist(), strict=True)
+    ]
+
+
+def schemes() -> Table:
+    """Three ways to number tokens: their values, and the effect of another length."""
+    table = sinusoids(1001, 64)
+    moved = sinusoids(20, 64)[10] - sinusoids(40, 64)[10]
+    return Table(
+        "Ways to number tokens",
+        [
+            "",
+            "value at 10 of 20",
+            "largest up to 1,000 of 1,000",
+            "change of token 10, 20 to 40 tokens",
+        ],
+        [
+            ["position", 10, 1000, 0.0],
+            ["position / length", 10 / 20, 1, abs(10 / 20 - 10 / 40)],
+            [
+                "sinusoids",
+                table[10].abs().max().item(),
+                table.abs().max().item(),
+                moved.abs().max().item(),
+            ],
+        ],
+    )
+
+
+def sentences() -> tuple[Tensor, Tensor]:
+    """Two sentences that differ only in the position of "not", as token ids."""
+    words = sorted(set(NOT[0].split()))
+    first, second = ([FIRST + words.index(word) for word in text.split()] for text in NOT)
+    return torch.tensor([first]), torch.tensor([second])
+
+
+def apart(a: Tensor, b: Tensor) -> float:
+    """Relative distance of two sets of vectors (token, dim).
+
+    The largest distance from a vector of one to the nearest of the other: 0 for equal sets.
+    """
+    between = torch.cdist(a.double(), b.double(), compute_mode="donot_use_mm_for_euclid_dist")
+    far = torch.maximum(between.amin(dim=1).max(), between.amin(dim=0).max())
+    return (far / a.double().norm(dim=-1).mean()).item()
+
+
+@torch.inference_mode()
+def pair(kind: TokenPositions, causal: bool, dim: int, seed: int) -> Measured:
+    """Encode both sentences with an untrained model; compare the sets of vectors."""
+    a, b = sentences()
+    model = fresh(config(kind, causal, symbols=int(a.max()) + 1 - FIRST, dim=dim, longest=32), seed)
+    model.eval()
+    return {"apart": apart(*(_vectors(model, causal, each) for each in (a, b)))}
+
+
+def _vectors(model: Any, causal: bool, tokens: Tensor) -> Tensor:
+    tokens = tokens.to(next(model.parameters()).device)
+    if causal:
+        found = model.encoder(model.embed(tokens), causal_mask(tokens.shape[1], tokens.device))
+    else:
+        found = model.context(model.embedding(tokens) * model.scale, tokens != 0)
+    vectors: Tensor = found[0].cpu()
+    return vectors
+
+
+def config(
+    kind: TokenPositions, causal: bool, *, symbols: int, dim: int, longest: int
+) -> ModelConfig:
+    """An encoder, optionally causal; `longest` is the number of learned positions."""
+    vocabulary = FIRST + symbols
+    if causal:
+        return CausalConfig(
+            vocabulary=vocabulary,
+            dim=dim,
+            layers=2,
+            heads=4,
+            ffn_dim=2 * dim,
+            dropout=0.0,
+            positions=kind,
+            max_length=longest,
+        )
+    return replace(encoder(vocabulary, vocabulary, dim), positions=kind, max_length=longest)
+
+
+def measure(kind: TokenPositions, causal: bool, size: Size, seed: int) -> Measured:
+    """Train to predict the token two positions before on short texts; measure on longer ones."""
+    how = training(TokenTrainConfig, size.steps, 3e-3, max_tokens=size.max_tokens)
+    lengths = range(size.back + 2, size.longest + 1)
+    back = [size.back]
+    train = looking_back(lengths, size.train, size.symbols, back, seed=seed, name="train")
+    tests = {
+        n: looking_back([n], size.texts, size.symbols, back, seed=seed, name=f"{n}")
+        for n in size.lengths
+    }
+    # Learned positions beyond the training length exist, but are untrained.
+    model = fresh(
+        config(kind, causal, symbols=size.symbols, dim=size.dim, longest=max(size.lengths)), seed
+    )
+    learn(model, labelling(train, tests[size.lengths[0]], how, seed=seed))
+    return {str(n): score(model, texts, BATCH)["accuracy"] for n, texts in tests.items()}
+
+
+def name_of(kind: str, causal: bool) -> str:
+    """Return the name of a model in the tables."""
+    return f"{kind}{', causal mask' if causal else ''}"
+
+
+def conclude(
+    waves: list[float],
+    pairs: dict[str, list[Measured]],
+    found: dict[str, list[Measured]],
+    size: Size,
+) -> str:
+    """Conclude on wavelengths, the position of "not", and extrapolation."""
+    rises = all(a < b for a, b in pairwise(waves))
+    blind = [name for name, each in pairs.items() if max(f["apart"] for f in each) < 1e-4]
+    far, near = max(size.lengths), size.longest
+
+    def at(name: str, length: int) -> float:
+        return over(found[name], str(length)).mean
+
+    keeps = [name for name in found if at(name, far) > at(name, near) - 5]
+    falls = [name for name in found if name not in keeps]
+
+    def listed(names: list[str]) -> str:
+        shares = (f"{number(at(name, near))}% → {number(at(name, far))}%" for name in names)
+        known = [f'"{name}" ({share})' for name, share in zip(names, shares, strict=True)]
+        return "; ".join(known) or "no kind"
+
+    alike = " and ".join(f'"{name}"' for name in blind) or "no kind"
+    return (
+        f"The first dimensions turn {'fastest' if rises else 'not fastest'} (wavelength "
+        f"{number(waves[0])}, the last {number(waves[-1])}); the two sentences with 'not' are the "
+        f"same set of vectors with {alike}; from {near} tokens, the longest in training, to {far}, "
+        f"right answers fall by more than 5 points with {listed(falls)}"
+        f"{f', and not with {listed(keeps)}' if keeps else ''}."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Compute wavelengths, compare the sentences, and train each kind of position."""
+    size = bench.choose(SIZES)
+    waves = bench.trial("wavelengths", lambda: {"waves": wavelengths(64)})["waves"]
+    every = [(kind, causal) for causal in (False, True) for kind in KINDS]
+    pairs = {
+        name_of(*each): bench.each_seed(f"not, {name_of(*each)}", partial(pair, *each, 64))
+        for each in every
+    }
+    found = {
+        name_of(*each): bench.each_seed(name_of(*each), partial(measure, *each, size))
+        for each in every
+    }
+    table = sinusoids(129, 64)
+    similarity = (table[0] @ table.T / 32).tolist()
+    rows: list[list[Cell]] = [
+        [name, over(pairs[name], "apart"), *(over(each, str(n)) for n in size.lengths)]
+        for name, each in found.items()
+    ]
+    return Findings(
+        conclude(waves, pairs, found, size),
+        [
+            schemes(),
+            Table(
+                f'The "not" pair, and right answers in % by length (learned up to {size.longest})',
+                ["positions", '"not" pair apart', *(f"{n} tokens" for n in size.lengths)],
+                rows,
+            ),
+        ],
+        [
+            Lines(
+                "Wavelength of each pair of dimensions (dim 64)",
+                "pair i",
+                "positions a turn",
+                [Curve.over("wavelength", waves)],
+                log_y=True,
+            ),
+            Lines(
+                "Similarity of two positions (dim 64)",
+                "distance",
+                "PE(0) · PE(k), 1 at k = 0",
+                [Curve.over("sinusoids", similarity)],
+            ),
+            *(
+                Lines(
+                    f"Naming the token {size.back} before{', causal mask' if causal else ''}",
+                    f"tokens (learned up to {size.longest})",
+                    "right, %",
+                    [
+                        Curve.of(
+                            kind,
+                            size.lengths,
+                            [over(found[name_of(kind, causal)], str(n)) for n in size.lengths],
+                        )
+                        for kind in KINDS
+                    ],
+                    log_x=True,
+                )
+                for causal in (False, True)
+            ),
+        ],
+    )

@@ -1,0 +1,301 @@
+"""M2: read a printed line with CTC, or write its letters with a Transformer decoder."""
+
+import time
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import numpy as np
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from manyheads.data.batching.batches import pad
+from manyheads.data.images.line_image import LineImage, stack
+from manyheads.data.synthetic.text_lines import Rendering
+from manyheads.data.tokenizers.characters import PAD, Characters
+from manyheads.decode.greedy import greedy_search
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.findings import Findings, mean, over, values, verdict
+from manyheads.labs.lab_training import fresh, learn, parameters, training
+from manyheads.lens.panels import Bars, Cell, Table
+from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
+from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
+from manyheads.models.line_reader import LineReaderConfig
+from manyheads.nn.layers import initial
+from manyheads.nn.layers.dropout import Dropout
+from manyheads.nn.layers.linear import Linear
+from manyheads.nn.layers.output_head import logits
+from manyheads.nn.shapes import Images
+from manyheads.recipe_data.caption_data import ReadData
+from manyheads.tasks.read.printed_lines import PrintedLines, line_splits
+from manyheads.tasks.read.task import (
+    LineBatch,
+    ReadTask,
+    ReadTrainConfig,
+    by_width,
+    decode,
+    edit_distance,
+    letters,
+    plain,
+)
+from manyheads.train.training_task import Loss
+
+
+class Size(NamedTuple):
+    """The sizes of training."""
+
+    seconds: tuple[float, ...]  # of one core, for a training run of each arm
+    rates: tuple[float, ...]  # learning rates that each arm chooses from
+    trained: str = "enko/train.tsv"
+    valid: str = "enko/val.tsv"
+    column: int = 2  # of .tsv files; 0: text files
+    fonts: str = "/usr/share/fonts/truetype/nanum"
+    held_out: tuple[str, ...] = ()  # fonts of the validation lines alone
+    lines: int = 200  # of validation
+    timed: int = 40  # updates that are timed before
+    layers: int = 2
+    dim: int = 128
+    batch_width: int = 8192
+
+
+SIZES = read_sizes("reading", Size)
+
+COLUMNS, WRITER = "CTC", "decoder"
+ARMS = (COLUMNS, WRITER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriterConfig(DecoderConfig):
+    """The encoder of a line reader, and a decoder of the same width."""
+
+    tasks = ("read",)
+
+    reader: LineReaderConfig = field(default_factory=LineReaderConfig)
+    vocabulary: int = 256
+    norm: Norm = "pre"
+    activation: FeedForwardName = "gelu"
+    positions: TokenPositions = "sinusoidal"
+
+    def build(self) -> "Writer":
+        """Build the model with fresh weights."""
+        return Writer(self)
+
+
+class Writer(EncoderDecoder[WriterConfig]):
+    """Images of lines in, the next letter out."""
+
+    def __init__(self, config: WriterConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.target_embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
+        self.output = Linear(config.dim, config.vocabulary, bias=False)
+        self.output.weight = self.target_embedding.weight
+        self.positions = POSITIONS[config.positions](config.max_length, config.dim)
+        self.dropout = Dropout(config.dropout)
+        self.decoder = decoder(config)
+        initial.xavier(self)
+        initial.embeddings(self)
+        self.reader = config.reader.build()
+        self.reader.output = nn.Identity()  # type: ignore[assignment]
+
+    def forward(
+        self, images: Images, target: Int[Tensor, "line letter"]
+    ) -> Float[Tensor, "line letter vocabulary"]:
+        """Score every next letter (teacher forcing)."""
+        return self.write(target, self.encode(images), None, None, logits)
+
+    def encode(self, source: Images) -> Float[Tensor, "line column dim"]:
+        """Return a vector a column; white columns behind a line are columns too."""
+        found: Tensor = self.reader(source)
+        return found
+
+    def memory_mask(self, source: Images) -> None:
+        """Hide nothing, as the line reader does."""
+
+
+class WriteTask(ReadTask):
+    """The task of the line reader, with the loss and the search of a decoder.
+
+    The ids behind those of the characters are the start and the end of a text.
+    """
+
+    def loss(self, model: nn.Module, batch: LineBatch) -> Loss:
+        """Sum the cross-entropy over the letters and the end; weigh it as CTC's is."""
+        start, end = len(self.characters), len(self.characters) + 1
+        texts = [[start, *ids.tolist(), end] for ids in batch.targets.split(batch.lengths.tolist())]
+        target = pad(texts, PAD)
+        scores = model(batch.images, target[:, :-1])
+        wanted = target[:, 1:]
+        loss = F.cross_entropy(
+            scores.flatten(0, 1).float(), wanted.flatten(), ignore_index=PAD, reduction="sum"
+        )
+        return Loss(loss, float(batch.lengths.sum()), {})
+
+    def evaluate(self, model: nn.Module) -> dict[str, float]:
+        """Write the validation lines greedily: the character error rate, in percent."""
+        assert isinstance(model, Writer)
+        start, end = len(self.characters), len(self.characters) + 1
+        edits, count = 0, 0
+        for width, members in by_width(self.valid.widths(0).tolist()):
+            images = stack([self.valid.pixels(index, 0) for index in members], width)
+            columns = width // model.config.reader.column_width  # as many letters as CTC may read
+            found = greedy_search(model, images, [columns] * len(members), start=start, end=end)
+            for index, hypothesis in zip(members, found, strict=True):
+                ids = [token for token in hypothesis.tokens if token < start]
+                wanted = plain(self.valid.texts[index])
+                edits += edit_distance(plain(decode(self.characters, ids)), wanted)
+                count += len(wanted)
+        return {"cer": 100 * edits / max(count, 1)}
+
+
+class Few:
+    """The first lines of a set."""
+
+    def __init__(self, lines: PrintedLines, count: int) -> None:
+        self.lines = lines
+        self.texts = lines.texts[:count]
+
+    def widths(self, epoch: int) -> np.ndarray:
+        """Return the width of each line in an epoch."""
+        return self.lines.widths(epoch)[: len(self.texts)]
+
+    def pixels(self, index: int, epoch: int) -> np.ndarray:
+        """Return a line in an epoch."""
+        return self.lines.pixels(index, epoch)
+
+    def describe(self, index: int, epoch: int) -> str:
+        """Name a line."""
+        return self.lines.describe(index, epoch)
+
+
+@lru_cache(maxsize=2)
+def lines(size: Size, root: str | None) -> tuple[PrintedLines, Few, Characters]:
+    """Draw training and validation lines, and list their letters."""
+    data = ReadData(
+        root=root,
+        train=size.trained,
+        valid=size.valid,
+        column=size.column or None,
+        fonts=size.fonts,
+        valid_fonts=size.held_out,
+    )
+    train, valid = line_splits(data, LineImage(), Rendering(), 1)
+    train.widths(0)  # computed once for all lines: not a part of what is timed
+    return train, Few(valid, size.lines), Characters.learn(map(letters, train.texts))
+
+
+def train(
+    arm: str, steps: int, rate: float, size: Size, root: str | None, seed: int, timed: bool = False
+) -> Measured:
+    """Train one model; when only timed, validate on one line."""
+    learned, valid, characters = lines(size, root)
+    how = training(
+        ReadTrainConfig,
+        steps,
+        rate,
+        batch_width=size.batch_width,
+        muon=True,
+        warmup=max(steps // 20, 1),
+        weight_decay=0.01,
+    )
+    reader = LineReaderConfig(
+        vocabulary=len(characters), dim=size.dim, layers=size.layers, ffn_dim=2 * size.dim
+    )
+    config = WriterConfig(
+        reader=reader,
+        vocabulary=len(characters) + 2,
+        dim=size.dim,
+        heads=reader.heads,
+        ffn_dim=2 * size.dim,
+        decoder_layers=size.layers,
+        dropout=0.0,
+    )
+    task = (WriteTask if arm == WRITER else ReadTask)(
+        learned, Few(valid.lines, 1) if timed else valid, characters, how, seed=seed
+    )
+    model = fresh(config if arm == WRITER else reader, seed)
+    busy = time.process_time()
+    run = learn(model, task)
+    return {
+        "cer": run.last("cer"),
+        "steps": steps,
+        "rate": rate,
+        "seconds": time.process_time() - busy,
+        "parameters": parameters(model),
+    }
+
+
+def tried(bench: Bench, arm: str, size: Size) -> dict[float, list[Measured]]:
+    """Train for each time; the rate is chosen with the first seed and the shortest time."""
+    short, long = (
+        bench.trial(
+            f"{arm}, {steps} updates",
+            partial(train, arm, steps, size.rates[0], size, bench.root, 1, timed=True),
+        )
+        for steps in (size.timed, 3 * size.timed)  # the difference has no start-up
+    )
+    both = max(long["seconds"] - short["seconds"], long["seconds"] / 3)  # of 2 x timed updates
+    speed = 2 * size.timed / both
+
+    def measure(seconds: float, rate: float, seed: int) -> Measured:
+        return train(arm, max(round(seconds * speed), 1), rate, size, bench.root, seed)
+
+    shortest, *longer = size.seconds
+    best, found = bench.tuned(
+        f"{arm}, {shortest:g} s",
+        size.rates,
+        partial(measure, shortest),
+        lambda trial: -trial["cer"],
+    )
+    return {shortest: found} | {
+        seconds: bench.each_seed(
+            f"{arm}, {seconds:g} s, rate {best:g}", partial(measure, seconds, best)
+        )
+        for seconds in longer
+    }
+
+
+def conclude(found: dict[str, dict[float, list[Measured]]], size: Size) -> str:
+    """Say which makes fewer mistakes after each time."""
+    parts = []
+    for seconds in size.seconds:
+        ctc, written = (found[arm][seconds] for arm in ARMS)
+        how = {-1: "fewer", 1: "more", 0: "not surely fewer"}[
+            verdict(values(ctc, "cer"), values(written, "cer"))
+        ]
+        parts.append(
+            f"after {seconds:g} seconds of one core CTC makes {how} mistakes than the decoder "
+            f"({mean(ctc, 'cer')}% of the characters against {mean(written, 'cer')}%, in "
+            f"{mean(ctc, 'steps')} and {mean(written, 'steps')} updates)"
+        )
+    return "With the same encoder, " + "; ".join(parts) + "."
+
+
+def run(bench: Bench) -> Findings:
+    """Train both arms for each time, with each seed."""
+    size = bench.choose(SIZES)
+    found = {arm: tried(bench, arm, size) for arm in ARMS}
+    columns = ["", *(f"{seconds:g} s" for seconds in size.seconds)]
+
+    def rows(metric: str) -> list[list[Cell]]:
+        return [[arm, *(over(found[arm][each], metric) for each in size.seconds)] for arm in ARMS]
+
+    return Findings(
+        conclude(found, size),
+        [
+            Table("Character errors of validation lines, %", columns, rows("cer")),
+            Table("Updates", columns, rows("steps")),
+            Table("Seconds of a core, measured", columns, rows("seconds")),
+        ],
+        [
+            Bars(
+                f"after {seconds:g} s",
+                "character errors, %",
+                list(ARMS),
+                [over(found[arm][seconds], "cer") for arm in ARMS],
+            )
+            for seconds in size.seconds
+        ],
+    )

@@ -1,0 +1,185 @@
+"""T19: any two tokens are one step apart in attention, but many in a recurrent network."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.findings import ByModel, Findings, Trials, by_size, curves, over, table
+from manyheads.labs.lab_training import fresh, learn, parameters, training
+from manyheads.labs.symbols import (
+    BATCH,
+    FIRST,
+    Labelled,
+    delayed_recall,
+    encoder,
+    labelling,
+    one_way,
+)
+from manyheads.lens.panels import Lines, number
+from manyheads.models.tagger import Tagger, TaggerConfig
+from manyheads.tokenwise.token_task import TokenTrainConfig
+from manyheads.tokenwise.token_task import measure as score
+
+
+class Size(NamedTuple):
+    """The sizes of training and measurement."""
+
+    steps: int
+    distances: tuple[int, ...]
+    texts: int  # a distance, when measuring
+    alone: tuple[int, ...]  # distances that are also learned separately
+    alone_steps: int
+    train: int = 20000
+    symbols: int = 8
+    dim: int = 40
+    max_tokens: int = 4096
+
+
+SIZES = read_sizes("recall", Size)
+
+
+def models(size: Size) -> dict[str, TaggerConfig]:
+    """A plain RNN, an LSTM and an encoder, with about the same number of parameters."""
+    vocabulary = FIRST + size.symbols + 2
+    return {
+        "RNN": one_way("rnn", vocabulary, size.symbols, size.dim, 3 * size.dim),
+        "LSTM": one_way("lstm", vocabulary, size.symbols, size.dim, 3 * size.dim // 2),
+        "attention": encoder(vocabulary, size.symbols, size.dim),
+    }
+
+
+def gradient(model: Tagger, texts: Labelled) -> float:
+    """The gradient norm of the target by the embedding of the symbol to remember."""
+    batch = texts.batch(texts.kept, epoch=0)
+    seen: list[Tensor] = []
+
+    def keep(_module: torch.nn.Module, _given: object, vectors: Tensor) -> None:
+        vectors.retain_grad()
+        seen.append(vectors)
+
+    hook = model.embedding.register_forward_hook(keep)
+    device = next(model.parameters()).device
+    # cuDNN's recurrent kernels have gradients in training mode only; there is no dropout here.
+    model.train()
+    logits = model(batch.tokens.to(device), batch.scored.to(device))
+    logits.log_softmax(dim=-1)[torch.arange(len(logits)), batch.targets.to(device)].sum().backward()
+    hook.remove()
+    model.zero_grad(set_to_none=True)
+    marked = batch.tokens == int(batch.tokens.max()) - 1  # the mark; the question is one above
+    places = marked.roll(1, dims=1).to(device)  # followed by the symbol to remember
+    (vectors,) = seen
+    assert vectors.grad is not None
+    return vectors.grad[places].norm(dim=-1).mean().item()
+
+
+def measure(
+    name: str, size: Size, distances: Sequence[int], steps: int, alike: str, seed: int
+) -> Measured:
+    """Train one model on texts of these distances, and measure at each."""
+    config = training(TokenTrainConfig, steps, 2e-3, max_tokens=size.max_tokens)
+    train = delayed_recall(distances, size.train, size.symbols, seed=seed, name=alike)
+    tests = {
+        n: delayed_recall([n], size.texts, size.symbols, seed=seed, name=f"{n}") for n in distances
+    }
+    model = fresh(models(size)[name], seed)
+    found: Measured = {"parameters": parameters(model)}
+    first = {distance: gradient(model, texts) for distance, texts in tests.items()}
+    learn(model, labelling(train, tests[distances[0]], config, seed=seed))
+    for distance, texts in tests.items():
+        found[str(distance)] = {
+            "accuracy": score(model, texts, BATCH)["accuracy"],
+            "gradient at first": first[distance],
+        }
+    return found
+
+
+def reach(each: Trials, distances: Sequence[int], chance: float) -> int:
+    """Return the longest distance that is remembered; 0 if there is none.
+
+    Remembered: mean accuracy at least halfway between chance and 100%.
+    """
+    enough = (100 + chance) / 2
+    fine = (n for n in distances if over(each, str(n), "accuracy").mean >= enough)
+    return max(fine, default=0)
+
+
+def conclude(found: ByModel, alone: ByModel, size: Size) -> str:
+    """Conclude how far each model remembers, and how gradients fade."""
+    chance = 100 / size.symbols
+    near, far = min(size.distances), max(size.distances)
+
+    def reaches(trials: ByModel, distances: Sequence[int]) -> str:
+        reached = {name: reach(each, distances, chance) for name, each in trials.items()}
+        most = {0: "none", max(distances): f"{max(distances)}, the longest tried"}
+        return ", ".join(f"{name} over {most.get(n, n)}" for name, n in reached.items())
+
+    fades = {
+        name: over(trials, str(far), "gradient at first").mean
+        / max(over(trials, str(near), "gradient at first").mean, 1e-30)
+        for name, trials in found.items()
+    }
+    return (
+        f"Taught with one distance alone, of {', '.join(map(str, size.alone))} symbols, models "
+        f"remember at the most: {reaches(alone, size.alone)}; taught with all distances from "
+        f"{near} to {far} together: {reaches(found, size.distances)}; before training, the "
+        f"gradient over {far} symbols is "
+        + ", ".join(f"{number(share)} ({name})" for name, share in fades.items())
+        + f" of that over {near}."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Train each model with each seed on all distances together, and on single ones."""
+    size = bench.choose(SIZES)
+    names = list(models(size))
+    found = {
+        name: bench.each_seed(
+            name, partial(measure, name, size, size.distances, size.steps, "train")
+        )
+        for name in names
+    }
+    single = {
+        (name, distance): bench.each_seed(
+            f"{name}, {distance} alone",
+            partial(measure, name, size, [distance], size.alone_steps, f"train {distance}"),
+        )
+        for name in names
+        for distance in size.alone
+    }
+    alone = {  # the trials of one seed as one, as where all distances are learned together
+        name: [
+            {key: value for trial in trials for key, value in trial.items()}
+            for trials in zip(*(single[name, distance] for distance in size.alone), strict=True)
+        ]
+        for name in names
+    }
+    together, apart = by_size(found, size.distances), by_size(alone, size.alone)
+    guessing = number(100 / size.symbols)
+    gradient_title = "Gradient by the symbol to keep, before training"
+    return Findings(
+        conclude(found, alone, size),
+        [
+            table("Right answers, %, one distance learned alone", "model", apart, "accuracy"),
+            table(
+                "Right answers, %, all distances learned together", "model", together, "accuracy"
+            ),
+            table(gradient_title, "model", together, "gradient at first"),
+        ],
+        [
+            Lines(title, "symbols in between", y, drawn, log_x=True, log_y=y == "norm")
+            for title, y, drawn in (
+                (
+                    f"One distance learned alone ({guessing}% by guessing)",
+                    "right, %",
+                    curves(apart, "accuracy"),
+                ),
+                ("All distances learned together", "right, %", curves(together, "accuracy")),
+                (gradient_title, "norm", curves(together, "gradient at first")),
+            )
+        ],
+    )

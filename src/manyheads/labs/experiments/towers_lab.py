@@ -1,0 +1,118 @@
+"""M2: softmax or sigmoid over the pairs of a batch, and how large a batch."""
+
+from functools import partial
+from typing import NamedTuple
+
+from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.emoji import MOVED, named, preprocessing, small_encoder
+from manyheads.labs.findings import Findings, curves, mean, over, table, values, verdict
+from manyheads.labs.lab_training import fresh, learn, training
+from manyheads.lens.panels import Lines
+from manyheads.models.matcher import MatcherConfig
+from manyheads.tasks.match.task import MatchTask, MatchTrainConfig
+from manyheads.train.contrastive import Contrast
+
+
+class Size(NamedTuple):
+    """The sizes of training."""
+
+    epochs: int  # passes over the images, whatever the batch
+    batches: tuple[int, ...]
+    rates: tuple[float, ...]  # learning rates that each arm chooses from
+    images: int = 2797
+    valid: int = 150
+    side: int = 32  # pixels
+    dim: int = 96
+    layers: int = 2  # of each tower
+    pieces: int = 2500  # of the vocabulary
+
+
+SIZES = read_sizes("towers", Size)
+
+LOSSES: tuple[Contrast, ...] = ("softmax", "sigmoid")
+
+
+def train(
+    loss: Contrast, batch: int, size: Size, root: str | None, rate: float, seed: int
+) -> Measured:
+    """Train one matcher on English names."""
+    learned, held = named(root, size.valid, size.images, ("en",))
+    tokenizer = Tokenizer.train(learned.texts, TokenizerConfig(size=size.pieces))
+    steps = size.epochs * -(-len(learned) // batch)
+    how = training(MatchTrainConfig, steps, rate, batch_size=batch, loss=loss, weight_decay=0.05)
+    task = MatchTask(learned, held, tokenizer, preprocessing(size.side), MOVED, how, seed=seed)
+    config = MatcherConfig(
+        image=small_encoder(size.side, size.dim, size.layers),
+        embedding=size.dim,
+        vocabulary=len(tokenizer),
+        dim=size.dim,
+        heads=max(size.dim // 32, 1),
+        ffn_dim=2 * size.dim,
+        layers=size.layers,
+        dropout=0.1,
+        score_bias=-10.0 if loss == "sigmoid" else None,
+    )
+    run = learn(fresh(config, seed), task)
+    return {
+        "first": run.last("text_to_image_1"),
+        "ten": run.last("text_to_image_10"),
+        "steps": steps,
+        "rate": rate,
+    }
+
+
+def conclude(found: dict[str, dict[int, list[Measured]]], size: Size) -> str:
+    """Compare the losses at each size of batch, and the sizes."""
+    words = {1: "finds more", -1: "finds less", 0: "does not surely find more"}
+    parts = []
+    for batch in size.batches:
+        soft, sigm = (found[loss][batch] for loss in LOSSES)
+        which = verdict(values(soft, "ten"), values(sigm, "ten"))
+        parts.append(
+            f"with batches of {batch} softmax {words[which]} than sigmoid ({mean(soft, 'ten')}% "
+            f"against {mean(sigm, 'ten')}% of the texts find their emoji among the first ten)"
+        )
+    small, large = min(size.batches), max(size.batches)
+    grown = []
+    for loss in LOSSES:
+        which = verdict(values(found[loss][large], "ten"), values(found[loss][small], "ten"))
+        grown.append(f"{loss} {words[which]}")
+    return (
+        f"After {size.epochs} passes, " + "; ".join(parts) + f". From batches of {small} to "
+        f"{large}, with as many images seen: {' and '.join(grown)}."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Train every arm with each seed."""
+    size = bench.choose(SIZES)
+
+    def tuned(loss: Contrast, batch: int) -> list[Measured]:
+        measure = partial(train, loss, batch, size, bench.root)
+        name = f"{loss}, batches of {batch}"
+        return bench.tuned(name, size.rates, measure, lambda trial: trial["ten"])[1]
+
+    found: dict[str, dict[int, list[Measured]]] = {
+        loss: {n: tuned(loss, n) for n in size.batches} for loss in LOSSES
+    }
+    among = over([{"n": float(size.valid)}], "n")
+    return Findings(
+        conclude(found, size),
+        [
+            table(
+                f"Texts that find their emoji first among {among}, %, by batch", "", found, "first"
+            ),
+            table(f"Among the first ten of {among}, %, by batch", "", found, "ten"),
+        ],
+        [
+            Lines(
+                "Text to image, recall of ten",
+                "images in a batch",
+                "found, %",
+                curves(found, "ten"),
+                log_x=True,
+            )
+        ],
+    )

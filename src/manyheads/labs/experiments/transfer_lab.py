@@ -1,0 +1,189 @@
+"""V9: pre-train on many images, fine-tune on few at another resolution, positions interpolated."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manyheads.data.images.image_set import ImageSet
+from manyheads.labs.bench import Bench, Measured
+from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.cifar_sample import (
+    COLOURS,
+    accuracy,
+    cifar,
+    classifying,
+    small_vit,
+    some,
+    tensors,
+    training,
+)
+from manyheads.labs.findings import Findings, curves, leader, mean, more, over, table, values
+from manyheads.labs.lab_training import fresh, learn
+from manyheads.lens.panels import Lines
+from manyheads.models.resize import resize
+from manyheads.models.sized_tables import POSITIONS
+from manyheads.models.vit import VitConfig
+from manyheads.train.checkpoint import tensors as weights
+
+SMALL, LARGE = 24, 32  # pixels before and after
+
+
+class Size(NamedTuple):
+    """The sizes of training."""
+
+    pretraining: int  # steps
+    steps: int  # of fine-tuning
+    images: int  # of pre-training
+    labels: tuple[int, ...]  # numbers of images for fine-tuning
+    valid: int
+    first: int = 6  # classes of pre-training; the others are fine-tuned on
+    hold_out: int = 5000
+    batch_size: int = 64
+    dim: int = 64
+    layers: int = 4
+
+
+SIZES = read_sizes("transfer", Size)
+
+SCRATCH, TUNED, FRESH = "from scratch", "fine-tuned", "fine-tuned, positions anew"
+LAYERED, PROBE, SAME = (
+    "fine-tuned, layer-wise rates",
+    "frozen, linear head",
+    "fine-tuned at 24 pixels",
+)
+ARMS = (SCRATCH, TUNED, FRESH, LAYERED, PROBE, SAME)
+RATES = {PROBE: 1e-2, SCRATCH: 2e-3}  # the others are fine-tuned with less
+TUNING = 5e-4
+
+
+def classes(images: ImageSet, first: int, last: int) -> ImageSet:
+    """Select the images of some classes, renumbered from 0."""
+    chosen = images.select(np.flatnonzero((images.labels >= first) & (images.labels < last)))
+    return replace(chosen, labels=chosen.labels - first, classes=images.classes[first:last])
+
+
+def config(side: int, count: int, size: Size) -> VitConfig:
+    """A ViT for images of this side, with this number of classes."""
+    small = small_vit(size.dim, size.layers, 4)
+    return replace(small, height=side, width=side, classes=count)
+
+
+@lru_cache(maxsize=1)
+def pretrained(size: Size, root: str | None, seed: int) -> tuple[dict[str, Tensor], float]:
+    """Pre-train on the first classes at the smaller size; return weights and accuracy."""
+    train, valid = (classes(each, 0, size.first) for each in cifar(root, size.hold_out))
+    train, valid = some(train, size.images, seed), some(valid, size.valid, 0)
+    how = training(size.pretraining, size.batch_size)
+    smaller = replace(COLOURS, height=SMALL, width=SMALL)
+    model = fresh(config(SMALL, size.first, size), seed)
+    learn(model, classifying(train, valid, how, seed=seed, preprocessing=smaller))
+    right = accuracy(model, *tensors(valid, smaller))
+    return {name: tensor.clone() for name, tensor in weights(model).items()}, right
+
+
+def fitted(
+    known: Mapping[str, Tensor], arm: str, own: Mapping[str, Tensor], size: Size
+) -> dict[str, Tensor]:
+    """The pre-trained weights for an arm: without the head, with its kind of positions."""
+    side = SMALL if arm == SAME else LARGE
+    _, state = resize(config(SMALL, size.first, size), known, (side, side))
+    taken = {name: tensor for name, tensor in state.items() if not name.startswith("head")}
+    if arm == FRESH:
+        taken[POSITIONS] = own[POSITIONS].clone()
+    return taken
+
+
+def tune(arm: str, labels: int, size: Size, root: str | None, seed: int) -> Measured:
+    """Fine-tune on a few images of the other classes."""
+    train, valid = (classes(each, size.first, 10) for each in cifar(root, size.hold_out))
+    train, valid = some(train, labels, seed), some(valid, size.valid, 0)
+    side = SMALL if arm == SAME else LARGE
+    seen = replace(COLOURS, height=side, width=side)
+    how = training(size.steps, min(size.batch_size, labels), rate=RATES.get(arm, TUNING))
+    if arm == LAYERED:
+        how = replace(how, layer_decay=0.75, learning_rate=2 * TUNING)
+    if arm == PROBE:
+        how = replace(how, freeze=("!head",))
+    model = fresh(config(side, 10 - size.first, size), seed)
+    own = weights(model)
+    before = 0.0
+    if arm != SCRATCH:
+        known, before = pretrained(size, root, seed)
+        with torch.no_grad():
+            for name, tensor in fitted(known, arm, own, size).items():
+                own[name].copy_(tensor)
+    task = classifying(train, valid, how, seed=seed, preprocessing=seen)
+    learned = learn(model, task)
+    return {
+        "accuracy": accuracy(model, *tensors(valid, seen)),
+        "loss": learned.loss,
+        "before": before,
+    }
+
+
+def conclude(found: dict[str, dict[int, list[Measured]]], size: Size) -> str:
+    """Compare with training from scratch at few and many labels, and the ways of fine-tuning."""
+    few, many = (pick(found[SCRATCH]) for pick in (min, max))
+
+    def of(arm: str, labels: int) -> list[float]:
+        return values(found[arm][labels], "accuracy")
+
+    def percent(arm: str, labels: int) -> str:
+        return f"{mean(found[arm][labels], 'accuracy')}%"
+
+    def word(a: str, b: str, labels: int) -> str:
+        return more(of(a, labels), of(b, labels))
+
+    best = leader({arm: of(arm, few) for arm in ARMS if arm != SCRATCH})
+    return (
+        f"With {few} labelled pictures a ViT with {size.pretraining:,} updates of pre-training and "
+        f"{size.steps:,} of fine-tuning is right {word(TUNED, SCRATCH, few)} often than one from "
+        f"scratch with {size.steps:,} updates ({percent(TUNED, few)} against "
+        f"{percent(SCRATCH, few)}), with {many:,} {word(TUNED, SCRATCH, many)} "
+        f"({percent(TUNED, many)} against {percent(SCRATCH, many)}); interpolated positions are "
+        f"right {word(TUNED, FRESH, few)} often than positions learned anew "
+        f"({percent(FRESH, few)}), the larger pictures "
+        f"{word(TUNED, SAME, few)} often than the small ones ({percent(SAME, few)}); best "
+        f"with {few} is {best}."
+    )
+
+
+def run(bench: Bench) -> Findings:
+    """Pre-train with each seed, then fine-tune every arm."""
+    size = bench.choose(SIZES)
+    found: dict[str, dict[int, list[Measured]]] = {
+        arm: {labels: [] for labels in size.labels} for arm in ARMS
+    }
+    for seed in bench.seeds:  # one pre-trained model at a time
+        for arm in ARMS:
+            for labels in size.labels:
+                name = f"{arm}, {labels} pictures, seed {seed}"
+                once = bench.trial(name, partial(tune, arm, labels, size, bench.root, seed))
+                found[arm][labels].append(once)
+    before = over(found[TUNED][size.labels[0]], "before")
+    return Findings(
+        conclude(found, size),
+        [
+            table(
+                f"Right answers of {10 - size.first} new classes, %, by pictures learned from "
+                f"(pre-trained: {before}% of its own {size.first})",
+                "",
+                found,
+                "accuracy",
+            )
+        ],
+        [
+            Lines(
+                "Pre-trained at 24 pixels, fine-tuned at 32",
+                "labelled pictures of new classes",
+                "right, %",
+                curves(found, "accuracy"),
+                log_x=True,
+            )
+        ],
+    )

@@ -1,0 +1,100 @@
+"""Training inside an experiment: the training loop, in a temporary folder."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol, TypeVar
+
+import torch
+
+from manyheads.models.model_config import Builds
+from manyheads.streams import stream
+from manyheads.train.device import best_device
+from manyheads.train.history import metric_lines
+from manyheads.train.loop import fit
+from manyheads.train.train_config import TrainConfig
+from manyheads.train.training_task import B, Task
+
+M = TypeVar("M", bound=torch.nn.Module)
+C = TypeVar("C", bound=TrainConfig)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """How a training run went."""
+
+    seconds: float
+    lines: list[dict[str, float]]  # of the log: losses, and validations (val_...)
+
+    @property
+    def loss(self) -> float:
+        """The last training loss of the log: a mean since the line before."""
+        losses = [line["loss"] for line in self.lines if "loss" in line]
+        return losses[-1]
+
+    def last(self, metric: str) -> float:
+        """The last value of a validation metric."""
+        return next(line[f"val_{metric}"] for line in self.lines[::-1] if f"val_{metric}" in line)
+
+
+class _Nobody:
+    """An observer that does nothing."""
+
+    def progress(self, step: int, steps: int, line: dict[str, float]) -> None: ...
+
+    def validated(self, step: int, metrics: dict[str, float]) -> None: ...
+
+
+def training(kind: type[C], steps: int, rate: float, *, lines: int = 10, **settings: Any) -> C:
+    """The [train] table of a model of the lab: a tenth warm-up, validation only at the end.
+
+    `lines` are those of the log, `settings` further entries of the table.
+    """
+    usual = {
+        "warmup": max(steps // 10, 1),
+        "log_every": max(steps // lines, 1),
+        "validate_every": steps,
+        "save_every": steps,
+    }
+    return kind(steps=steps, learning_rate=rate, **(usual | settings))
+
+
+def parameters(model: torch.nn.Module) -> int:
+    """Count the parameters of a model; tied ones count once."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def fresh(config: Builds[M], seed: int) -> M:
+    """Build a model with initial weights drawn from a seed."""
+    torch.manual_seed(stream(seed, "init"))
+    return config.build().to(best_device())
+
+
+class Trainable(Task[B], Protocol[B]):
+    """A task that knows its own [train] table and seed, as all do."""
+
+    @property
+    def config(self) -> TrainConfig:
+        """The [train] table."""
+
+    @property
+    def seed(self) -> int:
+        """Of the order of examples and of what is drawn in training."""
+
+
+def learn(model: torch.nn.Module, task: Trainable[B]) -> Learned:
+    """Train a model, and set it to evaluation mode."""
+    with TemporaryDirectory(prefix="manyheads-lab-") as folder:
+        progress = fit(
+            model,
+            task,
+            task.config,
+            Path(folder),
+            seed=task.seed,
+            environment={},
+            save_best=lambda model: None,  # noqa: ARG005 - as fit calls it
+            observer=_Nobody(),
+        )
+        lines = [line for _, line in metric_lines(Path(folder) / "metrics.jsonl")]
+    model.eval()
+    return Learned(progress.seconds, lines)

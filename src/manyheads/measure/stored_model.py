@@ -1,0 +1,60 @@
+"""Measure a stored model, and log the result with it."""
+
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.engines.engine import engine_name
+from manyheads.errors import OutputError
+from manyheads.measure.score import Line
+from manyheads.predict.base_predictor import Predictor
+from manyheads.predict.load import loaded
+from manyheads.predict.task_pipeline import pipeline_of
+from manyheads.project.card import write_card
+from manyheads.project.folder import ModelFolder, append_evaluation
+from manyheads.project.paths import allow
+
+
+def evaluate(model: str | Path | Predictor, **parameters: Any) -> Line:
+    """Measure a model on a split of its recipe or on other data, and log the result in its folder.
+
+    Args:
+        model: the name of a shipped model, a model folder, or what `load` returned.
+        parameters: those of `EvaluateRequest`, such as `split="train"` or `data="pairs.tsv"`; of
+            a model that is not loaded yet those of `load`, too.
+
+    Returns:
+        The logged line: data, split, registered name, metric, value, signature, final, ...
+
+    Raises:
+        UsageError: a test split without `final=True`; what this model cannot be measured by.
+    """
+    predictor, parameters = loaded(model, parameters)
+    return measure(predictor, EvaluateRequest(**parameters))
+
+
+def measure(predictor: Predictor, request: EvaluateRequest) -> Line:
+    """Do what `evaluate` does, for a validated request."""
+    folder = predictor.folder
+    allow(request.data)
+    if request.remote:
+        allow(*dict(folder.recipe.data).values())
+    with predictor.engine.running():
+        line = pipeline_of(folder.recipe).evaluate(predictor, request)
+    if (name := engine_name(predictor.engine)) != "torch":
+        line["engine"] = name
+    return log(folder, line)
+
+
+def log(folder: ModelFolder, line: Line) -> Line:
+    """Date a measurement and log it with the model; a shipped model's folder stays as it is."""
+    line["date"] = datetime.now(UTC).isoformat(timespec="seconds")
+    if not folder.shipped:
+        try:
+            append_evaluation(folder.path, line)
+            write_card(folder)
+        except OutputError as error:  # it may lie where users cannot write
+            warnings.warn(f"The result was not logged with the model: {error}", stacklevel=3)
+    return line

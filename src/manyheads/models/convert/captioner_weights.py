@@ -1,0 +1,276 @@
+"""Hugging Face's VisionEncoderDecoderModel -> our Captioner, by the names of its stored files.
+
+Any image encoder that can be converted, before the decoder of TrOCR or GPT-2.
+"""
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manyheads.errors import UsageError
+from manyheads.models.captioner import CaptionerConfig
+from manyheads.models.convert import clip_weights, dinov2_weights, hf
+from manyheads.models.convert.converter import HF_IDLE, Converter, Keys, table
+from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.layers import ACTIVATION_NAMES, packed, prefixed
+from manyheads.models.vit import VitConfig
+
+ENCODERS: dict[str, Converter[VitConfig]] = {
+    "clip_vision_model": clip_weights.clip,
+    "deit": hf.deit,
+    "dinov2": dinov2_weights.from_hf,
+    "dinov2_with_registers": dinov2_weights.from_hf,
+    "siglip_vision_model": clip_weights.siglip,
+    "vit": hf.vit,
+}
+# Tensors behind the vectors that a decoder reads; a class token is in front of them.
+BEHIND = re.compile(r"head\.|representation\.|pool_norm\.|pool\.(?!token$)")
+# The decoder has a vocab_size of its own; to train, it is set here too.
+WHOLE = Keys(
+    kind="Hugging Face captioner", shown="encoder decoder vocab_size=vocabulary", idle=HF_IDLE
+)
+TROCR = Keys(
+    kind="Hugging Face trocr decoder",
+    read={
+        "decoder_attention_heads": 16,
+        "max_position_embeddings": 512,
+        "scale_embedding": False,
+        "use_learned_position_embeddings": True,
+        "pad_token_id": 1,
+    },
+    only={"activation_function": ("gelu", *ACTIVATION_NAMES)},
+    shown="""
+        d_model=dim decoder_ffn_dim=ffn_dim decoder_layers=decoder_layers hidden_size
+        layernorm_embedding=embedding_norm num_hidden_layers vocab_size
+    """,
+    idle=f"""
+        {HF_IDLE} activation_dropout attention_dropout classifier_dropout decoder_layerdrop dropout
+        init_std
+    """,
+)
+# Modules of a layer, theirs and ours; queries, keys and values are packed.
+TROCR_LAYER = {
+    "self_attn.out_proj": "attention.out",
+    "self_attn_layer_norm": "around_attention.norm",
+    "encoder_attn.out_proj": "cross.out",
+    "encoder_attn_layer_norm": "around_cross.norm",
+    "fc1": "feedforward.expand",
+    "fc2": "feedforward.contract",
+    "final_layer_norm": "around_feedforward.norm",
+}
+OFFSET = 2  # rows of their table in front of the first position
+GPT2 = Keys(
+    kind="Hugging Face gpt2 decoder",
+    read={"layer_norm_epsilon": 1e-5, "n_head": 12},
+    only={
+        "activation_function": ("gelu_new", *ACTIVATION_NAMES),
+        "scale_attn_weights": (True,),
+        "scale_attn_by_inverse_layer_idx": (False,),
+    },
+    shown="""
+        n_embd=dim n_inner=ffn_dim n_layer=decoder_layers n_positions=max_length
+        vocab_size n_ctx
+    """,
+    idle=f"""
+        {HF_IDLE} attn_pdrop embd_pdrop resid_pdrop reorder_and_upcast_attn summary_activation
+        summary_first_dropout summary_proj_to_labels summary_type summary_use_proj
+    """,
+)
+GPT2_NORMS = {
+    "ln_1": "around_attention.norm",
+    "ln_cross_attn": "around_cross.norm",
+    "ln_2": "around_feedforward.norm",
+}
+# Linear layers, which it stores as (input, output).
+GPT2_LINEAR = {
+    "attn.c_attn": "attention.qkv",
+    "attn.c_proj": "attention.out",
+    "crossattention.q_attn": "cross.qkv",
+    "crossattention.c_attn": "cross.kv",
+    "crossattention.c_proj": "cross.out",
+    "mlp.c_fc": "feedforward.expand",
+    "mlp.c_proj": "feedforward.contract",
+}
+SPECIAL = ("decoder_start_token_id", "pad_token_id", "eos_token_id")
+
+
+# What a configuration says: whole, of the encoder, and of the decoder.
+Told = tuple[Settings, Settings, Settings]
+
+
+def _check(told: Settings) -> Told:
+    sides = [table(told, side) for side in ("encoder", "decoder")]
+    kind, writer = (side.get("model_type") for side in sides)
+    if kind not in ENCODERS or writer not in DECODERS:
+        raise UsageError(
+            f"This Hugging Face VisionEncoderDecoder has the encoder {kind!r} and the decoder "
+            f"{writer!r}. Understood are the encoders {', '.join(ENCODERS)} and the decoders "
+            f"{', '.join(DECODERS)}."
+        )
+    keys, _ = DECODERS[writer]
+    decoder = keys(sides[1])
+    start, pad = (_special(key, (told, sides[1])) for key in SPECIAL[:2])
+    if start == pad and decoder.get("use_learned_position_embeddings") is False:
+        raise UsageError(
+            "This TrOCR decoder starts with padding, which its sinusoidal positions do not count: "
+            "there is no equivalent here."
+        )
+    return WHOLE(told), ENCODERS[kind].check(sides[0]), decoder
+
+
+def _convert(told: Told, tensors: Tensors) -> tuple[CaptionerConfig, State]:
+    """Map a VisionEncoderDecoderModel; dropout stays 0.
+
+    What stands behind the vectors of the image's tokens, such as a pooler, is left out.
+    """
+    whole, of_encoder, of_decoder = told
+    writer = of_decoder["model_type"]
+    image, seen = ENCODERS[of_encoder["model_type"]](of_encoder, prefixed(tensors, "encoder."))
+    state = {f"encoder.{n}": t for n, t in seen.items() if not BEHIND.match(n)}
+    image = replace(image, classes=1, representation=None)  # without a head, of whatever size
+    rest = {n: t for n, t in tensors.items() if not n.startswith("encoder.")}
+    given = ForeignTensors(rest, f"Hugging Face {writer} decoder")
+    keys, read = DECODERS[writer]
+    fields, written = read(of_decoder, given)
+    state |= written
+    bridge = "enc_to_dec_proj.weight" in given
+    if bridge:
+        state |= given.module("enc_to_dec_proj", "bridge")
+    given.finish()
+    start, pad, end = (_special(key, (whole, of_decoder)) for key in SPECIAL)
+    config = CaptionerConfig(
+        **fields,
+        image=image,
+        vocabulary=len(state["target_embedding.weight"]),
+        dim=state["target_embedding.weight"].shape[1],
+        ffn_dim=len(state["decoder.blocks.0.feedforward.expand.bias"]),
+        max_length=len(state["positions.table"]),
+        positions="learned",
+        tied="output.weight" not in state,
+        bridge=bridge,
+        dropout=0.0,
+        start=start,
+        pad=pad,
+        end=end,
+    )
+    keys.compare(of_decoder, config)
+    WHOLE.compare(whole, config)
+    if config.source_dim == config.dim:
+        _pack_cross(state, config.decoder_layers)
+    return config, state
+
+
+from_hf = Converter(_check, _convert)
+
+
+def _special(key: str, tables: Sequence[Settings]) -> int:
+    """Find the number of a special token: the whole model's, or the decoder's."""
+    for each in tables:
+        if type(each.get(key)) is int:
+            return int(each[key])
+    raise UsageError(
+        f"The model's configuration does not say {key}: add it to config.json, as the model's "
+        "makers use it."
+    )
+
+
+def _trocr(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], State]:
+    """Take the decoder of TrOCR: post-norm, with a norm over the embeddings or without."""
+    inner = "decoder.model.decoder."
+    state = {"target_embedding.weight": given.take(f"{inner}embed_tokens.weight")}
+    dim = state["target_embedding.weight"].shape[1]
+    given.skip([f"{inner}embed_positions._float_tensor"])
+    if settings["use_learned_position_embeddings"]:
+        state["positions.table"] = given.take(f"{inner}embed_positions.weight")[OFFSET:]
+    else:
+        length, first = settings["max_position_embeddings"], settings["pad_token_id"] + 1
+        state["positions.table"] = sinusoids(first + length, dim)[first:]
+    normed = f"{inner}layernorm_embedding.weight" in given
+    if normed:
+        state |= given.module(f"{inner}layernorm_embedding", "embedding_norm")
+    depth = given.count(f"{inner}layers.")
+    for layer in range(depth):
+        theirs, ours = f"{inner}layers.{layer}", f"decoder.blocks.{layer}"
+        state |= given.modules(theirs, ours, TROCR_LAYER)
+        own, cross = (
+            [f"{theirs}.{part}.{each}_proj" for each in "qkv"]
+            for part in ("self_attn", "encoder_attn")
+        )
+        state |= packed(given, own, f"{ours}.attention.qkv")
+        state |= packed(given, cross[:1], f"{ours}.cross.qkv")
+        state |= packed(given, cross[1:], f"{ours}.cross.kv")
+    _take_output(given, "decoder.output_projection.weight", state)
+    return {
+        "heads": settings["decoder_attention_heads"],
+        "decoder_layers": depth,
+        "norm": "post",
+        "activation": ACTIVATION_NAMES[settings["activation_function"]],
+        "norm_eps": 1e-5,
+        "scale_embedding": settings["scale_embedding"],
+        "embedding_norm": normed,
+    }, state
+
+
+def _gpt2(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], State]:
+    inner = "decoder.transformer."
+    state = {
+        "target_embedding.weight": given.take(f"{inner}wte.weight"),
+        "positions.table": given.take(f"{inner}wpe.weight"),
+    }
+    depth = given.count(f"{inner}h.")
+    for layer in range(depth):
+        theirs, ours = f"{inner}h.{layer}", f"decoder.blocks.{layer}"
+        masks = itertools.product(("attn", "crossattention"), ("bias", "masked_bias"))
+        given.skip([f"{theirs}.{part}.{name}" for part, name in masks])  # buffers of old files
+        state |= given.modules(theirs, ours, GPT2_NORMS)
+        taken = given.modules(theirs, ours, GPT2_LINEAR)
+        state |= {n: t.T if n.endswith(".weight") else t for n, t in taken.items()}
+    state |= given.module(f"{inner}ln_f", "decoder.norm")
+    _take_output(given, "decoder.lm_head.weight", state)
+    return {
+        "heads": settings["n_head"],
+        "decoder_layers": depth,
+        "norm": "pre",
+        "activation": ACTIVATION_NAMES[settings["activation_function"]],
+        "norm_eps": settings["layer_norm_epsilon"],
+        "scale_embedding": False,
+    }, state
+
+
+DECODERS = {"gpt2": (GPT2, _gpt2), "trocr": (TROCR, _trocr)}
+
+
+def _take_output(given: ForeignTensors, theirs: str, state: State) -> None:
+    """Take the output layer, unless it is the embedding once more."""
+    if theirs in given:
+        output = given.take(theirs)
+        if not torch.equal(output, state["target_embedding.weight"]):
+            state["output.weight"] = output
+
+
+def _pack_cross(state: State, depth: int) -> None:
+    """Put keys and values below the queries, where both sides are equally wide."""
+    for layer in range(depth):
+        for part in ("weight", "bias"):
+            name = f"decoder.blocks.{layer}.cross"
+            both = state[f"{name}.qkv.{part}"], state.pop(f"{name}.kv.{part}")
+            state[f"{name}.qkv.{part}"] = torch.cat(both)
+
+
+def sinusoids(length: int, dim: int) -> Tensor:
+    """Sines in front and cosines behind, with the wavelengths of tensor2tensor, as TrOCR has them.
+
+    They reach their largest in the last dimension, while those of `nn/layers/positions.py` do not.
+    """
+    half = dim // 2
+    factor = math.log(10000) / (half - 1)
+    frequencies = torch.exp(torch.arange(half, dtype=torch.int64).float() * -factor)
+    angles = torch.arange(length, dtype=torch.int64).float()[:, None] * frequencies[None]
+    table = torch.cat((angles.sin(), angles.cos()), dim=1)
+    return torch.cat((table, torch.zeros(length, dim - 2 * half)), dim=1)

@@ -1,0 +1,342 @@
+"""Recipes: typed TOML, every default in one place, every unknown key answered."""
+
+import tomllib
+import warnings
+from abc import ABC
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Any, ClassVar, Literal, TypeVar, get_args
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from manyheads.data.text.surrogates import is_valid_unicode
+from manyheads.errors import RecipeError, UsageError, nearest
+from manyheads.models.model_config import ModelConfig
+from manyheads.models.presets import PRESETS, preset
+from manyheads.project.migrate import migrate
+from manyheads.project.paths import allow, endings, here
+from manyheads.project.ranges import check_numbers, check_range, short
+from manyheads.project.registry import find_task, import_installed
+from manyheads.project.toml_file import read_toml
+from manyheads.train.train_config import TrainConfig
+
+C = TypeVar("C", bound=ModelConfig)
+
+
+class Table(BaseModel):
+    """A table that refuses keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Converted(Table):
+    """The [converted] table: where a model comes from that was not trained here."""
+
+    # Whose; of Marian, the folder of this name holds the other library's own files.
+    format: Literal["marian", "timm", "hf", "torchvision", "google"]
+    origin: str
+    revision: str | None = None  # its commit on the hub
+    architecture: str | None = None  # its own name for it
+    license: str | None = None
+    prefix: str = ""  # language code in front of texts that begin with none, such as ">>kor<<"
+
+
+CONVERTED = "converted:"  # in front of the origin, in place of the name of training data
+
+
+class DataTable(Table):
+    """The [data] table: names of data sets, relative to `root` unless they are absolute."""
+
+    has_pairs: ClassVar[bool] = False  # parallel text
+    has_images: ClassVar[bool] = False
+    has_captions: ClassVar[bool] = False  # images with texts, in the columns of `CaptionData`
+
+    root: str | None = None
+    train: str
+    valid: str | None
+    test: str | None = None
+
+    @property
+    def language_pair(self) -> tuple[str | None, str | None]:
+        """Languages of a source, or of the only texts, and of a target; None where unknown."""
+        return None, None
+
+    def split_name(self, split: str) -> str | None:
+        """Return the name of a split's data; None if the recipe names none."""
+        return {"train": self.train, "valid": self.valid, "test": self.test}.get(split)
+
+
+class Recipe(Table, ABC):
+    """Fields of every recipe; a task's own class (`tasks/`) adds its tables.
+
+    Fields of a subclass: `task: Literal["..."]`, `data` and `train` at least.
+    """
+
+    reads: ClassVar[tuple[str, ...]] = ()  # fields of the model's Config, besides the derived
+
+    task: str
+    seed: int = Field(default=1, ge=0)
+    model: dict[str, Any]
+    data: DataTable
+    train: TrainConfig
+
+    @property
+    def origin(self) -> Converted | None:
+        """Where the model comes from; None if it is trained from this recipe."""
+        return None
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """Metrics of validation that early stopping may go by, best known first."""
+        return ()
+
+    def tables_not_written(self) -> Sequence[str]:
+        """Tables that mean nothing for this model, such as [train] of a converted one."""
+        return ("train",) if self.origin else ()
+
+    @classmethod
+    def complete(cls, table: dict[str, Any]) -> None:
+        """Fill in what a recipe file leaves out because another of its keys says it, in place."""
+
+    def config(self, **derived: Any) -> ModelConfig:
+        """Return the model's Config: its preset, this recipe's changes, and sizes of the data.
+
+        Raises:
+            RecipeError: unknown preset or key, a value that does not fit or contradicts the data.
+        """
+        changes = dict(self.model)
+        if "preset" not in changes:
+            raise RecipeError(f"model.preset is missing. Presets: {', '.join(PRESETS)}.")
+        name = str(changes.pop("preset"))
+        base = preset(name)
+        derived = self.derived() | derived
+        allowed = [field.name for field in fields(base)]
+        if self.task in base.tasks and (lacks := sorted({*derived, *self.reads} - set(allowed))):
+            raise RecipeError(
+                f"model.preset {name!r}: {type(base).__name__} lacks {', '.join(lacks)}, which the "
+                f"task {self.task!r} needs: add such fields to it."
+            )
+        if self.task not in base.tasks:
+            fitting = [name for name, each in PRESETS.items() if self.task in each.tasks]
+            raise RecipeError(
+                f"model.preset {self.model['preset']!r} does not fit the task {self.task!r}. "
+                f"Presets that do: {', '.join(fitting)}."
+            )
+        return configure(base, changes, derived)
+
+    def derived(self) -> dict[str, Any]:
+        """Return keys of the model's Config that follow from other tables of the recipe."""
+        return {}
+
+
+def configure(
+    base: C, changes: Mapping[str, Any], derived: Mapping[str, Any], table: str = "model"
+) -> C:
+    """Return a Config with the changes of a recipe's table, and what the data decide.
+
+    Raises:
+        RecipeError: an unknown key, or a value that does not fit or contradicts the data.
+    """
+    usual = {field.name: getattr(base, field.name) for field in fields(base)}
+    for key, value in changes.items():
+        if key not in usual:
+            raise RecipeError(_unknown(f"{table}.{key}", key, ["preset", *usual]))
+        if key in derived and derived[key] != value:
+            raise RecipeError(
+                f"{table}.{key} is {value!r}, but the data make it {derived[key]}: leave it out."
+            )
+        if key not in derived and value != usual[key]:  # may be 0 where that stands for none
+            check_range(key, value, whole=type(usual[key]) is int)
+    try:
+        config: C = TypeAdapter(type(base)).validate_python({**usual, **changes, **derived})
+    except ValidationError as error:
+        raise RecipeError(_explain(error, type(base), prefix=(table,))) from None
+    return config
+
+
+PATHS = tuple(
+    f"data.{key}="
+    for key in ("root", "train", "valid", "test", "additional", "exclude", "vocabulary", "images")
+)
+
+
+def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = False) -> Recipe:
+    """Read a recipe file and apply key=value overrides, such as "train.steps=200".
+
+    "train.restart=", without a value, takes a key out of the file. Keys of format 1 are renamed.
+    Unless it is `stored` in a model folder that warns, and addresses may be read (`paths.allow`).
+
+    Raises:
+        RecipeError: not TOML, unknown keys, values of the wrong kind; all of them listed.
+    """
+    table = read_toml(path)
+    # Paths last: whether one exists in the current folder depends on data.source and data.target.
+    for override in sorted(overrides, key=lambda each: each.startswith(PATHS)):
+        _apply(table, override)
+    try:
+        check_numbers(table)
+    except RecipeError as error:
+        raise RecipeError(f"{path}: {error}") from None
+    if not stored:
+        import_installed(table)
+    if (renamed := migrate(table)) and not stored:
+        warnings.warn(f"{path} has keys of an older version: {', '.join(renamed)}.", stacklevel=2)
+    try:
+        cls: type[Recipe] = find_task(table.get("task")).recipe
+        if not stored:
+            cls.complete(table)
+        recipe = cls.model_validate(table)
+    except ValidationError as error:
+        raise RecipeError(f"{path}: {_explain(error, cls)}") from None
+    except RecipeError as error:
+        raise RecipeError(f"{path}: {error}") from None
+    try:
+        recipe.config()  # unknown presets and keys are found before any data is read
+        _check_early_stop(recipe)
+    except UsageError as error:
+        raise RecipeError(f"{path}: {error}") from None
+    if not stored:
+        allow(*dict(recipe.data).values())
+    return recipe
+
+
+def write_recipe(recipe: Recipe, config: ModelConfig) -> str:
+    """Write a recipe as TOML with every default and the model's Config written out.
+
+    Raises:
+        RecipeError: the name of data is not UTF-8, which TOML is.
+    """
+    table = _without_none(recipe.model_dump(mode="python"))
+    table["model"] = _without_none({"preset": recipe.model["preset"]} | asdict(config))
+    for name in recipe.tables_not_written():
+        del table[name]
+    try:
+        text = tomli_w.dumps(table)
+    except TypeError as error:
+        raise RecipeError(
+            f"{type(config).__name__} cannot be written as TOML: {error}. Let its fields be "
+            "numbers, texts, booleans, lists or tables of these."
+        ) from None
+    if not is_valid_unicode(text):
+        wrong = next(f"{k} = {v!r}" for k, v in _flat(table) if not is_valid_unicode(str(v)))
+        raise RecipeError(
+            f"{wrong} is not valid UTF-8, so a recipe cannot hold it: rename the file or folder."
+        )
+    return text
+
+
+def differences(before: str, now: str) -> list[str]:
+    """List the keys in which two written recipes differ, each with both values."""
+    first, second = (dict(_flat(tomllib.loads(text))) for text in (before, now))
+    return [
+        f"{sign} {key} = {short(table[key])}"
+        for key in {**first, **second}
+        if first.get(key) != second.get(key)
+        for sign, table in (("-", first), ("+", second))
+        if key in table
+    ]
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Write every key as a change of it does: train.steps."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _apply(table: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise RecipeError(
+            f"{override!r} is not of the form key=value, for example train.steps=200."
+        )
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        value = text  # a word needs no quotes
+    *tables, last = key.split(".")
+    for name in tables:
+        if not text and name not in table:
+            return  # there is nothing to take out
+        table = table.setdefault(name, {})
+        if not isinstance(table, dict):
+            raise RecipeError(f"{override!r}: {name} is a value, not a table.")
+    if not text:
+        table.pop(last, None)
+        return
+    if override.startswith(PATHS):
+        # These are folders, whatever the languages; data.vocabulary is a list.
+        sides = (
+            (None, None)
+            if key in ("data.root", "data.images")
+            else (table.get("source"), table.get("target"))
+        )
+        names = value if isinstance(value, list) else [value]
+        names = [here(n, endings(n, *sides)) if isinstance(n, str) else n for n in names]
+        value = names if isinstance(value, list) else names[0]
+    table[last] = value
+
+
+def _check_early_stop(recipe: Recipe) -> None:
+    """Refuse early stopping by a metric that is not measured."""
+    stop = recipe.train.early_stop
+    measured = [f"val_{name}" for name in recipe.metrics]
+    if stop is not None and stop.metric not in measured:
+        raise RecipeError(
+            f"train.early_stop.metric is {stop.metric!r}{nearest(stop.metric, measured)}"
+            f"Validation measures {', '.join(measured)}."
+        )
+
+
+def _explain(error: ValidationError, table: type, prefix: Sequence[str] = ()) -> str:
+    """List the mistakes in a table of this type, each with its full key."""
+    lines = [_line(detail, table, prefix) for detail in error.errors()]
+    return lines[0] if len(lines) == 1 else "\n".join([f"{len(lines)} mistakes:", *lines])
+
+
+def _line(detail: ErrorDetails, table: type, prefix: Sequence[str]) -> str:
+    location = [str(part) for part in detail["loc"]]
+    key = ".".join([*prefix, *location])
+    if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return _unknown(key, location[-1], _allowed(table, location[:-1]))
+    if detail["type"] in ("missing", "missing_argument"):
+        return f"{key} is missing."
+    if detail["type"] in ("dataclass_type", "dict_type", "model_type"):
+        return f"{key} = {short(detail['input'])}: it must be a table of keys and values."
+    reason = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "value_error":  # about several keys of a table together
+        return f"{key}: {reason}." if key else f"{reason}."
+    return f"{key} = {short(detail['input'])}: {reason[0].lower()}{reason[1:]}."
+
+
+def _unknown(key: str, name: str, allowed: Sequence[str]) -> str:
+    return f"there is no key {key!r}{nearest(name, allowed)}Allowed: {', '.join(allowed)}."
+
+
+def _allowed(table: Any, location: Sequence[str]) -> list[str]:
+    """List the keys of the table at a location in a recipe."""
+    for name in location:
+        if isinstance(table, type) and issubclass(table, BaseModel):
+            table = table.model_fields[name].annotation
+        else:
+            (table,) = (field.type for field in fields(table) if field.name == name)
+        if isinstance(table, UnionType):  # an optional table
+            table = get_args(table)[0]
+    if is_dataclass(table):
+        return [field.name for field in fields(table)]
+    return list(getattr(table, "model_fields", {}))
+
+
+def _without_none(value: Any) -> Any:
+    """TOML has no null: a key that is not set is left out."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, Mapping):
+        return {key: _without_none(part) for key, part in value.items() if part is not None}
+    return value
