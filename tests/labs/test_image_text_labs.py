@@ -10,6 +10,7 @@ import torch
 
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.labs.bench import Bench
+from manyheads.labs.catalogue import find
 from manyheads.labs.emoji import LANGUAGES, emoji, first, in_languages
 from manyheads.labs.experiments import reading_lab as reading
 from manyheads.labs.experiments import tongues_lab as tongues
@@ -43,14 +44,18 @@ def test_each_arm_chooses_its_own_rate(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def train(arm: str, language: str, rate: float, size: Any, root: Any, seed: int) -> Any:
         seen.append((language, rate, seed))
-        return {"scores": {language: {"chrf": -abs(rate - 2e-3), "exact": 0.0}}, "loss": 0.0}
+        codes = [language] if language else LANGUAGES
+        scores = {"chrf": -abs(rate - 2e-3), "exact": 0.0}
+        return {"scores": dict.fromkeys(codes, scores), "loss": 0.0}
 
     monkeypatch.setattr(tongues, "train", train)
-    size = tongues.Size(steps=1, rates=(1e-3, 2e-3, 4e-3))
-    found = tongues.tried(Bench(seeds=(1, 2)), tongues.ALONE, ("en", "ko"), size)
+    size = find("tongues").sizes["smoke"]._replace(rates=(1e-3, 2e-3, 4e-3))
+    _, data = tongues.run(Bench(seeds=(1, 2)), size)
     assert seen[:3] == [("en", 1e-3, 1), ("en", 2e-3, 1), ("en", 4e-3, 1)]
-    assert seen[3:] == [("en", 2e-3, 2), ("ko", 2e-3, 1), ("ko", 2e-3, 2)]
-    assert [len(each) for each in found.values()] == [2, 2]
+    assert seen[3:6] == [("en", 2e-3, 2), ("ko", 2e-3, 1), ("ko", 2e-3, 2)]
+    assert seen[-4:] == [("", 1e-3, 1), ("", 2e-3, 1), ("", 4e-3, 1), ("", 2e-3, 2)]
+    assert [*data["chrf"]] == [*tongues.ARMS]
+    assert all([*cells] == [*LANGUAGES] for cells in data["chrf"].values())
 
 
 def test_the_sentence_of_tongues_follows_its_numbers() -> None:
@@ -74,7 +79,7 @@ def test_the_sentence_of_towers_follows_its_numbers() -> None:
     def made(*ten: float) -> dict[int, list[dict[str, float]]]:
         return {batch: [{"ten": each}] for batch, each in zip((2, 4), ten, strict=True)}
 
-    size = towers.SIZES["smoke"]
+    size = find("towers").sizes["smoke"]
     text = towers.conclude({"softmax": made(50.0, 60.0), "sigmoid": made(40.0, 70.0)}, size)
     assert "with batches of 2 softmax finds more than sigmoid (50% against 40%" in text
     assert "with batches of 4 softmax finds less than sigmoid (60% against 70%" in text
@@ -148,7 +153,7 @@ def test_the_sentence_of_reading_follows_its_numbers() -> None:
     def made(cer: float) -> dict[float, list[dict[str, float]]]:
         return {0.1: [{"cer": cer, "steps": 7}], 0.2: [{"cer": 2 * cer, "steps": 9}]}
 
-    size = reading.SIZES["smoke"]
+    size = find("reading").sizes["smoke"]
     found = {reading.COLUMNS: made(10.0), reading.WRITER: made(20.0)}
     text = reading.conclude(found, size)
     assert "after 0.1 seconds of one core CTC makes fewer mistakes than the decoder (10%" in text

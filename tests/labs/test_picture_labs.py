@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from manyheads.labs.bench import Measured
+from manyheads.labs.catalogue import find
 from manyheads.labs.cifar_sample import cifar, some
 from manyheads.labs.experiments import bias_lab as bias
 from manyheads.labs.experiments import distance_lab as distance
@@ -178,7 +179,7 @@ def test_a_convolution_is_equivariant_and_a_vit_with_positions_is_not() -> None:
 
 
 def test_the_sentence_of_bias_follows_its_numbers() -> None:
-    size = bias.SIZES["smoke"]
+    size = find("bias").sizes["smoke"]
 
     def made(right: float) -> dict[int, list[Measured]]:
         error = {"middle": 0.0, "everywhere": 0.5}
@@ -256,7 +257,7 @@ def test_classes_are_numbered_from_zero(root: Path) -> None:
 
 def test_what_an_arm_takes_over() -> None:
     """Everything but the head; positions interpolated, kept, or its own."""
-    size = transfer.SIZES["smoke"]
+    size = find("transfer").sizes["smoke"]
     known = tensors(build(transfer.config(transfer.SMALL, 6, size)))
     own = tensors(build(transfer.config(transfer.LARGE, 4, size)))
     tuned = transfer.fitted(known, transfer.TUNED, own, size)
@@ -274,7 +275,7 @@ def test_the_sentence_of_transfer_follows_its_numbers() -> None:
         return {40: [{"accuracy": right}], 400: [{"accuracy": right}]}
 
     found = {arm: made(60.0) for arm in transfer.ARMS} | {transfer.SCRATCH: made(50.0)}
-    size = transfer.SIZES["smoke"]
+    size = find("transfer").sizes["smoke"]
     text = transfer.conclude(found, size)
     assert "with 2 updates of pre-training and 2 of fine-tuning is right more often" in text
     assert "one from scratch with 2 updates (60% against 50%)" in text

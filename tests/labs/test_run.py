@@ -1,7 +1,9 @@
 """Runs that stop and go on, results that can be trusted, and the pages that are committed."""
 
 import json
+import tomllib
 from dataclasses import asdict, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,9 +14,10 @@ from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.labs.bench import Bench, Measured
 from manyheads.labs.catalogue import CATALOGUE, find
 from manyheads.labs.findings import Scale, interval, leader, more, verdict
+from manyheads.labs.result_figures import findings
 from manyheads.labs.result_page import cell, page
 from manyheads.labs.run_experiment import RESULT, read, run_lab
-from manyheads.lens.panels import Curve, Interval, number
+from manyheads.lens.panels import Curve, Interval, Lines, number
 from manyheads.strict_json import dumps
 
 DOCS = Path(__file__).parents[2] / "docs" / "lab"
@@ -138,6 +141,38 @@ def test_cells() -> None:
 def test_a_curve_has_the_bounds_of_its_intervals() -> None:
     curve = Curve.of("c", [1, 2], [Interval(5), Interval(6, 5, 7)])
     assert (curve.y, curve.low, curve.high) == ([5, 6], [None, 5], [None, 7])
+
+
+def test_tables_and_panels_by_hand() -> None:
+    """A path ends at a number; where it comes to the trials of all seeds, at their interval."""
+    data = {
+        "guessing": "50",
+        "apart": {"RNN": {8: [{"parameters": 7, "accuracy": 40.0, "gradient at first": 2.0}]}},
+        "together": {"RNN": {1: [{"parameters": 7, "accuracy": 60.0, "gradient at first": 3.0}]}},
+    }
+    found = findings("recall", None, "So.", data)
+    assert found.tables[0].columns == ["model", "parameters", "8"]
+    assert found.tables[2].rows == [["RNN", 7, Interval(3.0)]]
+    panel = found.panels[0]
+    assert isinstance(panel, Lines)
+    assert panel.title == "One distance learned alone (50% by guessing)"
+    assert panel.curves == [Curve("RNN", [8.0], [40.0], [None], [None])]
+    assert (panel.log_x, panel.log_y) == (True, False)
+
+
+def test_figures_are_described_with_known_words() -> None:
+    """A misspelt entry would be left out in silence."""
+    text = (files("manyheads.labs") / "figures.toml").read_text(encoding="utf-8")
+    described = tomllib.loads(text)
+    assert described.keys() == CATALOGUE.keys()
+    both = {"title", "data", "each", "measure"}
+    tables = both | {"corner", "columns", "header", "parameters"}
+    panels = both | {"kind", "x", "y", "curves", "log_x", "log_y", "numbered", "scale"}
+    for lab in described.values():
+        assert lab.keys() == {"tables", "panels"}
+        assert {key for each in lab["tables"] for key in each} <= tables
+        assert {key for each in lab["panels"] for key in each} <= panels
+        assert {each["kind"] for each in lab["panels"]} <= {"lines", "bars", "heat"}
 
 
 def test_a_damaged_result(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 import torch
 
+from manyheads.labs.catalogue import find
 from manyheads.labs.experiments import basis_lab as basis
 from manyheads.labs.experiments import depth_lab as depth
 from manyheads.labs.experiments import gates_lab as gates
@@ -259,7 +260,7 @@ def test_apart_by_hand() -> None:
 
 def test_ways_to_number_tokens() -> None:
     """Integers grow, shares change with the length, sinusoids do neither."""
-    rows = {row[0]: row[1:] for row in positions.schemes().rows}
+    rows = {name: [*row.values()] for name, row in positions.schemes().items()}
     assert rows["position"] == [10, 1000, 0]
     assert rows["position / length"] == [0.5, 1, 0.25]
     assert rows["sinusoids"][1] == pytest.approx(1, abs=1e-3)
@@ -267,7 +268,7 @@ def test_ways_to_number_tokens() -> None:
 
 
 def test_the_sentence_of_positions_follows_its_numbers() -> None:
-    size = positions.SIZES["smoke"]
+    size = find("positions").sizes["smoke"]
     pairs = {"none": [{"apart": 0.0}], "rotary": [{"apart": 0.3}]}
     found = {"none": [{"6": 30.0, "12": 29.0}], "rotary": [{"6": 90.0, "12": 40.0}]}
     text = positions.conclude([6.3, 9.0], pairs, found, size)
@@ -305,7 +306,7 @@ def test_the_sentence_of_heads_follows_its_numbers() -> None:
         heads.PACKED: {"parameters": 10, "seconds": 2.0},
     }
     more = {1: [{"accuracy": 40.0, "exact": 9.0}], 4: [{"accuracy": 70.0, "exact": 8.0}]}
-    size = heads.SIZES["smoke"]
+    size = find("heads").sizes["smoke"]
     text = heads.conclude(counted, more, more, size)
     assert "8 times the weights" in text
     assert "3 and 2 times the time of one head" in text
@@ -335,7 +336,7 @@ def test_without_the_connection_x_is_forgotten() -> None:
 
 
 def test_gradients_are_those_of_each_layer() -> None:
-    size = depth.SIZES["smoke"]
+    size = find("depth").sizes["smoke"]
     texts = looking_back([size.length], 4, size.symbols, [2], seed=1, name="test")
     model = depth.tagger("pre", None, 3, size, seed=1)
     found = depth.gradients(model, texts)
@@ -386,16 +387,16 @@ def test_contenders_have_about_as_many_parameters(lab: object) -> None:
 
     assert lab in (length, recall)
     made = (
-        length.models(length.SIZES["full"])
+        length.models(find("length").sizes["full"])
         if lab is length
-        else recall.models(recall.SIZES["full"])
+        else recall.models(find("recall").sizes["full"])
     )
     counts = [sum(p.numel() for p in build(config).parameters()) for config in made.values()]
     assert max(counts) < 4 / 3 * min(counts)
 
 
 def test_the_sentence_of_length_follows_its_numbers() -> None:
-    size = length.SIZES["smoke"]
+    size = find("length").sizes["smoke"]
 
     def made(short: float, long: float) -> list[dict[str, dict[str, float]]]:
         return [{"2": {"right": short}, "4": {"right": long}}]
@@ -412,7 +413,7 @@ def test_the_sentence_of_length_follows_its_numbers() -> None:
 
 
 def test_the_sentence_of_recall_follows_its_numbers() -> None:
-    size = recall.SIZES["smoke"]  # 3 symbols: halfway between guessing and always is 66.7%
+    size = find("recall").sizes["smoke"]  # 3 symbols: halfway between guessing and always is 66.7%
 
     def made(*right: float) -> list[dict[str, dict[str, float]]]:
         return [

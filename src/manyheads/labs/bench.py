@@ -5,11 +5,11 @@ An interrupted run continues with the first missing trial.
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -20,15 +20,11 @@ from manyheads.strict_json import dumps
 
 Measured = dict[str, Any]  # JSON values: numbers, texts, and lists of them
 Say = Callable[[str], object]
-S = TypeVar("S", bound="Size")
+Outcome = tuple[str, dict[str, Any]]  # a conclusion, and the data of tables and panels
+Size = Any  # the sizes of a run: a named tuple with the entries of experiments.toml
+K = TypeVar("K", bound=Hashable)
 
 TRIALS = ".trials.jsonl"
-
-
-class Size(Protocol):
-    """The sizes of a run: a named tuple, so that they compare and show themselves."""
-
-    def _asdict(self) -> dict[str, Any]: ...
 
 
 class Bench:
@@ -58,7 +54,7 @@ class Bench:
         self.trials: list[Trial] = []
         self._known: dict[str, Trial] = {}
 
-    def choose(self, sizes: Mapping[Scale, S]) -> S:
+    def choose(self, sizes: Mapping[Scale, Size]) -> Size:
         """Return the sizes of this scale; saved trials of other sizes are dropped."""
         size = sizes[self.scale]
         self.size = json.loads(dumps(size._asdict()))  # as it is kept
@@ -91,23 +87,26 @@ class Bench:
 
     def tuned(
         self,
-        name: str,
+        arms: Mapping[K, str],
         rates: Sequence[float],
-        measure: Callable[[float, int], Measured],
+        measure: Callable[[K, float, int], Measured],
         score: Callable[[Measured], float],
-    ) -> tuple[float, list[Measured]]:
-        """Choose a learning rate by the largest score with the first seed.
+    ) -> dict[K, list[Measured]]:
+        """Choose a learning rate by the largest score of the first arm with the first seed.
 
-        Returns the rate, and what `measure(rate, seed)` gives with it for each seed.
+        Returns what `measure(arm, rate, seed)` gives with it for each arm and seed. `arms` maps
+        each arm to the name of its trials.
         """
 
-        def once(rate: float, seed: int) -> Measured:
-            return self.trial(f"{name}, rate {rate:g}, seed {seed}", partial(measure, rate, seed))
+        @cache
+        def once(arm: K, rate: float, seed: int) -> Measured:
+            name = f"{arms[arm]}, rate {rate:g}, seed {seed}"
+            return self.trial(name, partial(measure, arm, rate, seed))
 
-        seed, *others = self.seeds
-        tried = {rate: once(rate, seed) for rate in rates}
-        best = max(tried, key=lambda rate: score(tried[rate]))
-        return best, [tried[best], *(once(best, each) for each in others)]
+        first, seed = next(iter(arms)), self.seeds[0]
+        scores = {rate: score(once(first, rate, seed)) for rate in rates}
+        best = max(scores, key=lambda rate: scores[rate])
+        return {arm: [once(arm, best, seed) for seed in self.seeds] for arm in arms}
 
 
 def _read(notebook: Path, head: str) -> dict[str, Trial]:

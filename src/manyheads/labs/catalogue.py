@@ -1,19 +1,19 @@
 """The experiments and their questions; listing them imports nothing heavy."""
 
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections import namedtuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from manyheads.errors import NotFoundError, nearest
 
 if TYPE_CHECKING:
-    from manyheads.labs.bench import Bench
+    from manyheads.labs.bench import Bench, Size
     from manyheads.labs.findings import Findings, Scale
-
-S = TypeVar("S")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,15 +25,30 @@ class Lab:
     question: str
     method: str
     limits: str  # what its scale cannot show
-    full: Mapping[str, Any]  # sizes: minutes
+    size: Mapping[str, Any] = field(default_factory=dict)  # shared by the following
+    full: Mapping[str, Any]  # minutes
     quick: Mapping[str, Any]  # under a minute
     smoke: Mapping[str, Any]  # seconds, for the tests
     seeds: int = 3  # of a full run; a quick run uses 2, a smoke run 1; without randomness 1
 
+    @cached_property
+    def sizes(self) -> "dict[Scale, Size]":
+        """The sizes of each scale, as named tuples: they compare and show themselves."""
+        names = [name for name in self.full if name not in self.size]
+        kind = namedtuple("Size", [*names, *self.size])  # type: ignore[misc]
+        return {
+            "full": kind(**{**self.size, **self.full}),
+            "quick": kind(**{**self.size, **self.quick}),
+            "smoke": kind(**{**self.size, **self.smoke}),
+        }
+
     def run(self, bench: "Bench") -> "Findings":
         """Import the experiment, and run it."""
-        found: Findings = import_module(f"manyheads.labs.experiments.{self.name}_lab").run(bench)
-        return found
+        from manyheads.labs.result_figures import findings
+
+        size = bench.choose(self.sizes)
+        experiment = import_module(f"manyheads.labs.experiments.{self.name}_lab")
+        return findings(self.name, size, *experiment.run(bench, size))
 
 
 def _read() -> dict[str, Lab]:
@@ -61,9 +76,3 @@ def find(name: str) -> Lab:
             f"There is no lab {name!r}{nearest(name, CATALOGUE)}Labs: {', '.join(CATALOGUE)}."
         )
     return CATALOGUE[name]
-
-
-def read_sizes(name: str, size: Callable[..., S]) -> "dict[Scale, S]":
-    """Build the sizes of an experiment's runs."""
-    lab = find(name)
-    return {"full": size(**lab.full), "quick": size(**lab.quick), "smoke": size(**lab.smoke)}

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import getitem
 from typing import Any, Literal
 
-from manyheads.lens.panels import Cell, Curve, Interval, Panel, Table, number
+from manyheads.lens.panels import Interval, Panel, Table, number
 
 SCHEMA = "manyheads-lab/1"
 Scale = Literal["full", "quick", "smoke"]  # minutes; under a minute; seconds, for the tests
@@ -126,48 +126,3 @@ def by_size(found: ByModel, sizes: Sequence[int]) -> BySize:
         }
         for name, trials in found.items()
     }
-
-
-def curves(found: BySize, *path: Any) -> list[Curve]:
-    """Build a curve of every model over its sizes."""
-    return [
-        Curve.of(name, list(each), [over(trials, *path) for trials in each.values()])
-        for name, each in found.items()
-    ]
-
-
-def table(title: str, corner: str, found: BySize, *path: Any) -> Table:
-    """Build the same as a table, with the models' parameters where they were counted."""
-    sizes = list(next(iter(found.values())))
-    rows: list[list[Cell]] = []
-    for name, each in found.items():
-        counted = [trial["parameters"] for trial in each[sizes[-1]][:1] if "parameters" in trial]
-        rows.append([name, *counted, *(over(each[size], *path) for size in sizes)])
-    extra = ["parameters"] * (len(rows[0]) - 1 - len(sizes))
-    return Table(title, [corner, *extra, *(f"{size:,}" for size in sizes)], rows)
-
-
-def listing(
-    title: str,
-    corner: str,
-    found: Mapping[Any, Mapping[str, Any] | Trials],
-    columns: Mapping[str, str | tuple[str, ...]],
-) -> Table:
-    """Build a table with a row for each name: under each column a measure, or its interval.
-
-    `columns` are keys, or paths of nested keys, of a single trial or of the trials of all seeds.
-    """
-
-    def cell(trials: Mapping[str, Any] | Trials, path: str | tuple[str, ...]) -> Cell:
-        path = (path,) if isinstance(path, str) else path
-        return values([trials], *path)[0] if isinstance(trials, Mapping) else over(trials, *path)
-
-    rows = [
-        [name, *(cell(each, path) for path in columns.values())] for name, each in found.items()
-    ]
-    return Table(title, [corner, *columns], rows)
-
-
-def course(name: str, found: Mapping[int, Mapping[str, Any]], *path: Any) -> Curve:
-    """Build a curve of single trials over their sizes."""
-    return Curve(name, [float(size) for size in found], [*values(list(found.values()), *path)])

@@ -6,30 +6,14 @@ Transformer are geometric, over a sentence. How independent are the columns real
 
 import math
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
-from manyheads.labs.findings import Findings, course, listing
-from manyheads.lens.panels import Heat, Lines, number
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
+from manyheads.lens.panels import number
 
 BASE = 10000.0
-
-
-class Size(NamedTuple):
-    """The sizes of the computation."""
-
-    dim: int
-    lengths: tuple[int, ...]
-    bases: tuple[float, ...]
-    base_length: int
-    shift: int = 7
-
-
-SIZES = read_sizes("basis", Size)
 
 
 def sinusoids(length: int, dim: int, base: float = BASE) -> Tensor:
@@ -140,9 +124,8 @@ def conclude(
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Compute all tables."""
-    size = bench.choose(SIZES)
     lengths = {n: bench.trial(f"length {n}", partial(of_length, n, size.dim)) for n in size.lengths}
     bases = {
         b: bench.trial(f"base {b:g}", partial(of_base, b, size.base_length, size.dim))
@@ -151,61 +134,13 @@ def run(bench: Bench) -> Findings:
     error = bench.trial(
         "rotation", lambda: {"error": rotation_error(size.base_length, size.shift, size.dim)}
     )["error"]
-    return Findings(
-        conclude(lengths, bases, error, size.dim),
-        [
-            listing(
-                f"The {size.dim} columns of the position matrix, by length",
-                "positions",
-                lengths,
-                {
-                    "rank": "rank",
-                    "possible": "possible",
-                    "condition": "condition",
-                    "mean cos": "mean",
-                    "max cos": "largest",
-                    "Fourier: max cos": "fourier",
-                },
-            ),
-            listing(
-                f"By base, over {size.base_length} positions",
-                "base",
-                bases,
-                {
-                    "distinct frequencies": "frequencies",
-                    "longest wavelength": "longest",
-                    "nearest two positions": "nearest",
-                    "rank": "rank",
-                },
-            ),
-        ],
-        [
-            Lines(
-                "Between two columns",
-                "positions",
-                "|cos|",
-                [
-                    course("sinusoids: largest", lengths, "largest"),
-                    course("sinusoids: mean", lengths, "mean"),
-                    course("Fourier basis: largest", lengths, "fourier"),
-                ],
-                log_x=True,
-            ),
-            Lines(
-                "Independent columns",
-                "positions",
-                "columns",
-                [course("rank", lengths, "rank"), course("possible", lengths, "possible")],
-                log_x=True,
-            ),
-            Heat(
-                f"|cos| of columns over {min(size.lengths)} positions",
-                "column",
-                "column",
-                _thinned(cosines(sinusoids(min(size.lengths), size.dim))),
-            ),
-        ],
-    )
+    shortest = min(size.lengths)
+    return conclude(lengths, bases, error, size.dim), {
+        "lengths": lengths,
+        "bases": bases,
+        "shortest": shortest,
+        "cosines": {"values": _thinned(cosines(sinusoids(shortest, size.dim)))},
+    }
 
 
 def _thinned(matrix: Tensor, most: int = 64) -> list[list[float | None]]:

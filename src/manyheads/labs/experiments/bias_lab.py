@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.cifar_sample import (
     accuracy,
     classifying,
@@ -19,9 +18,15 @@ from manyheads.labs.cifar_sample import (
     tensors,
     training,
 )
-from manyheads.labs.findings import Findings, curves, listing, mean, more, over, table, values
+from manyheads.labs.findings import (
+    Trials,
+    mean,
+    more,
+    over,
+    values,
+)
 from manyheads.labs.lab_training import fresh, learn, parameters
-from manyheads.lens.panels import Curve, Lines, Table
+from manyheads.lens.panels import Interval
 from manyheads.models.mlp import MlpConfig
 from manyheads.models.model_config import ModelConfig
 from manyheads.streams import generator
@@ -30,21 +35,6 @@ TILE = 8  # pixels: the side of shuffled and covered tiles
 STEP = 4  # pixels: one patch of the ViT, and one place of the CNN's last map
 
 
-class Size(NamedTuple):
-    """The sizes of training and measurement."""
-
-    steps: int
-    images: tuple[int, ...]  # numbers of training images
-    widths: tuple[float, ...]  # times the usual width, at the middle number of images
-    valid: int
-    hold_out: int = 5000
-    batch_size: int = 64
-    scale: float = 1.0
-    shifts: tuple[int, ...] = (0, 1, 2, 4, 8)
-    covered: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75)
-
-
-SIZES = read_sizes("bias", Size)
 KINDS = ("MLP", "CNN", "ViT")
 
 
@@ -207,9 +197,8 @@ def conclude(
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Train each kind on each number of images; then other widths; then measure untrained ones."""
-    size = bench.choose(SIZES)
     by_images = {
         kind: {
             images: bench.each_seed(
@@ -220,7 +209,7 @@ def run(bench: Bench) -> Findings:
         }
         for kind in KINDS
     }
-    middle = size.images[len(size.images) // 2]
+    middle, many = size.images[len(size.images) // 2], max(size.images)
     by_width = {
         kind: {
             width: bench.each_seed(
@@ -236,92 +225,43 @@ def run(bench: Bench) -> Findings:
         name: bench.each_seed(f"untrained: {name}", partial(set_of_patches, name, size.scale))
         for name in ("CNN", "ViT", "ViT without positions")
     }
-    many = max(size.images)
-
-    def disturbed(group: str, keys: tuple[float, ...]) -> list[Curve]:
-        return [
-            Curve.of(kind, keys, [over(each[many], group, str(key)) for key in keys])
-            for kind, each in by_images.items()
-        ]
-
-    return Findings(
-        conclude(by_images, places, size),
-        [
-            table(
-                "Right answers, %, by number of pictures learned from",
-                "model",
-                by_images,
-                "accuracy",
-            ),
-            Table(
-                f"Right answers, %, by size of the model, {middle:,} pictures",
-                ["model", "width", "parameters", "right, %"],
-                [
-                    [kind, f"x {width:g}", f[0]["parameters"], over(f, "accuracy")]
-                    for kind, each in by_width.items()
-                    for width, f in sorted(each.items())
-                ],
-            ),
-            Table(
-                f"Disturbed pictures, models that learned from {many:,}",
-                ["model", "tiles shuffled: right, %"]
-                + [f"shifted {n}: same answer, %" for n in size.shifts if n]
-                + ["equivariance error, middle", "everywhere"],
-                [
-                    [
-                        kind,
-                        over(each[many], "shuffled"),
-                        *(over(each[many], "same answer", str(n)) for n in size.shifts if n),
-                        *(
-                            None
-                            if each[many][0]["equivariance error"] is None
-                            else over(each[many], "equivariance error", where)
-                            for where in ("middle", "everywhere")
-                        ),
-                    ]
-                    for kind, each in by_images.items()
-                ],
-            ),
-            listing(
-                "Untrained, the picture turned round by one patch: relative change",
-                "model",
-                places,
-                {"of the vector at a place": "one place", "of the mean over places": "mean"},
-            ),
+    most = {kind: each[many] for kind, each in by_images.items()}
+    shifted = {
+        kind: {n: over(trials, "same answer", str(n)) for n in size.shifts}
+        for kind, trials in most.items()
+    }
+    return conclude(by_images, places, size), {
+        "by_images": by_images,
+        "middle": middle,
+        "many": many,
+        "widths": [
+            [kind, f"x {width:g}", trials[0]["parameters"], over(trials, "accuracy")]
+            for kind, each in by_width.items()
+            for width, trials in sorted(each.items())
         ],
-        [
-            Lines(
-                "Number of pictures",
-                "pictures learned from",
-                "right, %",
-                curves(by_images, "accuracy"),
-                log_x=True,
-            ),
-            Lines(
-                "Size of the model",
-                "parameters",
-                "right, %",
-                [
-                    Curve.of(
-                        kind,
-                        [float(f[0]["parameters"]) for _, f in sorted(each.items())],
-                        [over(f, "accuracy") for _, f in sorted(each.items())],
-                    )
-                    for kind, each in by_width.items()
-                ],
-                log_x=True,
-            ),
-            Lines(
-                "Shifted pictures",
-                "pixels to the right",
-                "same answer, %",
-                disturbed("same answer", size.shifts),
-            ),
-            Lines(
-                "Covered pictures",
-                "share of tiles covered",
-                "right, %",
-                disturbed("covered", size.covered),
-            ),
-        ],
-    )
+        "disturbed": {
+            kind: {
+                "tiles shuffled: right, %": over(trials, "shuffled"),
+                **{f"shifted {n}: same answer, %": shifted[kind][n] for n in size.shifts if n},
+                "equivariance error, middle": error(trials, "middle"),
+                "everywhere": error(trials, "everywhere"),
+            }
+            for kind, trials in most.items()
+        },
+        "places": places,
+        "by_parameters": {
+            kind: {trials[0]["parameters"]: trials for _, trials in sorted(each.items())}
+            for kind, each in by_width.items()
+        },
+        "shifted": shifted,
+        "covered": {
+            kind: {share: over(trials, "covered", str(share)) for share in size.covered}
+            for kind, trials in most.items()
+        },
+    }
+
+
+def error(trials: Trials, where: str) -> Interval | None:
+    """The equivariance error; None for an MLP."""
+    measured = trials[0]["equivariance error"] is not None
+    return over(trials, "equivariance error", where) if measured else None

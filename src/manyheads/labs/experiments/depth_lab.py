@@ -2,39 +2,21 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
-from manyheads.labs.findings import Findings, curves, leader, mean, over, table, values
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
+from manyheads.labs.findings import leader, mean, over, values
 from manyheads.labs.lab_training import fresh, learn, training
 from manyheads.labs.symbols import BATCH, FIRST, Labelled, encoder, labelling, looking_back
-from manyheads.lens.panels import Curve, Lines
 from manyheads.models.components import Norm
 from manyheads.models.tagger import AttentiveContext, Tagger
 from manyheads.nn.blocks.block import EncoderBlock
 from manyheads.nn.layers.residual import PostNorm
 from manyheads.tokenwise.token_task import TokenTrainConfig
 from manyheads.tokenwise.token_task import measure as score
-
-
-class Size(NamedTuple):
-    """The sizes of training and measurement."""
-
-    depths: tuple[int, ...]
-    steps: int
-    dim: int = 32
-    symbols: int = 8
-    length: int = 16
-    train: int = 5000
-    max_tokens: int = 1024
-    back: int = 2
-
-
-SIZES = read_sizes("depth", Size)
 
 
 class NoResidual(PostNorm):
@@ -136,9 +118,8 @@ def conclude(found: dict[str, dict[int, list[Measured]]]) -> str:
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Train each arrangement at each depth with each seed."""
-    size = bench.choose(SIZES)
     found = {
         name: {
             depth: bench.each_seed(f"{name}, {depth} layers", partial(measure, name, depth, size))
@@ -147,41 +128,9 @@ def run(bench: Bench) -> Findings:
         for name in ARRANGEMENTS
     }
     deep = max(size.depths)
-    return Findings(
-        conclude(found),
-        [
-            table("Right answers, %, by number of layers", "arrangement", found, "accuracy"),
-            *(
-                table(
-                    f"Gradient of the {where} layer, before training",
-                    "arrangement",
-                    found,
-                    "gradients",
-                    place,
-                )
-                for where, place in (("lowest", 0), ("top", -1))
-            ),
-        ],
-        [
-            Lines(
-                f"Gradient of each of {deep} layers, before training",
-                "layer (1 is the lowest)",
-                "norm",
-                [
-                    Curve.over(
-                        name, [over(each[deep], "gradients", n).mean for n in range(deep)], 1
-                    )
-                    for name, each in found.items()
-                    if name != "post-norm, warm-up"
-                ],
-                log_y=True,
-            ),
-            Lines(
-                f"After {size.steps} updates",
-                "layers",
-                "right, %",
-                curves(found, "accuracy"),
-                log_x=True,
-            ),
-        ],
-    )
+    by_layer = {
+        name: {n + 1: over(each[deep], "gradients", n).mean for n in range(deep)}
+        for name, each in found.items()
+        if name != "post-norm, warm-up"
+    }
+    return conclude(found), {"found": found, "deep": deep, "by_layer": by_layer}

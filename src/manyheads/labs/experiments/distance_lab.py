@@ -4,13 +4,11 @@ import statistics
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.cifar_sample import (
     accuracy,
     cifar,
@@ -21,46 +19,19 @@ from manyheads.labs.cifar_sample import (
     tensors,
     training,
 )
-from manyheads.labs.findings import Findings, interval, listing, mean, more, over, values
+from manyheads.labs.findings import Trials, interval, mean, more, over, values
 from manyheads.labs.lab_training import fresh, learn
 from manyheads.lens.measures.attention_distance import distances_by_layer
 from manyheads.lens.measures.cka import cka_matrix
 from manyheads.lens.measures.linear_probe import probe
 from manyheads.lens.measures.receptive_field import layers_needed, measured_field, receptive_field
-from manyheads.lens.panels import Curve, Heat, Lines, Table, number
+from manyheads.lens.panels import Interval, number
 from manyheads.lens.trace.states import CONVOLUTIONS, outputs, pooled
 from manyheads.models.resnet import ResNet, ResNetConfig
 from manyheads.nn.vision.convolution import Convolution
 from manyheads.nn.vision.residual_block import BasicBlock
 
 SAID = 14  # layers, as slides have it: "more than 14 for 32 pixels"
-
-
-class Size(NamedTuple):
-    """The sizes of training and measurement."""
-
-    steps: int
-    images: int
-    compared: int  # images for CKA, and for attention distances
-    probed: int  # images to fit a probe on, and as many to measure it on
-    hold_out: int = 5000
-    batch_size: int = 64
-    dim: int = 64
-    layers: int = 6
-    blocks: int = 2  # a stage of the ResNet
-    width: int = 16
-    patch: int = 4
-
-
-SIZES = read_sizes("distance", Size)
-
-
-# Of the distances of a layer's heads.
-PICKS: dict[str, Callable[[list[float]], float]] = {
-    "mean": statistics.fmean,
-    "nearest": min,
-    "farthest": max,
-}
 
 
 def chain(layers: int) -> nn.Sequential:
@@ -181,9 +152,8 @@ def conclude(
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Measure receptive fields, then train both models with each seed."""
-    size = bench.choose(SIZES)
     needed = layers_needed(32)
     numbers = (1, 2, 4, 8, SAID, needed - 1, needed)
     counted = bench.trial("receptive fields", partial(fields, numbers))
@@ -194,87 +164,49 @@ def run(bench: Bench) -> Findings:
         kind: bench.each_seed(kind, partial(measure, kind, size, bench.root))
         for kind in ("ViT", "ResNet")
     }
-    depth = range(1, size.layers + 1)
 
-    def heads(what: str, of: str) -> list[float]:
-        pick = PICKS[of]
-        return [interval([pick(f[what][n - 1]) for f in found["ViT"]]).mean for n in depth]
+    def heads(what: str, pick: Callable[[list[float]], float]) -> dict[int, float]:
+        layers = range(size.layers)
+        return {n + 1: interval([pick(f[what][n]) for f in found["ViT"]]).mean for n in layers}
 
-    def probes(kind: str) -> Curve:
-        count = len(found[kind][0]["probe"])
-        share = [n / max(count - 1, 1) for n in range(count)]
-        return Curve.of(kind, share, [over(found[kind], "probe", n) for n in range(count)])
+    def probes(trials: Trials) -> dict[float, Interval]:
+        count = len(trials[0]["probe"])
+        return {n / max(count - 1, 1): over(trials, "probe", n) for n in range(count)}
 
-    return Findings(
-        conclude(found, reached, needed, size.patch),
-        [
-            listing(
-                "Convolutions of 3 x 3 in a row: pixels of a row that one output depends on",
-                "layers n",
-                {n: counted[str(n)] for n in numbers},
-                {"3 + 2 (n - 1)": "formula", "counted": "counted"},
-            ),
-            Table(
-                "ViT: mean attention distance in pixels",
-                ["layer", "at first", "nearest head", "mean", "farthest head"],
-                [
-                    [layer, *row]
-                    for layer, *row in zip(
-                        depth,
-                        heads("distance at first", "mean"),
-                        *(heads("distance", of) for of in ("nearest", "mean", "farthest")),
-                        strict=True,
-                    )
-                ],
-            ),
-            Table(
-                "Altogether",
-                [
-                    "model",
-                    "right, %",
-                    "mean unbiased CKA of two layers",
-                    "probe, first layer",
-                    "probe, last",
-                ],
-                [
-                    [
-                        kind,
-                        over(each, "accuracy"),
-                        interval([uniform(f["likeness"]) for f in each]),
-                        over(each, "probe", 0),
-                        over(each, "probe", -1),
-                    ]
-                    for kind, each in found.items()
-                ],
-            ),
-        ],
-        [
-            Lines(
-                "How far layers look",
-                "layer (of the ResNet: stem and blocks)",
-                "pixels",
-                [
-                    Curve.over("ViT: farthest head", heads("distance", "farthest"), 1),
-                    Curve.over("ViT: mean of heads", heads("distance", "mean"), 1),
-                    Curve.over("ViT: nearest head", heads("distance", "nearest"), 1),
-                    Curve.over("ResNet: receptive field", reached, 1),
-                ],
-            ),
-            Lines(
-                "What a linear probe reads",
-                "depth (0 first, 1 last)",
-                "right, %",
-                [probes(kind) for kind in found],
-            ),
-            *(
-                Heat(
-                    f"Unbiased CKA of layers, {kind}",
-                    "layer",
-                    "layer",
-                    mean_of([f["likeness"] for f in each]),
-                    scale=[0.0, 1.0],
-                )
-                for kind, each in found.items()
-            ),
-        ],
-    )
+    at_first = heads("distance at first", statistics.fmean)
+    near, far = heads("distance", min), heads("distance", max)
+    middle = heads("distance", statistics.fmean)
+    return conclude(found, reached, needed, size.patch), {
+        "counted": {n: counted[str(n)] for n in numbers},
+        "by_layer": {
+            n: {
+                "at first": at_first[n],
+                "nearest head": near[n],
+                "mean": middle[n],
+                "farthest head": far[n],
+            }
+            for n in at_first
+        },
+        "altogether": {
+            kind: {
+                "right, %": over(trials, "accuracy"),
+                "mean unbiased CKA of two layers": interval(
+                    [uniform(f["likeness"]) for f in trials]
+                ),
+                "probe, first layer": over(trials, "probe", 0),
+                "probe, last": over(trials, "probe", -1),
+            }
+            for kind, trials in found.items()
+        },
+        "reaches": {
+            "ViT: farthest head": far,
+            "ViT: mean of heads": middle,
+            "ViT: nearest head": near,
+            "ResNet: receptive field": dict(enumerate(reached, 1)),
+        },
+        "probes": {kind: probes(trials) for kind, trials in found.items()},
+        "alike": {
+            kind: {"values": mean_of([f["likeness"] for f in trials])}
+            for kind, trials in found.items()
+        },
+    }

@@ -1,17 +1,15 @@
 """T2: do the gates of a trained LSTM control what enters, stays in and leaves the cell?"""
 
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
-from manyheads.labs.findings import Findings, interval, mean, more, over, values
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
+from manyheads.labs.findings import interval, mean, more, over, values
 from manyheads.labs.lab_training import fresh, learn, training
 from manyheads.labs.symbols import BATCH, FIRST, delayed_recall, labelling, one_way
-from manyheads.lens.panels import Bars, Heat, Table, number
+from manyheads.lens.panels import number
 from manyheads.nn.recording.trace import record
 from manyheads.nn.rnn import RecurrentRecord
 from manyheads.tokenwise.token_task import TokenTrainConfig
@@ -19,21 +17,6 @@ from manyheads.tokenwise.token_task import measure as score
 
 GATES = ("input", "forget", "output")
 PLACES = ("noise before", "kept", "noise after", "question")
-
-
-class Size(NamedTuple):
-    """The sizes of training."""
-
-    steps: int
-    distance: int  # in the longest texts, and in the measured ones
-    texts: int
-    train: int = 20000
-    symbols: int = 8
-    hidden: int = 32
-    max_tokens: int = 2048
-
-
-SIZES = read_sizes("gates", Size)
 
 
 def places(tokens: Tensor, symbols: int) -> dict[str, Tensor]:
@@ -112,42 +95,23 @@ def conclude(found: list[Measured], size: Size) -> str:
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Train with each seed."""
-    size = bench.choose(SIZES)
     found = bench.each_seed("LSTM", partial(measure, size))
-    rows = (*GATES, "written")
-    return Findings(
-        conclude(found, size),
-        [
-            Table(
-                "Mean over units, by what a token is",
-                ["gate", *PLACES],
-                [[row, *(over(found, row, place) for place in PLACES)] for row in rows],
-            ),
-            Table(
-                "Altogether",
-                ["measure", "value"],
-                [
-                    ["right answers, %", over(found, "accuracy")],
-                    ["share of what was written that stays", over(found, "stays")],
-                ],
-            ),
-        ],
-        [
-            Heat(
-                "One text: how far open, mean over units",
-                "token",
-                "gate",
-                [found[0]["example"][gate] for gate in GATES],
-                rows=list(GATES),
-                columns=found[0]["tokens"],
-            ),
-            Bars(
-                "What is written into the cell",
-                "|input gate x candidate|",
-                list(PLACES),
-                [over(found, "written", place) for place in PLACES],
-            ),
-        ],
-    )
+    by_place = {
+        row: {place: over(found, row, place) for place in PLACES} for row in (*GATES, "written")
+    }
+    first = found[0]
+    return conclude(found, size), {
+        "by_place": by_place,
+        "altogether": {
+            "right answers, %": {"value": over(found, "accuracy")},
+            "share of what was written that stays": {"value": over(found, "stays")},
+        },
+        "example": {
+            "values": [first["example"][gate] for gate in GATES],
+            "rows": list(GATES),
+            "columns": first["tokens"],
+        },
+        "written": by_place["written"],
+    }

@@ -2,38 +2,20 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.cifar_sample import accuracy, classifying, samples, small_vit, tensors, training
-from manyheads.labs.findings import Findings, interval, listing, mean, more, over, values, verdict
+from manyheads.labs.findings import interval, mean, more, over, values, verdict
 from manyheads.labs.lab_training import fresh, learn
 from manyheads.lens.measures.position_figures import along, cosines, mosaic
-from manyheads.lens.panels import Bars, Heat, Table, number
+from manyheads.lens.panels import number
 from manyheads.lens.rounding import rounded
 from manyheads.models.image_encoder import Positions
 from manyheads.models.vit import VitConfig
 from manyheads.nn.layers.positions import GridPositions
 from manyheads.streams import generator
-
-
-class Size(NamedTuple):
-    """The sizes of training."""
-
-    steps: int
-    images: int
-    valid: int
-    hold_out: int = 5000
-    batch_size: int = 128
-    dim: int = 64
-    layers: int = 4
-    patch: int = 4
-
-
-SIZES = read_sizes("grid", Size)
 
 # Kind, and the initial std of learned positions: the paper's, and a larger one.
 KINDS: dict[str, tuple[Positions, float]] = {
@@ -100,43 +82,24 @@ def conclude(found: dict[str, list[Measured]]) -> str:
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Train each kind with each seed."""
-    size = bench.choose(SIZES)
     found = {
         kind: bench.each_seed(kind, partial(measure, kind, size, bench.root)) for kind in KINDS
     }
     first = found[PAPER][0]
     grid = (first["grid"][0], first["grid"][1])
-    means = {kind: over(each, "accuracy") for kind, each in found.items()}
-    tables = {kind: each for kind, each in found.items() if "along" in each[0]}
-    return Findings(
-        conclude(found),
-        [
-            Table(
-                "Right answers, %",
-                ["positions", "accuracy", "positions shuffled after training"],
-                [
-                    [kind, means[kind], over(tables[kind], "shuffled") if kind in tables else None]
-                    for kind in KINDS
-                ],
-            ),
-            listing(
-                "Cosine of two learned positions",
-                "positions",
-                tables,
-                {where: ("along", where) for where in LIKES},
-            ),
-        ],
-        [
-            Bars("Right answers", "%", list(KINDS), list(means.values())),
-            Heat(
-                "Cosine of each learned position with all (std 0.02)",
-                "column of the position",
-                "row of the position",
-                rounded(mosaic(torch.tensor(first["table"]), grid)),
-                numbered=False,
-                tile=[*grid],
-            ),
-        ],
-    )
+    learned = {kind: each for kind, each in found.items() if "along" in each[0]}
+    shuffled = {kind: over(each, "shuffled") for kind, each in learned.items()}
+    return conclude(found), {
+        "found": found,
+        "right": {
+            kind: {
+                "accuracy": over(each, "accuracy"),
+                "positions shuffled after training": shuffled.get(kind),
+            }
+            for kind, each in found.items()
+        },
+        "learned": learned,
+        "cosines": {"values": rounded(mosaic(torch.tensor(first["table"]), grid)), "tile": [*grid]},
+    }

@@ -2,18 +2,16 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.date_corpus import dates, translating_dates
-from manyheads.labs.findings import Findings, curves, over, values, verdict
+from manyheads.labs.findings import over, values, verdict
 from manyheads.labs.lab_training import fresh, learn, parameters, training
 from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back, translator
 from manyheads.labs.timing import best_of
-from manyheads.lens.panels import Lines, Table, number
+from manyheads.lens.panels import number
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.per_head import PerHeadAttention
 from manyheads.streams import stream
@@ -22,28 +20,6 @@ from manyheads.tokenwise.token_task import TokenTrainConfig
 from manyheads.tokenwise.token_task import measure as score
 
 FULL, PAPER, PACKED = "a: every head of full width", "b: one projection a head", "c: packed"
-
-
-class Size(NamedTuple):
-    """The sizes of counting, training and measurement."""
-
-    width: int  # of the three forms
-    tokens: int
-    rounds: int
-    heads: tuple[int, ...]
-    dim: int  # of the models that learn
-    steps: int  # on relations
-    length: int
-    back: tuple[int, ...]
-    symbols: int = 4
-    train: int = 10000
-    max_tokens: int = 2048
-    date_steps: int = 0
-    date_pairs: int = 0
-    date_valid: int = 330
-
-
-SIZES = read_sizes("heads", Size)
 
 
 def forms(width: int, heads: int) -> dict[str, torch.nn.Module]:
@@ -150,9 +126,8 @@ def conclude(
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Count, then train with each number of heads."""
-    size = bench.choose(SIZES)
     # Missing packages are reported before minutes have passed.
     dates(size.date_pairs, size.date_valid)
     counted = bench.trial("forms", partial(cost, size.width, 8, size.tokens, size.rounds))
@@ -162,46 +137,16 @@ def run(bench: Bench) -> Findings:
     translated = {
         n: bench.each_seed(f"dates, {n} heads", partial(translation, n, size)) for n in size.heads
     }
-    return Findings(
-        conclude(counted, related, translated, size),
-        [
-            Table(
-                f"Three forms, 8 heads, width {size.width}, {size.tokens} tokens",
-                ["form", "parameters", "multiply-adds x 2", "ms", "times c"],
-                [
-                    [
-                        name,
-                        counted[name]["parameters"],
-                        counted[name]["products"],
-                        1000 * counted[name]["seconds"],
-                        counted[name]["seconds"] / counted[PACKED]["seconds"],
-                    ]
-                    for name in (FULL, PAPER, PACKED)
-                ],
-            ),
-            Table(
-                f"At equal width {size.dim}: the number of parameters does not change",
-                ["heads", "width of a head", "relations right, %", "dates right, %"],
-                [
-                    [n, size.dim // n, over(related[n], "accuracy"), over(translated[n], "exact")]
-                    for n in size.heads
-                ],
-            ),
-        ],
-        [
-            Lines(
-                f"One layer, {len(size.back)} relations at once",
-                "heads",
-                "right, %",
-                curves({"relations": related}, "accuracy"),
-                log_x=True,
-            ),
-            Lines(
-                "Dates, 2 + 2 layers",
-                "heads",
-                "translated exactly, %",
-                curves({"dates": translated}, "exact"),
-                log_x=True,
-            ),
-        ],
-    )
+    packed = counted[PACKED]["seconds"]
+    return conclude(counted, related, translated, size), {
+        "relations": len(size.back),
+        "forms": {
+            name: counted[name]
+            | {"ms": 1000 * counted[name]["seconds"], "times c": counted[name]["seconds"] / packed}
+            for name in (FULL, PAPER, PACKED)
+        },
+        "by_heads": {
+            n: {"width": size.dim // n, "relations": related[n], "dates": translated[n]}
+            for n in size.heads
+        },
+    }

@@ -2,36 +2,17 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.generation.text_decoding import translate
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
-from manyheads.labs.findings import Findings, by_size, curves, leader, mean, table, values, verdict
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
+from manyheads.labs.findings import by_size, leader, mean, values, verdict
 from manyheads.labs.lab_training import fresh, learn, parameters, training
 from manyheads.labs.symbols import Symbols, copying, random_texts, translator
-from manyheads.lens.panels import Lines
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.tasks.translate.recipe import TranslateTrainConfig
-
-
-class Size(NamedTuple):
-    """The sizes of training and measurement."""
-
-    steps: int
-    longest: int  # symbols of a training text
-    lengths: tuple[int, ...]  # measured; longer ones than `longest` are not in the training data
-    texts: int  # a length
-    train: int = 20000
-    symbols: int = 10
-    dim: int = 64
-    max_tokens: int = 2048
-
-
-SIZES = read_sizes("length", Size)
 
 ONE_VECTOR, LOOKING, TRANSFORMER = "LSTM, one vector", "LSTM with attention", "Transformer"
 
@@ -116,24 +97,7 @@ def conclude(found: dict[str, list[Measured]], size: Size) -> str:
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Train each model with each seed."""
-    size = bench.choose(SIZES)
     found = {name: bench.each_seed(name, partial(measure, name, size)) for name in models(size)}
-    grown = by_size(found, size.lengths)
-    return Findings(
-        conclude(found, size),
-        [
-            table("Symbols right, %, by length of the text", "model", grown, "right"),
-            table("Texts without a mistake, %, by length", "model", grown, "exact"),
-        ],
-        [
-            Lines(
-                f"Copying (learned up to {size.longest} symbols)",
-                "symbols of the text",
-                y,
-                curves(grown, what),
-            )
-            for y, what in (("symbols right, %", "right"), ("texts without a mistake, %", "exact"))
-        ],
-    )
+    return conclude(found, size), {"found": by_size(found, size.lengths)}

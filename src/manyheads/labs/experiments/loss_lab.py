@@ -2,13 +2,10 @@
 
 import math
 from functools import partial
-from typing import NamedTuple
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
-from manyheads.labs.findings import Findings
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.lens.measures.token_losses import losses
-from manyheads.lens.panels import Bars, Interval, Table, number
+from manyheads.lens.panels import number
 from manyheads.predict.load import load
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.reference import score_reference
@@ -16,15 +13,6 @@ from manyheads.tasks.translate.reference import score_reference
 # The lecture's table: the probability of each correct token.
 TOKENS = ("Je", "suis", "un", "étudiant", "</s>")
 PROBABILITIES = (0.8, 0.6, 0.7, 0.5, 0.9)
-
-
-class Size(NamedTuple):
-    """The sentences, and the shipped model of each."""
-
-    sentences: tuple[tuple[str, str, str], ...]  # model, source, reference
-
-
-SIZES = read_sizes("loss", Size)
 
 
 def of_lecture() -> Measured:
@@ -54,28 +42,23 @@ def conclude(found: dict[str, Measured]) -> str:
     return f"The mean of -log p is {'; '.join(parts)}."
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Compute the lecture's table, and the same for sentences of shipped models."""
-    size = bench.choose(SIZES)
     found = {"the lecture's sentence": bench.trial("lecture", of_lecture)}
     for model, source, reference in size.sentences:
         name = f"{source} → {reference}"
         found[name] = bench.trial(name, partial(of_sentence, model, source, reference))
-    tables, panels = [], []
+    rows, panels = {}, {}
     for name, each in found.items():
         values = losses(each["probabilities"])
-        rows = list(zip(each["tokens"], each["probabilities"], values, strict=True))
-        tables.append(
-            Table(
-                name,
-                ["token", "p", "-log p"],
-                [[token, f"{p:.3f}", f"{value:.3f}"] for token, p, value in rows]
-                + [["mean", None, f"{sum(values) / len(values):.3f}"]],
-            )
-        )
+        scored = zip(each["tokens"], each["probabilities"], values, strict=True)
+        rows[name] = [
+            *([token, f"{p:.3f}", f"{value:.3f}"] for token, p, value in scored),
+            ["mean", None, f"{sum(values) / len(values):.3f}"],
+        ]
         if all(map(_latin, each["tokens"])):
-            panels.append(Bars(name, "-log p", each["tokens"], [Interval(v) for v in values]))
-    return Findings(conclude(found), tables, list(panels))
+            panels[name] = list(zip(each["tokens"], values, strict=True))
+    return conclude(found), {"rows": rows, "losses": panels}
 
 
 def _latin(text: str) -> bool:

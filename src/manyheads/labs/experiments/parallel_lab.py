@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import torch
 
@@ -10,29 +9,14 @@ from manyheads.data.tokenizers.tokenizer import END, START
 from manyheads.decode.constraints import SuppressTokens
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.step import Step
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
-from manyheads.labs.findings import Findings, course, listing
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.lab_training import fresh, parameters
 from manyheads.labs.timing import best_of
-from manyheads.lens.panels import Lines, number
+from manyheads.lens.panels import number
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.streams import stream
-
-
-class Size(NamedTuple):
-    """The sizes of the timing."""
-
-    lengths: tuple[int, ...]
-    rounds: int
-    written: int  # the longest text that is generated
-    dim: int = 256
-    vocabulary: int = 1000
-
-
-SIZES = read_sizes("parallel", Size)
 
 
 def models(size: Size) -> dict[str, ModelConfig]:
@@ -128,44 +112,9 @@ def conclude(found: dict[int, Measured], where: str) -> str:
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Time both models at every length."""
-    size = bench.choose(SIZES)
     found = {n: bench.trial(f"{n} tokens", partial(time_at, n, size)) for n in size.lengths}
-    names = list(models(size))
     threads = torch.get_num_threads()
     where = "a GPU" if torch.cuda.is_available() else f"{threads} thread{'s' * (threads > 1)}"
-
-    return Findings(
-        conclude(found, where),
-        [
-            listing(
-                "Microseconds a token, one text at a time",
-                "tokens",
-                found,
-                {
-                    f"{title}, {name}": (name, what)
-                    for title, what in (
-                        ("learning", "learning"),
-                        ("writing", "writing"),
-                        ("steps in a row", "steps"),
-                    )
-                    for name in names
-                },
-            )
-        ],
-        [
-            Lines(
-                title,
-                "tokens",
-                "µs a token",
-                [course(name, found, name, what) for name in names],
-                log_x=True,
-                log_y=True,
-            )
-            for title, what in (
-                ("Learning (forward and backward)", "learning"),
-                ("Writing (greedy search)", "writing"),
-            )
-        ],
-    )
+    return conclude(found, where), {"found": found}

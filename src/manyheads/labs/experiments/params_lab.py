@@ -1,16 +1,13 @@
 """V8, E5, E12: parameter counts of well-known models, and the share of attention."""
 
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
-from manyheads.labs.findings import Findings, course
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.lab_training import parameters
-from manyheads.lens.panels import Bars, Interval, Lines, Table, number
+from manyheads.lens.panels import number
 from manyheads.models.presets import build, preset
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.vision.convolution import Convolution
@@ -30,16 +27,6 @@ PAPERS: dict[str, tuple[float | None, str]] = {
     "swin-t": (29, "rounded"),
 }
 SAID_OF_VGG = 175.0  # millions: the figure of E5
-
-
-class Size(NamedTuple):
-    """The counted models; nothing is allocated, so a quick run counts the same."""
-
-    models: tuple[str, ...] = tuple(PAPERS)
-    widths: tuple[int, ...] = (64, 128, 256, 512, 768, 1024)
-
-
-SIZES = read_sizes("params", Size)
 
 
 def count(name: str) -> Measured:
@@ -84,66 +71,29 @@ def conclude(models: dict[str, Measured], widths: dict[int, Measured]) -> str:
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Count all models."""
-    size = bench.choose(SIZES)
     models = {name: bench.trial(name, partial(count, name)) for name in size.models}
     widths = {n: bench.trial(f"width {n}", partial(compare, n)) for n in size.widths}
-    return Findings(
-        conclude(models, widths),
-        [
-            Table(
-                "Parameters",
-                [
-                    "preset",
-                    "parameters",
-                    "paper, M",
-                    "attentions",
-                    "share",
-                    "convolutions",
-                    "share ",
-                    "remark",
-                ],
-                [
-                    [
-                        name,
-                        found["parameters"],
-                        PAPERS[name][0],
-                        found["attentions"],
-                        _share(found, "in attention"),
-                        found["convolutions"],
-                        _share(found, "in convolutions"),
-                        PAPERS[name][1],
-                    ]
-                    for name, found in models.items()
-                ],
-            ),
-            Table(
-                "One attention (4 D x D) and one 3 x 3 convolution (9 D x D), without biases",
-                ["width D", "attention", "convolution", "ratio"],
-                [
-                    [n, f["attention"], f["convolution"], f["attention"] / f["convolution"]]
-                    for n, f in widths.items()
-                ],
-            ),
-        ],
-        [
-            Bars(
-                "Parameters",
-                "millions",
-                list(models),
-                [Interval(found["parameters"] / 1e6) for found in models.values()],
-            ),
-            Lines(
-                "Attention and convolution of equal width",
-                "width",
-                "weights",
-                [course(what, widths, what) for what in ("convolution", "attention")],
-                log_x=True,
-                log_y=True,
-            ),
-        ],
-    )
+    return conclude(models, widths), {
+        "counts": {
+            name: {
+                "parameters": found["parameters"],
+                "paper, M": PAPERS[name][0],
+                "attentions": found["attentions"],
+                "share": _share(found, "in attention"),
+                "convolutions": found["convolutions"],
+                "share ": _share(found, "in convolutions"),
+                "remark": PAPERS[name][1],
+            }
+            for name, found in models.items()
+        },
+        "widths": {
+            n: {**found, "ratio": found["attention"] / found["convolution"]}
+            for n, found in widths.items()
+        },
+        "millions": {name: found["parameters"] / 1e6 for name, found in models.items()},
+    }
 
 
 def _share(found: Measured, where: str) -> str:

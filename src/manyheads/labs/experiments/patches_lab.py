@@ -2,27 +2,13 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
-from manyheads.labs.findings import Findings, listing
-from manyheads.lens.panels import Curve, Heat, Lines, Table, number
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
+from manyheads.lens.panels import number
 from manyheads.nn.vision.patch import ConvPatches, LinearPatches, patchify
 from manyheads.streams import stream
-
-
-class Size(NamedTuple):
-    """The counted sizes."""
-
-    sizes: tuple[int, ...] = (32, 224, 256, 384, 512)
-    patches: tuple[int, ...] = (4, 8, 14, 16, 32)
-    dim: int = 64
-
-
-SIZES = read_sizes("patches", Size)
 
 
 def tokens(size: int, patch: int) -> int | None:
@@ -77,62 +63,21 @@ def conclude(counted: Mapping[tuple[int, int], int | None], same: dict[int, Meas
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Count patches and compare both forms."""
-    size = bench.choose(SIZES)
     counted = {(side, patch): tokens(side, patch) for side in size.sizes for patch in size.patches}
     same = {
         patch: bench.trial(f"patches of {patch}", partial(cut, patch, size.dim, 1))
         for patch in size.patches
     }
-
-    def row(side: int, what: int) -> list[int | None]:
-        return [n if n is None else n**what for n in (counted[side, p] for p in size.patches)]
-
-    return Findings(
-        conclude(counted, same),
-        [
-            *(
-                Table(
-                    title,
-                    ["pixels", *(f"P = {patch}" for patch in size.patches)],
-                    [[side, *row(side, power)] for side in size.sizes],
-                )
-                for title, power in (
-                    ("Tokens (rows: side of the picture; columns: side of a patch)", 1),
-                    ("Scores of one head: tokens squared", 2),
-                )
-            ),
-            listing(
-                "Both forms, with the same weights",
-                "P",
-                same,
-                {"values a token, P x P x 3": "values", "largest difference": "difference"},
-            ),
-        ],
-        [
-            Lines(
-                "Tokens of a picture",
-                "side of a patch, pixels",
-                "tokens",
-                [
-                    Curve(
-                        f"{side} pixels",
-                        [float(patch) for patch in size.patches],
-                        [None if n is None else float(n) for n in row(side, 1)],
-                    )
-                    for side in size.sizes
-                ],
-                log_x=True,
-                log_y=True,
-            ),
-            Heat(
-                "32 pixels in patches of 8: 16 tokens",
-                "column",
-                "row",
-                apart(32, 8),
-                numbered=False,
-            ),
-            Heat("in patches of 4: 64 tokens", "column", "row", apart(32, 4), numbered=False),
-        ],
-    )
+    rows = {side: {patch: counted[side, patch] for patch in size.patches} for side in size.sizes}
+    return conclude(counted, same), {
+        "tokens": rows,
+        "scores": {
+            side: {patch: n and n**2 for patch, n in row.items()} for side, row in rows.items()
+        },
+        "same": same,
+        "by_side": {f"{side} pixels": row for side, row in rows.items()},
+        "in_8": {"values": apart(32, 8)},
+        "in_4": {"values": apart(32, 4)},
+    }

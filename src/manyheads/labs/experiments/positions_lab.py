@@ -4,17 +4,16 @@ import math
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
-from manyheads.labs.findings import Findings, over
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
+from manyheads.labs.findings import over
 from manyheads.labs.lab_training import fresh, learn, training
 from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back
-from manyheads.lens.panels import Cell, Curve, Lines, Table, number
+from manyheads.lens.panels import number
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.components import TokenPositions
 from manyheads.models.model_config import ModelConfig
@@ -30,23 +29,6 @@ NOT = (
 KINDS: tuple[TokenPositions, ...] = ("none", "sinusoidal", "learned", "rotary")
 
 
-class Size(NamedTuple):
-    """The sizes of training and measurement."""
-
-    steps: int
-    longest: int  # tokens of a training text
-    lengths: tuple[int, ...]  # measured
-    texts: int
-    train: int = 10000
-    symbols: int = 8
-    dim: int = 32
-    max_tokens: int = 2048
-    back: int = 2
-
-
-SIZES = read_sizes("positions", Size)
-
-
 def wavelengths(dim: int) -> list[float]:
     """Compute each pair's wavelength: its angle at position 1 is 2 pi / wavelength."""
     first = sinusoids(2, dim)[1].double()
@@ -56,29 +38,21 @@ def wavelengths(dim: int) -> list[float]:
     ]
 
 
-def schemes() -> Table:
+def schemes() -> dict[str, dict[str, float]]:
     """Three ways to number tokens: their values, and the effect of another length."""
+    columns = (
+        "value at 10 of 20",
+        "largest up to 1,000 of 1,000",
+        "change of token 10, 20 to 40 tokens",
+    )
     table = sinusoids(1001, 64)
     moved = sinusoids(20, 64)[10] - sinusoids(40, 64)[10]
-    return Table(
-        "Ways to number tokens",
-        [
-            "",
-            "value at 10 of 20",
-            "largest up to 1,000 of 1,000",
-            "change of token 10, 20 to 40 tokens",
-        ],
-        [
-            ["position", 10, 1000, 0.0],
-            ["position / length", 10 / 20, 1, abs(10 / 20 - 10 / 40)],
-            [
-                "sinusoids",
-                table[10].abs().max().item(),
-                table.abs().max().item(),
-                moved.abs().max().item(),
-            ],
-        ],
-    )
+    largest = [each.abs().max().item() for each in (table[10], table, moved)]
+    return {
+        "position": dict(zip(columns, (10, 1000, 0.0), strict=True)),
+        "position / length": dict(zip(columns, (10 / 20, 1, abs(10 / 20 - 10 / 40)), strict=True)),
+        "sinusoids": dict(zip(columns, largest, strict=True)),
+    }
 
 
 def sentences() -> tuple[Tensor, Tensor]:
@@ -191,9 +165,8 @@ def conclude(
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Compute wavelengths, compare the sentences, and train each kind of position."""
-    size = bench.choose(SIZES)
     waves = bench.trial("wavelengths", lambda: {"waves": wavelengths(64)})["waves"]
     every = [(kind, causal) for causal in (False, True) for kind in KINDS]
     pairs = {
@@ -205,51 +178,18 @@ def run(bench: Bench) -> Findings:
         for each in every
     }
     table = sinusoids(129, 64)
-    similarity = (table[0] @ table.T / 32).tolist()
-    rows: list[list[Cell]] = [
-        [name, over(pairs[name], "apart"), *(over(each, str(n)) for n in size.lengths)]
-        for name, each in found.items()
-    ]
-    return Findings(
-        conclude(waves, pairs, found, size),
-        [
-            schemes(),
-            Table(
-                f'The "not" pair, and right answers in % by length (learned up to {size.longest})',
-                ["positions", '"not" pair apart', *(f"{n} tokens" for n in size.lengths)],
-                rows,
-            ),
-        ],
-        [
-            Lines(
-                "Wavelength of each pair of dimensions (dim 64)",
-                "pair i",
-                "positions a turn",
-                [Curve.over("wavelength", waves)],
-                log_y=True,
-            ),
-            Lines(
-                "Similarity of two positions (dim 64)",
-                "distance",
-                "PE(0) · PE(k), 1 at k = 0",
-                [Curve.over("sinusoids", similarity)],
-            ),
-            *(
-                Lines(
-                    f"Naming the token {size.back} before{', causal mask' if causal else ''}",
-                    f"tokens (learned up to {size.longest})",
-                    "right, %",
-                    [
-                        Curve.of(
-                            kind,
-                            size.lengths,
-                            [over(found[name_of(kind, causal)], str(n)) for n in size.lengths],
-                        )
-                        for kind in KINDS
-                    ],
-                    log_x=True,
-                )
-                for causal in (False, True)
-            ),
-        ],
-    )
+    right = {
+        name: {n: over(trials, str(n)) for n in size.lengths} for name, trials in found.items()
+    }
+    return conclude(waves, pairs, found, size), {
+        "schemes": schemes(),
+        "found": {
+            name: {'"not" pair apart': over(pairs[name], "apart")}
+            | {f"{n} tokens": share for n, share in each.items()}
+            for name, each in right.items()
+        },
+        "waves": {"wavelength": dict(enumerate(waves))},
+        "similarity": {"sinusoids": dict(enumerate((table[0] @ table.T / 32).tolist()))},
+        "both_ways": {kind: right[name_of(kind, False)] for kind in KINDS},
+        "causal": {kind: right[name_of(kind, True)] for kind in KINDS},
+    }

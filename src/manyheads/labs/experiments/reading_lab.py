@@ -3,7 +3,6 @@
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 import numpy as np
 import torch.nn.functional as F
@@ -15,11 +14,9 @@ from manyheads.data.images.line_image import LineImage, stack
 from manyheads.data.synthetic.text_lines import Rendering
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.decode.greedy import greedy_search
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
-from manyheads.labs.findings import Findings, mean, over, values, verdict
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
+from manyheads.labs.findings import mean, values, verdict
 from manyheads.labs.lab_training import fresh, learn, parameters, training
-from manyheads.lens.panels import Bars, Cell, Table
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
 from manyheads.models.line_reader import LineReaderConfig
@@ -41,26 +38,6 @@ from manyheads.tasks.read.task import (
     plain,
 )
 from manyheads.train.training_task import Loss
-
-
-class Size(NamedTuple):
-    """The sizes of training."""
-
-    seconds: tuple[float, ...]  # of one core, for a training run of each arm
-    rates: tuple[float, ...]  # learning rates that each arm chooses from
-    trained: str = "enko/train.tsv"
-    valid: str = "enko/val.tsv"
-    column: int = 2  # of .tsv files; 0: text files
-    fonts: str = "/usr/share/fonts/truetype/nanum"
-    held_out: tuple[str, ...] = ()  # fonts of the validation lines alone
-    lines: int = 200  # of validation
-    timed: int = 40  # updates that are timed before
-    layers: int = 2
-    dim: int = 128
-    batch_width: int = 8192
-
-
-SIZES = read_sizes("reading", Size)
 
 COLUMNS, WRITER = "CTC", "decoder"
 ARMS = (COLUMNS, WRITER)
@@ -227,34 +204,17 @@ def train(
     }
 
 
-def tried(bench: Bench, arm: str, size: Size) -> dict[float, list[Measured]]:
-    """Train for each time; the rate is chosen with the first seed and the shortest time."""
+def updates_a_second(bench: Bench, arm: str, size: Size) -> float:
+    """Measure how many updates a core makes in a second."""
     short, long = (
         bench.trial(
             f"{arm}, {steps} updates",
             partial(train, arm, steps, size.rates[0], size, bench.root, 1, timed=True),
-        )
+        )["seconds"]
         for steps in (size.timed, 3 * size.timed)  # the difference has no start-up
     )
-    both = max(long["seconds"] - short["seconds"], long["seconds"] / 3)  # of 2 x timed updates
-    speed = 2 * size.timed / both
-
-    def measure(seconds: float, rate: float, seed: int) -> Measured:
-        return train(arm, max(round(seconds * speed), 1), rate, size, bench.root, seed)
-
-    shortest, *longer = size.seconds
-    best, found = bench.tuned(
-        f"{arm}, {shortest:g} s",
-        size.rates,
-        partial(measure, shortest),
-        lambda trial: -trial["cer"],
-    )
-    return {shortest: found} | {
-        seconds: bench.each_seed(
-            f"{arm}, {seconds:g} s, rate {best:g}", partial(measure, seconds, best)
-        )
-        for seconds in longer
-    }
+    speed: float = 2 * size.timed / max(long - short, long / 3)
+    return speed
 
 
 def conclude(found: dict[str, dict[float, list[Measured]]], size: Size) -> str:
@@ -273,29 +233,18 @@ def conclude(found: dict[str, dict[float, list[Measured]]], size: Size) -> str:
     return "With the same encoder, " + "; ".join(parts) + "."
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Train both arms for each time, with each seed."""
-    size = bench.choose(SIZES)
-    found = {arm: tried(bench, arm, size) for arm in ARMS}
-    columns = ["", *(f"{seconds:g} s" for seconds in size.seconds)]
 
-    def rows(metric: str) -> list[list[Cell]]:
-        return [[arm, *(over(found[arm][each], metric) for each in size.seconds)] for arm in ARMS]
+    def tuned(arm: str) -> dict[float, list[Measured]]:
+        speed = updates_a_second(bench, arm, size)
 
-    return Findings(
-        conclude(found, size),
-        [
-            Table("Character errors of validation lines, %", columns, rows("cer")),
-            Table("Updates", columns, rows("steps")),
-            Table("Seconds of a core, measured", columns, rows("seconds")),
-        ],
-        [
-            Bars(
-                f"after {seconds:g} s",
-                "character errors, %",
-                list(ARMS),
-                [over(found[arm][seconds], "cer") for arm in ARMS],
-            )
-            for seconds in size.seconds
-        ],
-    )
+        def measure(seconds: float, rate: float, seed: int) -> Measured:
+            return train(arm, max(round(seconds * speed), 1), rate, size, bench.root, seed)
+
+        names = {seconds: f"{arm}, {seconds:g} s" for seconds in size.seconds}
+        return bench.tuned(names, size.rates, measure, lambda trial: -trial["cer"])
+
+    found = {arm: tuned(arm) for arm in ARMS}
+    by_time = {seconds: {arm: found[arm][seconds] for arm in ARMS} for seconds in size.seconds}
+    return conclude(found, size), {"found": found, "by_time": by_time}

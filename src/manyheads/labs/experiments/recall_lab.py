@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
-from manyheads.labs.findings import ByModel, Findings, Trials, by_size, curves, over, table
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
+from manyheads.labs.findings import ByModel, Trials, by_size, over
 from manyheads.labs.lab_training import fresh, learn, parameters, training
 from manyheads.labs.symbols import (
     BATCH,
@@ -20,27 +18,10 @@ from manyheads.labs.symbols import (
     labelling,
     one_way,
 )
-from manyheads.lens.panels import Lines, number
+from manyheads.lens.panels import number
 from manyheads.models.tagger import Tagger, TaggerConfig
 from manyheads.tokenwise.token_task import TokenTrainConfig
 from manyheads.tokenwise.token_task import measure as score
-
-
-class Size(NamedTuple):
-    """The sizes of training and measurement."""
-
-    steps: int
-    distances: tuple[int, ...]
-    texts: int  # a distance, when measuring
-    alone: tuple[int, ...]  # distances that are also learned separately
-    alone_steps: int
-    train: int = 20000
-    symbols: int = 8
-    dim: int = 40
-    max_tokens: int = 4096
-
-
-SIZES = read_sizes("recall", Size)
 
 
 def models(size: Size) -> dict[str, TaggerConfig]:
@@ -133,9 +114,8 @@ def conclude(found: ByModel, alone: ByModel, size: Size) -> str:
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Train each model with each seed on all distances together, and on single ones."""
-    size = bench.choose(SIZES)
     names = list(models(size))
     found = {
         name: bench.each_seed(
@@ -158,28 +138,8 @@ def run(bench: Bench) -> Findings:
         ]
         for name in names
     }
-    together, apart = by_size(found, size.distances), by_size(alone, size.alone)
-    guessing = number(100 / size.symbols)
-    gradient_title = "Gradient by the symbol to keep, before training"
-    return Findings(
-        conclude(found, alone, size),
-        [
-            table("Right answers, %, one distance learned alone", "model", apart, "accuracy"),
-            table(
-                "Right answers, %, all distances learned together", "model", together, "accuracy"
-            ),
-            table(gradient_title, "model", together, "gradient at first"),
-        ],
-        [
-            Lines(title, "symbols in between", y, drawn, log_x=True, log_y=y == "norm")
-            for title, y, drawn in (
-                (
-                    f"One distance learned alone ({guessing}% by guessing)",
-                    "right, %",
-                    curves(apart, "accuracy"),
-                ),
-                ("All distances learned together", "right, %", curves(together, "accuracy")),
-                (gradient_title, "norm", curves(together, "gradient at first")),
-            )
-        ],
-    )
+    return conclude(found, alone, size), {
+        "together": by_size(found, size.distances),
+        "apart": by_size(alone, size.alone),
+        "guessing": number(100 / size.symbols),
+    }

@@ -3,12 +3,10 @@
 import math
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import torch
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.cifar_sample import (
     cifar,
     classifying,
@@ -17,31 +15,13 @@ from manyheads.labs.cifar_sample import (
     small_vit,
     training,
 )
-from manyheads.labs.findings import Findings, interval, over, verdict
+from manyheads.labs.findings import interval, over, verdict
 from manyheads.labs.lab_training import fresh, learn
 from manyheads.labs.timing import best_of, saved_bytes
-from manyheads.lens.panels import Curve, Lines, Table, number
+from manyheads.lens.panels import number
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.swin import SwinConfig
 
-
-class Size(NamedTuple):
-    """The sizes of timing and training."""
-
-    sides: tuple[int, ...]  # pixels
-    rounds: int
-    steps: int
-    images: int
-    valid: int
-    every: int  # steps between two validations
-    hold_out: int = 5000
-    batch_size: int = 64
-    dim: int = 64
-    layers: int = 4
-    width: int = 16
-
-
-SIZES = read_sizes("resolution", Size)
 SOFTMAX, LINEAR, WINDOWS, CNN = "ViT", "ViT, linear attention", "Swin, windows", "ResNet"
 PATCH = 4
 
@@ -163,66 +143,32 @@ def conclude(costs: dict[int, Measured], races: dict[str, list[Measured]]) -> st
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Time all sizes, then train two models and compare accuracy over time."""
-    size = bench.choose(SIZES)
     cifar(bench.root, size.hold_out)  # missing data are reported before minutes have passed
     costs = {n: bench.trial(f"{n} pixels", partial(cost, n, size)) for n in size.sides}
     races = {
         name: bench.each_seed(f"race, {name}", partial(race, name, size, bench.root))
         for name in (SOFTMAX, CNN)
     }
-    names = list(models(32, size))
-
-    def curves(what: str, scale: float) -> list[Curve]:
-        sides = [float(side) for side in costs]
-        return [
-            Curve(name, sides, [scale * found[name][what] for found in costs.values()])
-            for name in names
-        ]
-
-    def table(title: str, what: str, scale: float) -> Table:
-        return Table(
-            title,
-            ["pixels", "tokens", *names],
-            [
-                [side, tokens(side), *(scale * found[name][what] for name in names)]
-                for side, found in costs.items()
-            ],
-        )
-
-    return Findings(
-        conclude(costs, races),
-        [
-            table("Forward pass of one picture, ms", "forward", 1000),
-            table("Forward and backward pass, ms", "update", 1000),
-            table("Kept for the gradients, MB", "kept", 1e-6),
-            Table(
-                "Learning at 32 pixels",
-                ["model", "pictures a second", "best, %"],
-                [
-                    [
-                        name,
-                        over(each, "images a second"),
-                        interval([max(f["right"]) for f in each]),
-                    ]
-                    for name, each in races.items()
-                ],
-            ),
-        ],
-        [
-            *(
-                Lines(title, "pixels a side", unit, curves(what, scale), log_x=True, log_y=True)
-                for title, unit, what, scale in (
-                    ("Forward pass", "ms", "forward", 1000),
-                    ("Kept for the gradients", "MB", "kept", 1e-6),
-                )
-            ),
-            Lines(
-                "Learning at 32 pixels, first seed",
-                "seconds of training",
-                "right, %",
-                [Curve(name, each[0]["seconds"], each[0]["right"]) for name, each in races.items()],
-            ),
-        ],
-    )
+    scales = {"forward": 1000, "update": 1000, "kept": 1e-6}
+    return conclude(costs, races), {
+        what: {
+            side: {"tokens": tokens(side)}
+            | {name: scale * found[name][what] for name in models(32, size)}
+            for side, found in costs.items()
+        }
+        for what, scale in scales.items()
+    } | {
+        "learning": {
+            name: {
+                "pictures a second": over(trials, "images a second"),
+                "best, %": interval([max(f["right"]) for f in trials]),
+            }
+            for name, trials in races.items()
+        },
+        "race": {
+            name: dict(zip(first["seconds"], first["right"], strict=True))
+            for name, (first, *_) in races.items()
+        },
+    }

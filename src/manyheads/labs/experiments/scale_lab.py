@@ -7,28 +7,15 @@ over such scores saturates as d grows, and then its gradient vanishes.
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
-from manyheads.labs.findings import Findings, curves, listing, mean, values, verdict
-from manyheads.lens.panels import Lines, number
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
+from manyheads.labs.findings import mean, values, verdict
+from manyheads.lens.panels import number
 from manyheads.nn.attention.softmax import attention_weights, normalise
 from manyheads.streams import stream
-
-
-class Size(NamedTuple):
-    """The sizes of the samples."""
-
-    widths: tuple[int, ...]
-    keys: int
-    queries: int
-
-
-SIZES = read_sizes("scale", Size)
 
 # The package's attention divides by sqrt(d); the other forms do not scale, or multiply.
 FORMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -93,32 +80,11 @@ def conclude(found: dict[int, list[Measured]]) -> str:
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Measure each width with each seed."""
-    size = bench.choose(SIZES)
     found = {
         width: bench.each_seed(f"width {width}", partial(measure, width, size.keys, size.queries))
         for width in size.widths
     }
-
     by_form = {form: {n: [m[form] for m in f] for n, f in found.items()} for form in FORMS}
-    return Findings(
-        conclude(found),
-        [
-            listing(
-                f"Softmax over {size.keys} keys",
-                "width",
-                found,
-                {"deviation of q·k": "deviation"}
-                | {f"{what}, {f}": (f, what) for what in ("entropy", "gradient") for f in FORMS},
-            )
-        ],
-        [
-            Lines(title, "width d", y, curves(by_form, what), log_x=True, log_y=what == "gradient")
-            for title, y, what in (
-                ("Entropy of the weights", "share of log(keys)", "entropy"),
-                ("Largest weight", "weight", "largest"),
-                ("Gradient through the softmax", "norm of its Jacobian", "gradient"),
-            )
-        ],
-    )
+    return conclude(found), {"found": found, "by_form": by_form}

@@ -1,36 +1,15 @@
 """M2: one captioner for five languages, or one for each?"""
 
 from collections.abc import Sequence
-from functools import partial
 from statistics import fmean
-from typing import NamedTuple
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.emoji import LANGUAGES, MOVED, named, preprocessing, small_encoder
-from manyheads.labs.findings import Findings, over, values, verdict
+from manyheads.labs.findings import over, values, verdict
 from manyheads.labs.lab_training import fresh, learn, training
-from manyheads.lens.panels import Bars, Cell, Table
 from manyheads.models.captioner import CaptionerConfig
 from manyheads.tasks.caption.task import CaptionEvaluateConfig, CaptionTask, CaptionTrainConfig
-
-
-class Size(NamedTuple):
-    """The sizes of training."""
-
-    steps: int
-    rates: tuple[float, ...]  # learning rates that each arm chooses from
-    images: int = 2797
-    valid: int = 150
-    side: int = 32  # pixels
-    dim: int = 96
-    layers: int = 2  # of the encoder and of the decoder
-    batch_size: int = 64
-    pieces: int = 400  # of a vocabulary, per language
-
-
-SIZES = read_sizes("tongues", Size)
 
 ALONE, TOGETHER, SHARED = "one each", "all at once", "all, one name an image"
 ARMS = (ALONE, TOGETHER, SHARED)
@@ -83,31 +62,6 @@ def train(
     return {"scores": scores, "loss": run.loss}
 
 
-def tried(
-    bench: Bench, arm: str, languages: Sequence[str], size: Size
-) -> dict[str, list[Measured]]:
-    """Choose the arm's learning rate with the first seed, then train with all of them.
-
-    The rate is chosen for the first of `languages`, "" being all five at once.
-    """
-    first, *others = languages
-
-    def measure(language: str, rate: float, seed: int) -> Measured:
-        return train(arm, language, rate, size, bench.root, seed)
-
-    def chrf(trial: Measured) -> float:
-        return sum(each["chrf"] for each in trial["scores"].values())
-
-    name = f"{arm}, {first or 'five languages'}"
-    best, found = bench.tuned(name, size.rates, partial(measure, first), chrf)
-    return {first: found} | {
-        language: bench.each_seed(
-            f"{arm}, {language}, rate {best:g}", partial(measure, language, best)
-        )
-        for language in others
-    }
-
-
 def conclude(found: dict[str, dict[str, list[Measured]]]) -> str:
     """Say which languages gain and which lose."""
 
@@ -133,33 +87,29 @@ def conclude(found: dict[str, dict[str, list[Measured]]]) -> str:
     )
 
 
-def run(bench: Bench) -> Findings:
-    """Train every arm with each seed."""
-    size = bench.choose(SIZES)
-    found = {ALONE: tried(bench, ALONE, LANGUAGES, size)}
+def run(bench: Bench, size: Size) -> Outcome:
+    """Train every arm with each seed; the language "" is all five at once."""
+
+    def tuned(arm: str, languages: Sequence[str]) -> dict[str, list[Measured]]:
+        names = {code: f"{arm}, {code or 'five languages'}" for code in languages}
+
+        def measure(language: str, rate: float, seed: int) -> Measured:
+            return train(arm, language, rate, size, bench.root, seed)
+
+        return bench.tuned(names, size.rates, measure, chrf)
+
+    found = {ALONE: tuned(ALONE, LANGUAGES)}
     for arm in (TOGETHER, SHARED):
-        found[arm] = dict.fromkeys(LANGUAGES, tried(bench, arm, [""], size)[""])
-
-    def rows(metric: str) -> list[list[Cell]]:
-        return [
-            [arm, *(over(found[arm][each], "scores", each, metric) for each in LANGUAGES)]
+        found[arm] = dict.fromkeys(LANGUAGES, tuned(arm, [""])[""])
+    return conclude(found), {
+        metric: {
+            arm: {code: over(found[arm][code], "scores", code, metric) for code in LANGUAGES}
             for arm in ARMS
-        ]
+        }
+        for metric in ("chrf", "exact")
+    }
 
-    header = ["", *LANGUAGES]
-    return Findings(
-        conclude(found),
-        [
-            Table("chrF of the names of held-out emoji", header, rows("chrf")),
-            Table("Exact names, %", header, rows("exact")),
-        ],
-        [
-            Bars(
-                f"chrF, {arm}",
-                "chrF",
-                list(LANGUAGES),
-                [over(found[arm][each], "scores", each, "chrf") for each in LANGUAGES],
-            )
-            for arm in ARMS
-        ],
-    )
+
+def chrf(trial: Measured) -> float:
+    """The sum over the languages of a trial."""
+    return sum(scores["chrf"] for scores in trial["scores"].values())

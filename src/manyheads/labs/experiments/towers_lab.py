@@ -1,35 +1,15 @@
 """M2: softmax or sigmoid over the pairs of a batch, and how large a batch."""
 
-from functools import partial
-from typing import NamedTuple
+from operator import itemgetter
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.emoji import MOVED, named, preprocessing, small_encoder
-from manyheads.labs.findings import Findings, curves, mean, over, table, values, verdict
+from manyheads.labs.findings import mean, values, verdict
 from manyheads.labs.lab_training import fresh, learn, training
-from manyheads.lens.panels import Lines
 from manyheads.models.matcher import MatcherConfig
 from manyheads.tasks.match.task import MatchTask, MatchTrainConfig
 from manyheads.train.contrastive import Contrast
-
-
-class Size(NamedTuple):
-    """The sizes of training."""
-
-    epochs: int  # passes over the images, whatever the batch
-    batches: tuple[int, ...]
-    rates: tuple[float, ...]  # learning rates that each arm chooses from
-    images: int = 2797
-    valid: int = 150
-    side: int = 32  # pixels
-    dim: int = 96
-    layers: int = 2  # of each tower
-    pieces: int = 2500  # of the vocabulary
-
-
-SIZES = read_sizes("towers", Size)
 
 LOSSES: tuple[Contrast, ...] = ("softmax", "sigmoid")
 
@@ -85,34 +65,17 @@ def conclude(found: dict[str, dict[int, list[Measured]]], size: Size) -> str:
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Train every arm with each seed."""
-    size = bench.choose(SIZES)
 
     def tuned(loss: Contrast, batch: int) -> list[Measured]:
-        measure = partial(train, loss, batch, size, bench.root)
-        name = f"{loss}, batches of {batch}"
-        return bench.tuned(name, size.rates, measure, lambda trial: trial["ten"])[1]
+        def measure(batch: int, rate: float, seed: int) -> Measured:
+            return train(loss, batch, size, bench.root, rate, seed)
+
+        names = {batch: f"{loss}, batches of {batch}"}
+        return bench.tuned(names, size.rates, measure, itemgetter("ten"))[batch]
 
     found: dict[str, dict[int, list[Measured]]] = {
         loss: {n: tuned(loss, n) for n in size.batches} for loss in LOSSES
     }
-    among = over([{"n": float(size.valid)}], "n")
-    return Findings(
-        conclude(found, size),
-        [
-            table(
-                f"Texts that find their emoji first among {among}, %, by batch", "", found, "first"
-            ),
-            table(f"Among the first ten of {among}, %, by batch", "", found, "ten"),
-        ],
-        [
-            Lines(
-                "Text to image, recall of ten",
-                "images in a batch",
-                "found, %",
-                curves(found, "ten"),
-                log_x=True,
-            )
-        ],
-    )
+    return conclude(found, size), {"found": found}

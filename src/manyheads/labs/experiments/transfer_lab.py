@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from manyheads.data.images.image_set import ImageSet
-from manyheads.labs.bench import Bench, Measured
-from manyheads.labs.catalogue import read_sizes
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.cifar_sample import (
     COLOURS,
     accuracy,
@@ -22,9 +20,8 @@ from manyheads.labs.cifar_sample import (
     tensors,
     training,
 )
-from manyheads.labs.findings import Findings, curves, leader, mean, more, over, table, values
+from manyheads.labs.findings import leader, mean, more, over, values
 from manyheads.labs.lab_training import fresh, learn
-from manyheads.lens.panels import Lines
 from manyheads.models.resize import resize
 from manyheads.models.sized_tables import POSITIONS
 from manyheads.models.vit import VitConfig
@@ -32,23 +29,6 @@ from manyheads.train.checkpoint import tensors as weights
 
 SMALL, LARGE = 24, 32  # pixels before and after
 
-
-class Size(NamedTuple):
-    """The sizes of training."""
-
-    pretraining: int  # steps
-    steps: int  # of fine-tuning
-    images: int  # of pre-training
-    labels: tuple[int, ...]  # numbers of images for fine-tuning
-    valid: int
-    first: int = 6  # classes of pre-training; the others are fine-tuned on
-    hold_out: int = 5000
-    batch_size: int = 64
-    dim: int = 64
-    layers: int = 4
-
-
-SIZES = read_sizes("transfer", Size)
 
 SCRATCH, TUNED, FRESH = "from scratch", "fine-tuned", "fine-tuned, positions anew"
 LAYERED, PROBE, SAME = (
@@ -153,9 +133,8 @@ def conclude(found: dict[str, dict[int, list[Measured]]], size: Size) -> str:
     )
 
 
-def run(bench: Bench) -> Findings:
+def run(bench: Bench, size: Size) -> Outcome:
     """Pre-train with each seed, then fine-tune every arm."""
-    size = bench.choose(SIZES)
     found: dict[str, dict[int, list[Measured]]] = {
         arm: {labels: [] for labels in size.labels} for arm in ARMS
     }
@@ -166,24 +145,4 @@ def run(bench: Bench) -> Findings:
                 once = bench.trial(name, partial(tune, arm, labels, size, bench.root, seed))
                 found[arm][labels].append(once)
     before = over(found[TUNED][size.labels[0]], "before")
-    return Findings(
-        conclude(found, size),
-        [
-            table(
-                f"Right answers of {10 - size.first} new classes, %, by pictures learned from "
-                f"(pre-trained: {before}% of its own {size.first})",
-                "",
-                found,
-                "accuracy",
-            )
-        ],
-        [
-            Lines(
-                "Pre-trained at 24 pixels, fine-tuned at 32",
-                "labelled pictures of new classes",
-                "right, %",
-                curves(found, "accuracy"),
-                log_x=True,
-            )
-        ],
-    )
+    return conclude(found, size), {"found": found, "before": before, "new": 10 - size.first}
