@@ -6,6 +6,7 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2, equation 
 """
 
 import math
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -14,16 +15,12 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.nn.attention.rotary import Rotate, unrotated
-from manyheads.nn.attention.softmax import CachedRecord, SoftmaxRecord, attention_weights
+from manyheads.nn.attention.softmax import attention_weights, softmax_record
 from manyheads.nn.layers.cache import KeyValue, KeyValueCache
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.masks import check_bias, check_mask
-from manyheads.nn.recording.attention_record import (
-    AttentionContext,
-    Partition,
-    record_values,
-)
-from manyheads.nn.recording.trace import LayerId, active, refuse_compiled
+from manyheads.nn.recording.attention_record import AttentionContext, Partition
+from manyheads.nn.recording.trace import LayerId, active
 from manyheads.nn.recording.tracking import current_grid, grid_of
 from manyheads.nn.shapes import BeamVectors, Bias, Mask, Tokens, check_axes
 
@@ -49,19 +46,10 @@ def attend(
     check_mask(mask)
     check_bias(bias)
     check_axes(q, "batch head query size")
-    trace = active()
-    if trace is not None and torch.compiler.is_compiling():
-        refuse_compiled()
     out = _mix(q, k, v, mask, bias, dropout)
+    trace = active()
     if trace is not None:
-        layer_id, step, new = context.layer_id, trace.decode_step, context.new_keys
-        if new is not None and step is not None:
-            trace.add(CachedRecord(layer_id, q.detach(), new.detach(), k.shape[2], step))
-        else:
-            bias = None if bias is None else bias.detach()
-            where = (context.query_grid, context.key_grid, context.partition, step)
-            said = (*where, record_values(v, [out]), bias)
-            trace.add(SoftmaxRecord(layer_id, q.detach(), k.detach(), mask, *said))
+        trace.note(partial(softmax_record, context, q, k, v, mask, bias, out))
     return out
 
 

@@ -4,6 +4,7 @@ Source: Katharopoulos et al. 2020, "Transformers are RNNs", section 3.2, equatio
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +16,7 @@ from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.softmax import QueryKeyRecord
 from manyheads.nn.layers.masks import check_mask
 from manyheads.nn.recording.attention_record import ALL, AttentionContext, record_values, take
-from manyheads.nn.recording.trace import active, refuse_compiled
+from manyheads.nn.recording.trace import Trace, active
 from manyheads.nn.shapes import Bias, Mask
 
 
@@ -66,6 +67,21 @@ class ImpliedRecord(QueryKeyRecord):
         return implied_weights(q, k, take(self.mask, rows, queries))
 
 
+def implied_record(
+    context: AttentionContext,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Mask | None,
+    out: Tensor,
+    trace: Trace,
+) -> ImpliedRecord:
+    """Build the record of one call of `linear_attend`."""
+    layer_id = replace(context.layer_id, kind=f"{context.layer_id.kind} (implied)")
+    place = (context.query_grid, context.key_grid, context.partition, trace.decode_step)
+    return ImpliedRecord(layer_id, q.detach(), k.detach(), mask, *place, record_values(v, [out]))
+
+
 class LinearAttention(MultiHeadAttention):
     """The same projections around `linear_attend`; a mask may hide keys, from all queries alike."""
 
@@ -83,13 +99,8 @@ class LinearAttention(MultiHeadAttention):
                 "Linear attention forms no map, so it can take neither a bias nor a mask that "
                 "differs from query to query (a causal one): use softmax attention there."
             )
-        trace = active()
-        if trace is not None and torch.compiler.is_compiling():
-            refuse_compiled()
         heads = linear_attend(q, k, v, mask)
+        trace = active()
         if trace is not None:
-            layer_id = replace(context.layer_id, kind=f"{context.layer_id.kind} (implied)")
-            where = (context.query_grid, context.key_grid, context.partition, trace.decode_step)
-            values = record_values(v, [heads])
-            trace.add(ImpliedRecord(layer_id, q.detach(), k.detach(), mask, *where, values))
+            trace.note(partial(implied_record, context, q, k, v, mask, heads))
         return self.out(heads.transpose(1, 2).flatten(2))

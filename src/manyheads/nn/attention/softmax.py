@@ -12,10 +12,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.nn.layers.masks import causal_mask, check_bias, check_mask
-from manyheads.nn.recording.attention_record import ALL, Partition, ValueRecord, take
+from manyheads.nn.recording.attention_record import (
+    ALL,
+    AttentionContext,
+    Partition,
+    ValueRecord,
+    record_values,
+    take,
+)
 from manyheads.nn.recording.decode_steps import DecodeStep
 from manyheads.nn.recording.token_grid import TokenGrid
-from manyheads.nn.recording.trace import LayerId
+from manyheads.nn.recording.trace import LayerId, Trace
 from manyheads.nn.shapes import Bias, Mask
 
 # Keys in a row that does not fill the vector instructions of torch's softmax over rows: its columns
@@ -150,3 +157,23 @@ class CachedRecord:
         steps = (self, *later)
         q, k = (torch.cat(each, dim=2) for each in ([s.q for s in steps], [s.k for s in steps]))
         return SoftmaxRecord(self.layer_id, q, k, causal_mask(k.shape[2], k.device))
+
+
+def softmax_record(
+    context: AttentionContext,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Mask | None,
+    bias: Bias | None,
+    out: Tensor,
+    trace: Trace,
+) -> SoftmaxRecord | CachedRecord:
+    """Build the record of one call of `attend`; of a step with a cache only its new keys."""
+    step, new = trace.decode_step, context.new_keys
+    if new is not None and step is not None:
+        return CachedRecord(context.layer_id, q.detach(), new.detach(), k.shape[2], step)
+    bias = None if bias is None else bias.detach()
+    place = (context.query_grid, context.key_grid, context.partition, step)
+    rest = (*place, record_values(v, [out]), bias)
+    return SoftmaxRecord(context.layer_id, q.detach(), k.detach(), mask, *rest)

@@ -8,13 +8,14 @@ A recorder of gradients also keeps the tensors that gradients of a score are com
 `attention_record.ValueRecord` and `features.py`), and with them the graph that leads to them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from threading import local
 from typing import Any, Protocol, runtime_checkable
 from weakref import ReferenceType
 
+import torch
 from torch import Tensor, UntypedStorage
 
 from manyheads.errors import UsageError
@@ -82,6 +83,16 @@ class Trace:
         self.kept += size
         self._storages.update(storages)
         self.records.append(record)
+
+    def note(self, make: Callable[["Trace"], Record]) -> None:
+        """Add the record of an attention, which `make` builds for this trace.
+
+        Raises:
+            UsageError: torch.compile traces the model.
+        """
+        if torch.compiler.is_compiling():
+            refuse_compiled()
+        self.add(make(self))
 
     def complete(self) -> "Trace":
         """Return the trace itself, if nothing was dropped.
