@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.lens.plot.loss_curve import Mark, draw_curve
+from manyheads.lens.plot.charts import Mark, draw_curve
 
 matplotlib = pytest.importorskip("matplotlib")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from manyheads.doctor.diagnose import Diagnosis
 from manyheads.errors import UsageError
-from manyheads.lens.plot.loss_curve import Mark, draw_curve
+from manyheads.lens.plot.charts import Mark, draw_curve
 from manyheads.train.history import read_history
 
 

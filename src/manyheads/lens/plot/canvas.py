@@ -96,23 +96,21 @@ class Canvas:
         )
         return axes
 
-    def scale(self, x: float, y: float, peak: float) -> None:
-        """Draw the colour scale from 0 to the peak."""
-        zero = self.fonts.width(["0"], SMALL) + 0.06
-        self.write(x, y + 0.06, "0", va="center_baseline")
-        self.matrix([[step / 63 for step in range(64)]], x + zero, y, 1.1, 0.11, 1.0)
-        self.write(x + zero + 1.16, y + 0.06, f"{peak:.2f}", va="center_baseline")
-
-    def signed_scale(self, x: float, y: float, peak: float) -> None:
-        """Draw the colour scale on both sides of 0."""
-        least = f"\N{MINUS SIGN}{peak:.2g}"
+    def scale(self, x: float, y: float, peak: float, *, signed: bool = False) -> None:
+        """Draw the colour scale from 0 to the peak, or on both sides of 0."""
+        least, most = (
+            (f"\N{MINUS SIGN}{peak:.2g}", f"{peak:.2g}") if signed else ("0", f"{peak:.2f}")
+        )
         left = x + self.fonts.width([least], SMALL) + 0.06
         self.write(x, y + 0.06, least, va="center_baseline")
+        self.write(left + 1.16, y + 0.06, most, va="center_baseline")
+        if not signed:
+            self.matrix([[step / 63 for step in range(64)]], left, y, 1.1, 0.11, 1.0)
+            return
         for step in range(31):
             colour = signed_shade((step - 15) / 15)
             self.rectangle(left + step * 1.1 / 31, y, 1.1 / 31, 0.11, fc=colour, lw=0)
         self.rectangle(left, y, 1.1, 0.11, fill=False, ec=LINE, lw=0.6)
-        self.write(left + 1.16, y + 0.06, f"{peak:.2g}", va="center_baseline")
 
     def bars(self, values: Sequence[float], x: float, y: float, step: float) -> None:
         """Draw probabilities as a column of bars, `step` apart; full length is 1 inch."""

@@ -197,8 +197,7 @@ def _lay(
             x = left + (box[1] + box[3] / 2) * scale[0]
             y = top + (box[0] + box[2] / 2) * scale[1]
             write_number(canvas, x, y, weight, peak)
-    draw_scale = canvas.signed_scale if laid.signed else canvas.scale
-    draw_scale(left, top + down + 0.1, peak)
+    canvas.scale(left, top + down + 0.1, peak, signed=laid.signed)
     canvas.write(left + across, top + down + 0.16, laid.name, ha="right", va="center_baseline")
 
 

@@ -1,6 +1,7 @@
 """Panels side by side as a PNG."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from manyheads.lens.panels import (
     Curve,
     Figure,
     Heat,
+    Interval,
     Lines,
     Panel,
     Scatter,
@@ -25,7 +27,6 @@ from manyheads.lens.plot.fonts import Fonts
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.figure import Figure as Paper
     from matplotlib.text import Text
 
 MARKS = "osD^vPX*"
@@ -50,69 +51,43 @@ def require() -> None:
         import matplotlib.figure  # noqa: F401
 
 
-def axes_of(width: float, height: float) -> tuple[Any, Any]:
-    """Create a figure of this size in inches, and its axes."""
-    require()
-    from matplotlib.figure import Figure as Paper
-
-    paper = Paper(figsize=(width, height))
-    return paper, paper.subplots()
-
-
 def draw(panels: Sequence[Panel], path: Path, *, title: str) -> None:
     """Draw panels in rows of up to three."""
-    _draw(panels, [""] * len(panels), path, title)
+    draw_figures([Figure("", "", panel) for panel in panels], path, title=title)
 
 
 def draw_figures(figures: Sequence[Figure], path: Path, *, title: str) -> None:
     """Draw figures, each panel with its legend."""
-    _draw([each.panel for each in figures], [each.legend for each in figures], path, title)
-
-
-def _draw(panels: Sequence[Panel | Table], captions: Sequence[str], path: Path, title: str) -> None:
     require()
     from matplotlib.figure import Figure as Paper
 
-    captions = [fill(caption, 78) for caption in captions]
-    pen = _Pen(Fonts([title, *captions, *(text for panel in panels for text in _texts(panel))]))
-    across = min(len(panels), ACROSS if len(panels) != 4 else 2)
-    down = -(-len(panels) // across)
+    captions = [fill(figure.legend, 78) for figure in figures]
+    pen = _Pen(
+        Fonts([title, *captions, *(text for each in figures for text in _texts(each.panel))])
+    )
+    across = min(len(figures), ACROSS if len(figures) != 4 else 2)
+    down = -(-len(figures) // across)
     high = HEIGHT + CAPTION * any(captions)
     paper = Paper(figsize=(WIDTH * across, high * down + 0.4), layout="constrained")
     pen.write(paper.suptitle(" "), title, SMALL + 3)
-    for axes, panel in zip(_rooms(paper, down, across, captions, pen), panels, strict=True):
-        pen.panel(axes, panel)
+    parts = paper.subfigures(down, across, squeeze=False).flatten()
+    for part, caption, figure in zip(parts, captions, figures, strict=False):
+        if caption:
+            pen.write(part.supxlabel(" "), caption, SMALL - 1.5, FAINT)
+        pen.panel(part.subplots(), figure.panel)
     with writing(path) as file:
         paper.savefig(file, format="png", dpi=DPI, facecolor="white")
 
 
-def _rooms(
-    paper: "Paper", down: int, across: int, captions: Sequence[str], pen: "_Pen"
-) -> list["Axes"]:
-    """Create axes for each panel, above its caption if there are any."""
-    if not any(captions):
-        every = list(paper.subplots(down, across, squeeze=False).flatten())
-        for axes in every[len(captions) :]:
-            axes.set_axis_off()
-        return every[: len(captions)]
-    parts = paper.subfigures(down, across, squeeze=False).flatten()
-    for part, caption in zip(parts, captions, strict=False):
-        pen.write(part.supxlabel(" "), caption, SMALL - 1.5, FAINT)
-    return [part.subplots() for part in parts[: len(captions)]]
-
-
-def _texts(panel: Panel | Table) -> list[str]:
-    """Return all texts of a panel, to choose fonts."""
-    if isinstance(panel, Table):
-        return [panel.title, *panel.columns, *(written(cell) for row in panel.rows for cell in row)]
-    found = [panel.title, panel.y]
-    if not isinstance(panel, Bars):
-        found.append(panel.x)
-    if isinstance(panel, Lines):
-        return [*found, *(curve.name for curve in panel.curves)]
-    if isinstance(panel, Heat):
-        return [*found, *panel.rows, *panel.columns]
-    return [*found, *panel.names, *(panel.groups if isinstance(panel, Scatter) else ())]
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts of a panel, to choose fonts."""
+    if isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+    elif is_dataclass(value) and not isinstance(value, Interval):
+        yield from _texts(list(vars(value).values()))
+    elif isinstance(value, str):
+        yield value
 
 
 class _Pen:
@@ -131,20 +106,11 @@ class _Pen:
         axes.tick_params(which="both", labelsize=SMALL, color=LINE, labelcolor=FAINT)
         for side in axes.spines.values():
             side.set_color(LINE)
-        if isinstance(panel, Table):
-            self.table(axes, panel)
-            return
-        self.write(axes.yaxis.label, panel.y)
-        if isinstance(panel, Bars):
-            self.bars(axes, panel)
-            return
-        self.write(axes.xaxis.label, panel.x)
-        if isinstance(panel, Lines):
-            self.lines(axes, panel)
-        elif isinstance(panel, Heat):
-            self.heat(axes, panel)
-        else:
-            self.scatter(axes, panel)
+        if not isinstance(panel, Table):
+            self.write(axes.yaxis.label, panel.y)
+        if isinstance(panel, Lines | Heat | Scatter):
+            self.write(axes.xaxis.label, panel.x)
+        getattr(self, panel.kind)(axes, panel)
 
     def names(self, axis: "Axis", names: Sequence[str], first: int, turn: float = 0.0) -> None:
         """Label the positions first, first + 1, ... of an axis; of very many only some."""

@@ -145,7 +145,7 @@ def draw(line: dict[str, Any], folder: Path) -> list[Path]:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    from manyheads.lens.plot.classifier_charts import draw_confusion, draw_reliability
+    from manyheads.lens.plot.charts import draw_confusion, draw_reliability
 
     drawn = []
     if "reliability" in line:
