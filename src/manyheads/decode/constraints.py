@@ -29,12 +29,7 @@ class Rule(Protocol):
 
 
 def apply_rules(
-    rules: Sequence[Rule],
-    scores: Scores,
-    prefixes: Prefixes,
-    sentences: Sequence[int],
-    *,
-    end: int,
+    rules: Sequence[Rule], scores: Scores, prefixes: Prefixes, sentences: Sequence[int], *, end: int
 ) -> Scores:
     """Apply rules in their order; an output without any allowed token ends there, at no cost.
 

@@ -36,11 +36,8 @@ class Lab:
         """The sizes of each scale, as named tuples: they compare and show themselves."""
         names = [name for name in self.full if name not in self.size]
         kind = namedtuple("Size", [*names, *self.size])  # type: ignore[misc]
-        return {
-            "full": kind(**{**self.size, **self.full}),
-            "quick": kind(**{**self.size, **self.quick}),
-            "smoke": kind(**{**self.size, **self.smoke}),
-        }
+        scales: dict[Scale, Any] = {"full": self.full, "quick": self.quick, "smoke": self.smoke}
+        return {scale: kind(**{**self.size, **table}) for scale, table in scales.items()}
 
     def run(self, bench: "Bench") -> "Findings":
         """Import the experiment, and run it."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -70,6 +71,11 @@ def small_encoder(side: int, dim: int, layers: int) -> CctConfig:
         ffn_dim=2 * dim,
         pool="mean",
     )
+
+
+def text_widths(dim: int) -> dict[str, Any]:
+    """The widths and dropout of a small Transformer of texts, of as many heads as the encoder."""
+    return {"dim": dim, "heads": max(dim // 32, 1), "ffn_dim": 2 * dim, "dropout": 0.1}
 
 
 def preprocessing(side: int) -> Preprocessing:

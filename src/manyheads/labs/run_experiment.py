@@ -50,11 +50,7 @@ def run_lab(
     count = seeds or {"full": lab.seeds, "quick": min(lab.seeds, 2), "smoke": 1}[scale]
     notebook = out / f"{name}{TRIALS}"
     bench = Bench(
-        scale=scale,
-        seeds=tuple(range(1, count + 1)),
-        root=root,
-        notebook=notebook,
-        say=say,
+        scale=scale, seeds=tuple(range(1, count + 1)), root=root, notebook=notebook, say=say
     )
     require()
     if scale != "full" and is_full(out / f"{name}.json"):

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
+from torch import nn
 
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.text.sentences import Sentences
 from manyheads.data.tokenizers.tokenizer import UNKNOWN, Piece, Tokenizers
+from manyheads.labs.lab_training import Learned, learn, training
 from manyheads.models.components import CellName
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig
 from manyheads.models.transformer import TransformerConfig
@@ -135,11 +138,17 @@ class Labelled(Examples):
         return list(self.sequences[index]), list(self.targets[index])
 
 
-def labelling(
-    train: Labelled, valid: Labelled, config: TokenTrainConfig, *, seed: int
-) -> TokenTask:
-    """Build the task of predicting the targets of tokens."""
-    return TokenTask(train, valid, config, partial(measure), seed=seed)
+def learn_labels(
+    model: nn.Module, train: Labelled, valid: Labelled, rate: float, *, seed: int, **settings: Any
+) -> Learned:
+    """Train a model to predict the targets of tokens; `settings` are of its [train] table."""
+    config = training(TokenTrainConfig, rate=rate, **settings)
+    return learn(model, TokenTask(train, valid, config, partial(measure), seed=seed))
+
+
+def accuracy(model: nn.Module, texts: Labelled) -> float:
+    """Accuracy of the targets in percent."""
+    return measure(model, texts, BATCH)["accuracy"]
 
 
 def delayed_recall(

@@ -171,10 +171,7 @@ class Recurrent(nn.Module):
         self.kernel = cell.sequence(
             size, hidden // (1 + bidirectional), batch_first=True, bidirectional=bidirectional
         )
-        self.layer_ids = (
-            LayerId(kind="forward"),
-            LayerId(kind="backward"),
-        )  # set by the stack
+        self.layer_ids = (LayerId(kind="forward"), LayerId(kind="backward"))  # set by the stack
 
     def forward(
         self,

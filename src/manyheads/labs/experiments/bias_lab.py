@@ -18,13 +18,7 @@ from manyheads.labs.cifar_sample import (
     tensors,
     training,
 )
-from manyheads.labs.findings import (
-    Trials,
-    mean,
-    more,
-    over,
-    values,
-)
+from manyheads.labs.findings import Trials, mean, more, over, values
 from manyheads.labs.lab_training import fresh, learn, parameters
 from manyheads.lens.panels import Interval
 from manyheads.models.mlp import MlpConfig

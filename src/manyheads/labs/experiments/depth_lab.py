@@ -9,14 +9,12 @@ from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import leader, mean, over, values
-from manyheads.labs.lab_training import fresh, learn, training
-from manyheads.labs.symbols import BATCH, FIRST, Labelled, encoder, labelling, looking_back
+from manyheads.labs.lab_training import fresh
+from manyheads.labs.symbols import FIRST, Labelled, accuracy, encoder, learn_labels, looking_back
 from manyheads.models.components import Norm
 from manyheads.models.tagger import AttentiveContext, Tagger
 from manyheads.nn.blocks.block import EncoderBlock
 from manyheads.nn.layers.residual import PostNorm
-from manyheads.tokenwise.token_task import TokenTrainConfig
-from manyheads.tokenwise.token_task import measure as score
 
 
 class NoResidual(PostNorm):
@@ -80,23 +78,13 @@ def gradients(model: Tagger, texts: Labelled) -> list[float]:
 def measure(name: str, depth: int, size: Size, seed: int) -> Measured:
     """Measure the gradients of an untrained stack, then train it."""
     norm, part, warm = ARRANGEMENTS[name]
-    config = training(
-        TokenTrainConfig,
-        size.steps,
-        2e-3,
-        max_tokens=size.max_tokens,
-        warmup=round(warm * size.steps),
-    )
+    how = {"steps": size.steps, "warmup": round(warm * size.steps), "max_tokens": size.max_tokens}
     draw = partial(looking_back, [size.length], symbols=size.symbols, back=[size.back], seed=seed)
     train, valid = draw(count=size.train, name="train"), draw(count=128, name="valid")
     model = tagger(norm, part, depth, size, seed)
     first = gradients(model, valid)
-    learned = learn(model, labelling(train, valid, config, seed=seed))
-    return {
-        "gradients": first,
-        "loss": learned.loss,
-        "accuracy": score(model, valid, BATCH)["accuracy"],
-    }
+    learned = learn_labels(model, train, valid, 2e-3, seed=seed, **how)
+    return {"gradients": first, "loss": learned.loss, "accuracy": accuracy(model, valid)}
 
 
 def conclude(found: dict[str, dict[int, list[Measured]]]) -> str:

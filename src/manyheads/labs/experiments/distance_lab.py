@@ -46,10 +46,7 @@ def fields(numbers: tuple[int, ...]) -> Measured:
     """The receptive field of n convolutions: by formula, and measured."""
     inputs = torch.ones(1, 1, 1, 81, dtype=torch.float64).expand(1, 1, 3, 81)
     return {
-        str(n): {
-            "formula": receptive_field(n),
-            "counted": measured_field(chain(n), inputs, 40),
-        }
+        str(n): {"formula": receptive_field(n), "counted": measured_field(chain(n), inputs, 40)}
         for n in numbers
     }
 

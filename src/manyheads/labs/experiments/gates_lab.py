@@ -7,13 +7,11 @@ from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import interval, mean, more, over, values
-from manyheads.labs.lab_training import fresh, learn, training
-from manyheads.labs.symbols import BATCH, FIRST, delayed_recall, labelling, one_way
+from manyheads.labs.lab_training import fresh
+from manyheads.labs.symbols import FIRST, accuracy, delayed_recall, learn_labels, one_way
 from manyheads.lens.panels import number
 from manyheads.nn.recording.trace import record
 from manyheads.nn.rnn import RecurrentRecord
-from manyheads.tokenwise.token_task import TokenTrainConfig
-from manyheads.tokenwise.token_task import measure as score
 
 GATES = ("input", "forget", "output")
 PLACES = ("noise before", "kept", "noise after", "question")
@@ -36,21 +34,20 @@ def places(tokens: Tensor, symbols: int) -> dict[str, Tensor]:
 
 def measure(size: Size, seed: int) -> Measured:
     """Train an LSTM to remember a symbol, and measure its gates."""
-    config = training(TokenTrainConfig, size.steps, 5e-3, max_tokens=size.max_tokens)
     train = delayed_recall(
         range(1, size.distance + 1), size.train, size.symbols, seed=seed, name="train"
     )
     texts = delayed_recall([size.distance], size.texts, size.symbols, seed=seed, name="gates")
     vocabulary = FIRST + size.symbols + 2
     model = fresh(one_way("lstm", vocabulary, size.symbols, size.hidden, size.hidden), seed)
-    learn(model, labelling(train, texts, config, seed=seed))
+    learn_labels(model, train, texts, 5e-3, seed=seed, steps=size.steps, max_tokens=size.max_tokens)
     batch = texts.batch(texts.kept, epoch=0)
     with record() as trace, torch.inference_mode():
         model(batch.tokens.to(next(model.parameters()).device), batch.scored)
     (kept,) = [each for each in trace if isinstance(each, RecurrentRecord)]
     gates = {name: gate.cpu() for name, gate in kept.gates.items()}
     where = places(batch.tokens, size.symbols)
-    found: Measured = {"accuracy": score(model, texts, BATCH)["accuracy"]}
+    found: Measured = {"accuracy": accuracy(model, texts)}
     for name in GATES:
         found[name] = {place: gates[name][mask].mean().item() for place, mask in where.items()}
     # The value that a step adds to the cell: gate times |candidate|.

@@ -1,23 +1,24 @@
 """T9, E9: three forms of multi-head attention, their cost, and the benefit of heads."""
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 import torch
 
+from manyheads.data.synthetic.dates import generate
+from manyheads.data.text.corpus import Corpus
+from manyheads.data.tokenizers.tokenizer import PairTokenizerConfig, Tokenizer, Tokenizers
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.date_corpus import dates, translating_dates
 from manyheads.labs.findings import over, values, verdict
 from manyheads.labs.lab_training import fresh, learn, parameters, training
-from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back, translator
+from manyheads.labs.symbols import FIRST, accuracy, encoder, learn_labels, looking_back, translator
 from manyheads.labs.timing import best_of
 from manyheads.lens.panels import number
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.per_head import PerHeadAttention
 from manyheads.streams import stream
-from manyheads.tasks.translate.recipe import TranslateTrainConfig
-from manyheads.tokenwise.token_task import TokenTrainConfig
-from manyheads.tokenwise.token_task import measure as score
+from manyheads.tasks.translate.recipe import EvaluateConfig, TranslateTrainConfig
+from manyheads.tasks.translate.task import TranslateTask
 
 FULL, PAPER, PACKED = "a: every head of full width", "b: one projection a head", "c: packed"
 
@@ -73,23 +74,34 @@ def cost(width: int, heads: int, tokens: int, rounds: int) -> Measured:
 
 def relations(heads: int, size: Size, seed: int) -> Measured:
     """Train one layer to output the symbols at several earlier positions at once."""
-    config = training(TokenTrainConfig, size.steps, 3e-3, max_tokens=size.max_tokens)
     draw = partial(looking_back, [size.length], symbols=size.symbols, back=size.back, seed=seed)
     train, valid = draw(count=size.train, name="train"), draw(count=200, name="valid")
     one_layer = encoder(FIRST + size.symbols, size.symbols ** len(size.back), size.dim, layers=1)
     model = fresh(replace(one_layer, heads=heads), seed)
-    learn(model, labelling(train, valid, config, seed=seed))
-    return {
-        "accuracy": score(model, valid, BATCH)["accuracy"],
-        "parameters": parameters(model),
-    }
+    learn_labels(model, train, valid, 3e-3, seed=seed, steps=size.steps, max_tokens=size.max_tokens)
+    return {"accuracy": accuracy(model, valid), "parameters": parameters(model)}
+
+
+@lru_cache(maxsize=2)
+def dates(train: int, valid: int) -> tuple[Corpus, Corpus, Tokenizer]:
+    """Generate training and validation pairs with different days, and learn a shared vocabulary."""
+    corpora = []
+    for split, size in (("train", train), ("valid", valid)):
+        pairs = generate(split, size=size)
+        corpora.append(
+            Corpus([p.source for p in pairs], [p.target for p in pairs], f"dates:{split}")
+        )
+    lines = corpora[0].source + corpora[0].target
+    return corpora[0], corpora[1], Tokenizer.train(lines, PairTokenizerConfig(size=600))
 
 
 def translation(heads: int, size: Size, seed: int) -> Measured:
     """Train a small Transformer to translate dates."""
     config = training(TranslateTrainConfig, size.date_steps, 2e-3, max_tokens=500)
-    task, vocabulary = translating_dates(size.date_pairs, size.date_valid, config, seed=seed)
-    model = fresh(translator(vocabulary, size.dim, heads=heads), seed)
+    train, valid, tokenizer = dates(size.date_pairs, size.date_valid)
+    both, evaluation = Tokenizers(tokenizer, tokenizer), EvaluateConfig(metrics=("exact",))
+    task = TranslateTask(train, valid, both, config, evaluation, seed=seed)
+    model = fresh(translator(len(tokenizer), size.dim, heads=heads), seed)
     learned = learn(model, task)
     return {"exact": learned.last("exact"), "loss": learned.loss}
 

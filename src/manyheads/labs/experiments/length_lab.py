@@ -50,10 +50,7 @@ def measure(name: str, size: Size, seed: int) -> Measured:
     task = copying(texts, texts[:2], size.symbols, config, seed=seed)
     learned = learn(model, task)
     tokenizer = Symbols(size.symbols)
-    found: Measured = {
-        "parameters": parameters(model),
-        "loss": learned.loss,
-    }
+    found: Measured = {"parameters": parameters(model), "loss": learned.loss}
     for length in size.lengths:
         expected = random_texts(
             size.texts, [length], size.symbols, seed=seed, name=f"test {length}"

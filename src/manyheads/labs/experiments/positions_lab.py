@@ -11,16 +11,14 @@ from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import over
-from manyheads.labs.lab_training import fresh, learn, training
-from manyheads.labs.symbols import BATCH, FIRST, encoder, labelling, looking_back
+from manyheads.labs.lab_training import fresh
+from manyheads.labs.symbols import FIRST, accuracy, encoder, learn_labels, looking_back
 from manyheads.lens.panels import number
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.components import TokenPositions
 from manyheads.models.model_config import ModelConfig
 from manyheads.nn.layers.masks import causal_mask
 from manyheads.nn.layers.positions import sinusoids
-from manyheads.tokenwise.token_task import TokenTrainConfig
-from manyheads.tokenwise.token_task import measure as score
 
 NOT = (
     "Although I did not get 95 in last TOEFL , I could get in the Ph.D program .",
@@ -112,7 +110,6 @@ def config(
 
 def measure(kind: TokenPositions, causal: bool, size: Size, seed: int) -> Measured:
     """Train to predict the token two positions before on short texts; measure on longer ones."""
-    how = training(TokenTrainConfig, size.steps, 3e-3, max_tokens=size.max_tokens)
     lengths = range(size.back + 2, size.longest + 1)
     back = [size.back]
     train = looking_back(lengths, size.train, size.symbols, back, seed=seed, name="train")
@@ -124,8 +121,9 @@ def measure(kind: TokenPositions, causal: bool, size: Size, seed: int) -> Measur
     model = fresh(
         config(kind, causal, symbols=size.symbols, dim=size.dim, longest=max(size.lengths)), seed
     )
-    learn(model, labelling(train, tests[size.lengths[0]], how, seed=seed))
-    return {str(n): score(model, texts, BATCH)["accuracy"] for n, texts in tests.items()}
+    how = {"steps": size.steps, "max_tokens": size.max_tokens}
+    learn_labels(model, train, tests[size.lengths[0]], 3e-3, seed=seed, **how)
+    return {str(n): accuracy(model, texts) for n, texts in tests.items()}
 
 
 def name_of(kind: str, causal: bool) -> str:

@@ -8,20 +8,18 @@ from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import ByModel, Trials, by_size, over
-from manyheads.labs.lab_training import fresh, learn, parameters, training
+from manyheads.labs.lab_training import fresh, parameters
 from manyheads.labs.symbols import (
-    BATCH,
     FIRST,
     Labelled,
+    accuracy,
     delayed_recall,
     encoder,
-    labelling,
+    learn_labels,
     one_way,
 )
 from manyheads.lens.panels import number
 from manyheads.models.tagger import Tagger, TaggerConfig
-from manyheads.tokenwise.token_task import TokenTrainConfig
-from manyheads.tokenwise.token_task import measure as score
 
 
 def models(size: Size) -> dict[str, TaggerConfig]:
@@ -62,7 +60,6 @@ def measure(
     name: str, size: Size, distances: Sequence[int], steps: int, alike: str, seed: int
 ) -> Measured:
     """Train one model on texts of these distances, and measure at each."""
-    config = training(TokenTrainConfig, steps, 2e-3, max_tokens=size.max_tokens)
     train = delayed_recall(distances, size.train, size.symbols, seed=seed, name=alike)
     tests = {
         n: delayed_recall([n], size.texts, size.symbols, seed=seed, name=f"{n}") for n in distances
@@ -70,10 +67,11 @@ def measure(
     model = fresh(models(size)[name], seed)
     found: Measured = {"parameters": parameters(model)}
     first = {distance: gradient(model, texts) for distance, texts in tests.items()}
-    learn(model, labelling(train, tests[distances[0]], config, seed=seed))
+    valid = tests[distances[0]]
+    learn_labels(model, train, valid, 2e-3, seed=seed, steps=steps, max_tokens=size.max_tokens)
     for distance, texts in tests.items():
         found[str(distance)] = {
-            "accuracy": score(model, texts, BATCH)["accuracy"],
+            "accuracy": accuracy(model, texts),
             "gradient at first": first[distance],
         }
     return found

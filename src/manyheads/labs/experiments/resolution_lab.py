@@ -93,9 +93,7 @@ def race(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     """Train at 32 pixels; record accuracy and seconds of training."""
     train, valid = samples(root, size.hold_out, (size.images, size.valid), seed)
     how = replace(
-        training(size.steps, size.batch_size),
-        log_every=size.every,
-        validate_every=size.every,
+        training(size.steps, size.batch_size), log_every=size.every, validate_every=size.every
     )
     model = fresh(models(32, size)[kind], seed)
     learned = learn(model, classifying(train, valid, how, seed=seed))

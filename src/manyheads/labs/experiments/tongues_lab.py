@@ -5,7 +5,7 @@ from statistics import fmean
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.emoji import LANGUAGES, MOVED, named, preprocessing, small_encoder
+from manyheads.labs.emoji import LANGUAGES, MOVED, named, preprocessing, small_encoder, text_widths
 from manyheads.labs.findings import over, values, verdict
 from manyheads.labs.lab_training import fresh, learn, training
 from manyheads.models.captioner import CaptionerConfig
@@ -45,11 +45,8 @@ def train(
     config = CaptionerConfig(
         image=small_encoder(size.side, size.dim, size.layers),
         vocabulary=len(tokenizer),
-        dim=size.dim,
-        heads=max(size.dim // 32, 1),
-        ffn_dim=2 * size.dim,
         decoder_layers=size.layers,
-        dropout=0.1,
+        **text_widths(size.dim),
     )
     run = learn(fresh(config, seed), task)
     scores = {

@@ -4,7 +4,7 @@ from operator import itemgetter
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.emoji import MOVED, named, preprocessing, small_encoder
+from manyheads.labs.emoji import MOVED, named, preprocessing, small_encoder, text_widths
 from manyheads.labs.findings import mean, values, verdict
 from manyheads.labs.lab_training import fresh, learn, training
 from manyheads.models.matcher import MatcherConfig
@@ -27,11 +27,8 @@ def train(
         image=small_encoder(size.side, size.dim, size.layers),
         embedding=size.dim,
         vocabulary=len(tokenizer),
-        dim=size.dim,
-        heads=max(size.dim // 32, 1),
-        ffn_dim=2 * size.dim,
         layers=size.layers,
-        dropout=0.1,
+        **text_widths(size.dim),
         score_bias=-10.0 if loss == "sigmoid" else None,
     )
     run = learn(fresh(config, seed), task)

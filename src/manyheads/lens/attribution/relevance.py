@@ -15,10 +15,10 @@ from torch import Tensor
 from manyheads.lens.attribution.gradients import GradientWeightedAttention
 from manyheads.nn.recording.token_grid import Axis, TokenGrid
 
+Layers = Sequence[GradientWeightedAttention]  # the lowest first
 
-def relevance(
-    layers: Sequence[GradientWeightedAttention], start: Float[Tensor, " token"]
-) -> Float[Tensor, " token_below"]:
+
+def relevance(layers: Layers, start: Float[Tensor, " token"]) -> Float[Tensor, " token_below"]:
     """Follow the rule of self-attention, R = R + A R (equation 6), for one row of R.
 
     The row is that of the tokens that the score is computed from, so it is multiplied from the top
@@ -43,9 +43,7 @@ def relevance(
     return share - own
 
 
-def relevance_for_pool(
-    layers: Sequence[GradientWeightedAttention], pool: GradientWeightedAttention
-) -> Float[Tensor, " token"]:
+def relevance_for_pool(layers: Layers, pool: GradientWeightedAttention) -> Float[Tensor, " token"]:
     """Follow a pool whose learned query attends to the tokens, as a decoder to an encoder.
 
     That is equation 10 with a single query that no layer has changed: A R', where R' is normalised
@@ -55,7 +53,7 @@ def relevance_for_pool(
 
 
 def relevance_of_source(
-    layers: Sequence[GradientWeightedAttention], start: Float[Tensor, " target"]
+    layers: Layers, start: Float[Tensor, " target"]
 ) -> Float[Tensor, " source"]:
     """Follow an encoder-decoder: the relevance of source tokens to target tokens.
 
@@ -111,9 +109,7 @@ def _made_of(coarse: Axis, fine: Axis) -> Float[Tensor, "coarse fine"]:
     return members / members.sum(dim=1, keepdim=True)
 
 
-def _through(
-    layers: Sequence[GradientWeightedAttention], asked: Float[Tensor, " token"]
-) -> Float[Tensor, " token"]:
+def _through(layers: Layers, asked: Float[Tensor, " token"]) -> Float[Tensor, " token"]:
     """Multiply a row with the normalised R of self-attentions, without forming R."""
     sums = torch.ones_like(asked)
     for layer in layers:

@@ -19,9 +19,7 @@ LOOKED_UP = 24  # different tokens whose neighbours are searched
 GROUP = "embeddings"
 
 
-def principal(
-    x: Float[Tensor, "token dim"],
-) -> tuple[Float[Tensor, "token 2"], Float[Tensor, "2"]]:
+def principal(x: Float[Tensor, "token dim"]) -> tuple[Float[Tensor, "token 2"], Float[Tensor, "2"]]:
     """Project on the two directions in which tokens differ most.
 
     The largest component of each direction is positive, so the same input gives the same plane.

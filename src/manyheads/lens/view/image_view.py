@@ -1,7 +1,7 @@
 """The view model of a classified image: token grids, attention maps, overlays."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -14,7 +14,7 @@ from manyheads.lens.panels import Figure
 from manyheads.lens.rounding import significant
 from manyheads.lens.trace.attention_reader import BUDGET, Attention, Groups, attentions, side_limit
 from manyheads.lens.trace.grids import Crop, GridView, grid_groups, grid_view, merge, window_boxes
-from manyheads.lens.view.text_view import SCHEMA, MapView, Matrix, map_view
+from manyheads.lens.view.text_view import SCHEMA, MapView, Matrix, json_fields, map_view
 from manyheads.nn.recording.token_grid import TokenGrid, summary_tokens
 from manyheads.nn.recording.trace import Trace
 
@@ -99,16 +99,7 @@ class ImageView:
 
     def to_json(self) -> dict[str, Any]:
         """Convert the view to JSON types."""
-        return {
-            "schema": SCHEMA,
-            "kind": "image",
-            **vars(self),
-            "grids": [asdict(found) for found in self.grids],
-            "classes": [asdict(found) for found in self.classes],
-            "maps": [vars(found) for found in self.maps],
-            "figures": [found.to_json() for found in self.figures],
-            "overlays": [vars(found) for found in self.overlays],
-        }
+        return {"schema": SCHEMA, "kind": "image", **json_fields(self)}
 
 
 def image_view(

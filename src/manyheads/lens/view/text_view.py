@@ -5,7 +5,7 @@ model in `image_view.py`.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -108,20 +108,22 @@ class TextView:
 
     def to_json(self) -> dict[str, Any]:
         """Convert the view to JSON types."""
-        return {
-            "schema": SCHEMA,
-            "kind": "text",
-            **vars(self),
-            "maps": [vars(found) for found in self.maps],
-            "figures": [found.to_json() for found in self.figures],
-            "gates": [vars(found) for found in self.gates],
-            "overlays": [vars(found) for found in self.overlays],
-            "alignment": None if self.alignment is None else vars(self.alignment),
-            "steps": [
-                {**vars(step), "candidates": [list(each) for each in step.candidates]}
-                for step in self.steps
-            ],
-        }
+        return {"schema": SCHEMA, "kind": "text", **json_fields(self)}
+
+
+def json_fields(view: Any) -> dict[str, Any]:
+    """Convert the fields of a view to JSON types; its matrices are not copied."""
+    return {name: _plain(value) for name, value in vars(view).items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Figure):
+        return value.to_json()
+    if is_dataclass(value):
+        return json_fields(value)
+    if isinstance(value, list) and value and (is_dataclass(value[0]) or type(value[0]) is tuple):
+        return [_plain(part) for part in value]
+    return list(value) if isinstance(value, tuple) else value
 
 
 class _Side(NamedTuple):

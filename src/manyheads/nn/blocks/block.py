@@ -114,11 +114,7 @@ class DecoderBlock(AttentionBlock):
         cache: KeyValueCache,
         *,
         need_weights: bool = False,
-    ) -> tuple[
-        BeamVectors,
-        KeyValueCache,
-        Float[Tensor, "sentence head beam source"] | None,
-    ]:
+    ) -> tuple[BeamVectors, KeyValueCache, Float[Tensor, "sentence head beam source"] | None]:
         """Process one new token a beam. Beams ride on the query axis of the cross-attention.
 
         With `need_weights` the map of the cross-attention is returned too.

@@ -90,11 +90,7 @@ class Decoder(nn.Module):
         caches: Sequence[KeyValueCache],
         *,
         weights_of: int | None = None,
-    ) -> tuple[
-        BeamVectors,
-        list[KeyValueCache],
-        Float[Tensor, "sentence head beam source"] | None,
-    ]:
+    ) -> tuple[BeamVectors, list[KeyValueCache], Float[Tensor, "sentence head beam source"] | None]:
         """Process one new token a beam; return the cross-attention of layer `weights_of` too."""
         grown, weights = [], None
         for layer, (block, source, cache) in enumerate(
