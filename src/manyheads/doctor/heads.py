@@ -6,7 +6,7 @@ from torch import nn
 from manyheads.doctor.finding import SHOWN, Findings, finding
 from manyheads.doctor.run_batches import Samples
 from manyheads.lens.measures.idle_heads import DuplicateHeads, Head, HeadStatistics
-from manyheads.lens.measures.judged_heads import ALIKE, SILENT, _rest, _written, judged
+from manyheads.lens.measures.judged_heads import ALIKE, SILENT, judged, resting, written_share
 from manyheads.nn.recording.trace import record
 from manyheads.project.base_recipe import Recipe
 
@@ -33,21 +33,21 @@ def watch(model: nn.Module, samples: Samples) -> HeadStatistics:
 def idle(heads: list[Head], recipe: Recipe) -> Findings:
     """Find heads whose output is nothing, or does not depend on the input."""
     silent = [head for head in heads if head.writes <= SILENT]
-    resting = [head for head in heads if head not in silent and _rest(head)]
+    idle_heads = [head for head in heads if head not in silent and resting(head)]
     if silent:
         yield finding(
             "dead-heads",
-            *_shown([f"{head}: can write {_written(head)}" for head in silent]),
+            *_shown([f"{head}: can write {written_share(head)}" for head in silent]),
             settings=_fewer(recipe, len(silent) / len(heads)),
             count=_count(silent, heads),
         )
-    if len(resting) >= MANY * len(heads):
+    if len(idle_heads) >= MANY * len(heads):
         yield finding(
             "idle-heads",
-            *_shown([f"{head}: {_rest(head)}" for head in resting]),
-            severity="warning" if len(resting) > len(heads) / 2 else "note",
-            settings=_fewer(recipe, len(resting) / len(heads)),
-            count=_count(resting, heads),
+            *_shown([f"{head}: {resting(head)}" for head in idle_heads]),
+            severity="warning" if len(idle_heads) > len(heads) / 2 else "note",
+            settings=_fewer(recipe, len(idle_heads) / len(heads)),
+            count=_count(idle_heads, heads),
         )
 
 

@@ -65,21 +65,21 @@ class Bench:
 
     def trial(self, name: str, measure: Callable[[], Measured]) -> Measured:
         """Return the saved measurement of a trial, or measure and save it."""
-        found = self._known.get(name)
-        if found is None:
+        trial = self._known.get(name)
+        if trial is None:
             began, busy = time.monotonic(), time.process_time()
             measured = measure()
-            found = Trial(
+            trial = Trial(
                 name=name,
                 seconds=round(time.monotonic() - began, 2),
                 cpu=round(time.process_time() - busy, 2),
                 measured=measured,
             )
-            self.say(f"{name}: {found.seconds:.1f} s")
+            self.say(f"{name}: {trial.seconds:.1f} s")
             if self.notebook is not None:
-                append_line(self.notebook, dumps(asdict(found)))
-        self.trials.append(found)
-        return found.measured
+                append_line(self.notebook, dumps(asdict(trial)))
+        self.trials.append(trial)
+        return trial.measured
 
     def each_seed(self, name: str, measure: Callable[[int], Measured]) -> list[Measured]:
         """Measure with each seed."""

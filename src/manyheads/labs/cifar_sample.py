@@ -112,7 +112,6 @@ def tensors(images: ImageSet, preprocessing: Preprocessing = COLOURS) -> tuple[T
     return preprocessing.normalise(pixels).to(device), torch.from_numpy(images.labels).to(device)
 
 
-@torch.inference_mode()
 def accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
     """Classification accuracy in percent."""
     return 100 * (predicted(model, images) == labels).double().mean().item()

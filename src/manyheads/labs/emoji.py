@@ -30,8 +30,8 @@ def emoji(root: str | None, held: int) -> tuple[CaptionedImages, CaptionedImages
         NotFoundError: the emoji are not under the data root.
     """
     names = {language: (f"name_{language}",) for language in LANGUAGES}
-    found = read_captioned(EMOJI, CaptionData(root=root, train=EMOJI, texts=names))
-    return hold_out_captioned(found, held, 0, 1)
+    images = read_captioned(EMOJI, CaptionData(root=root, train=EMOJI, texts=names))
+    return hold_out_captioned(images, held, 0, 1)
 
 
 def in_languages(captions: CaptionedImages, languages: Sequence[str]) -> CaptionedImages:

@@ -34,9 +34,9 @@ def verdict(a: Sequence[float], b: Sequence[float]) -> int:
 
     Seeds are compared in pairs. With one seed there is no interval, and only the sign is used.
     """
-    found = interval([x - y for x, y in zip(a, b, strict=True)])
-    low = found.mean if found.low is None else found.low
-    high = found.mean if found.high is None else found.high
+    difference = interval([x - y for x, y in zip(a, b, strict=True)])
+    low = difference.mean if difference.low is None else difference.low
+    high = difference.mean if difference.high is None else difference.high
     return 1 if low > 0 else -1 if high < 0 else 0
 
 
@@ -45,10 +45,10 @@ def more(a: Sequence[float], b: Sequence[float]) -> str:
     return {1: "more", -1: "less", 0: "not surely more"}[verdict(a, b)]
 
 
-def leader(found: Mapping[str, Sequence[float]]) -> str:
+def leader(scores: Mapping[str, Sequence[float]]) -> str:
     """Return the name of the largest mean, and the second if it is not significantly less."""
-    first, second = sorted(found, key=lambda name: -statistics.fmean(found[name]))[:2]
-    sure = verdict(found[first], found[second]) > 0
+    first, second = sorted(scores, key=lambda name: -statistics.fmean(scores[name]))[:2]
+    sure = verdict(scores[first], scores[second]) > 0
     return first if sure else f"{first} (not surely more than {second})"
 
 
@@ -103,8 +103,8 @@ BySize = Mapping[str, Mapping[int, Trials]]  # of each model, by what was varied
 
 def values(trials: Trials, *path: Any) -> list[float]:
     """Return what each trial measured under nested keys: `trial["covered"]["0.5"]`."""
-    found: list[float] = [reduce(getitem, path, trial) for trial in trials]  # type: ignore[misc]
-    return found
+    numbers: list[float] = [reduce(getitem, path, trial) for trial in trials]  # type: ignore[misc]
+    return numbers
 
 
 def over(trials: Trials, *path: Any) -> Interval:
@@ -117,12 +117,12 @@ def mean(trials: Trials, *path: Any) -> str:
     return number(over(trials, *path).mean)
 
 
-def by_size(found: ByModel, sizes: Sequence[int]) -> BySize:
+def by_size(models: ByModel, sizes: Sequence[int]) -> BySize:
     """Regroup trials of several sizes each (`trial["8"]`); their parameters stay with each."""
     return {
         name: {
             size: [each[str(size)] | {"parameters": each["parameters"]} for each in trials]
             for size in sizes
         }
-        for name, trials in found.items()
+        for name, trials in models.items()
     }

@@ -1,6 +1,6 @@
 """Tables and panels of a result: figures.toml describes them, an experiment gives their numbers.
 
-A description names its data (`data`, else "found"): rows by name, each with cells by column.
+A description names its data (`data`, else "measured"): rows by name, each with cells by column.
 `measure` is the path of keys from a cell to its number; where it comes to the trials of all seeds,
 the number is their interval. `columns` of a table, and `curves` of a panel over the rows, are such
 paths by name instead. With `each`, there is one for every entry of the data. Texts in braces are
@@ -41,7 +41,7 @@ def _filled(
 ) -> Iterator[tuple[Described, Any]]:
     """Yield each description with its texts filled in, and its data."""
     for each in described:
-        chosen = data[each.get("data", "found")]
+        chosen = data[each.get("data", "measured")]
         for entry, rows in chosen.items() if "each" in each else [(None, chosen)]:
             texts = {key: each.get(key, "").format(size=size, entry=entry, **data) for key in TEXTS}
             yield {**each, **texts}, rows
@@ -96,11 +96,11 @@ def _path(keys: str | Sequence[Any]) -> list[Any]:
     return [keys] if isinstance(keys, str) else list(keys)
 
 
-def _cell(found: Any, path: Sequence[Any]) -> Cell:
+def _cell(measured: Any, path: Sequence[Any]) -> Cell:
     """Follow keys to a number, or to the interval over the trials of all seeds."""
     for place, key in enumerate(path):
-        if isinstance(found, list) and isinstance(key, str):
-            return over(found, *path[place:])
-        found = found[key]
-    cell: Cell = found
+        if isinstance(measured, list) and isinstance(key, str):
+            return over(measured, *path[place:])
+        measured = measured[key]
+    cell: Cell = measured
     return cell

@@ -62,7 +62,7 @@ def run_lab(
         say("This experiment has no randomness: more seeds change nothing.")
     try:
         with limited_threads(threads):
-            found = lab.run(bench)
+            findings = lab.run(bench)
             machine = _machine()
     except InterruptedRunError as error:
         raise InterruptedRunError(
@@ -79,9 +79,9 @@ def run_lab(
         scale=scale,
         size=bench.size,
         seeds=list(bench.seeds),
-        conclusion=found.conclusion,
-        tables=found.tables,
-        panels=found.panels,
+        conclusion=findings.conclusion,
+        tables=findings.tables,
+        panels=findings.panels,
         trials=bench.trials,
         machine=machine,
         versions=versions(),
@@ -142,11 +142,11 @@ def _command(name: str, scale: Scale, seeds: int | None) -> str:
 def _machine() -> dict[str, Any]:
     """Return the hardware that the times of a result depend on."""
     device = best_device()
-    found: dict[str, Any] = {
+    machine: dict[str, Any] = {
         "processor": processor(),
         "cores": os.cpu_count() or 1,
         "threads": torch.get_num_threads(),
     }
     if device.type == "cuda":
-        found["gpu"] = torch.cuda.get_device_name(device)
-    return found
+        machine["gpu"] = torch.cuda.get_device_name(device)
+    return machine

@@ -89,12 +89,12 @@ class Symbols:
 
     def pieces(self, text: str) -> list[Piece]:
         """Split a text into tokens, each with the characters that it covers."""
-        found, end = [], 0
+        pieces, end = [], 0
         for word in text.split():
             begin = text.index(word, end)
             end = begin + len(word)
-            found.append(Piece(word, FIRST + int(word), begin, end))
-        return found
+            pieces.append(Piece(word, FIRST + int(word), begin, end))
+        return pieces
 
 
 def random_texts(

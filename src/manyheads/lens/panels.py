@@ -80,14 +80,14 @@ class Curve:
         return cls(name, [float(place) for place in places], [float(value) for value in values])
 
     @classmethod
-    def of(cls, name: str, x: Sequence[float], found: Sequence[Interval]) -> "Curve":
+    def of(cls, name: str, x: Sequence[float], intervals: Sequence[Interval]) -> "Curve":
         """Build a curve from means with intervals."""
         return cls(
             name,
             [float(each) for each in x],
-            [each.mean for each in found],
-            [each.low for each in found],
-            [each.high for each in found],
+            [each.mean for each in intervals],
+            [each.low for each in intervals],
+            [each.high for each in intervals],
         )
 
 

@@ -108,7 +108,7 @@ def conclude(
 ) -> str:
     """Conclude how independent the columns are, and which base is needed."""
     length, longest = max(lengths.items())
-    small = {base: found for base, found in bases.items() if 1 < base < dim}
+    small = {base: measured for base, measured in bases.items() if 1 < base < dim}
     distinct = all(f["frequencies"] == dim // 2 and f["nearest"] > 1e-3 for f in small.values())
     orthogonal = longest["largest"] < 1e-6
     independent = longest["rank"] == longest["possible"]

@@ -165,13 +165,12 @@ def conclude(
     few, many = min(size.images), max(size.images)
     parts = []
     for images in (few, many):
-        found = {kind: each[images] for kind, each in by_images.items()}
-        word = more(values(found["CNN"], "accuracy"), values(found["ViT"], "accuracy"))
+        mlp, cnn, vit = (by_images[kind][images] for kind in KINDS)
+        right = values(cnn, "accuracy")
         parts.append(
-            f"with {images:,} pictures the CNN is right {word} often than the ViT "
-            f"({mean(found['CNN'], 'accuracy')}% against {mean(found['ViT'], 'accuracy')}%) and "
-            f"{more(values(found['CNN'], 'accuracy'), values(found['MLP'], 'accuracy'))} often "
-            f"than the MLP ({mean(found['MLP'], 'accuracy')}%)"
+            f"with {images:,} pictures the CNN is right {more(right, values(vit, 'accuracy'))} "
+            f"often than the ViT ({mean(cnn, 'accuracy')}% against {mean(vit, 'accuracy')}%) and "
+            f"{more(right, values(mlp, 'accuracy'))} often than the MLP ({mean(mlp, 'accuracy')}%)"
         )
 
     def error(kind: str, where: str) -> str:

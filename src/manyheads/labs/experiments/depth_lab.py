@@ -87,15 +87,15 @@ def measure(name: str, depth: int, size: Size, seed: int) -> Measured:
     return {"gradients": first, "loss": learned.loss, "accuracy": accuracy(model, valid)}
 
 
-def conclude(found: dict[str, dict[int, list[Measured]]]) -> str:
+def conclude(measured: dict[str, dict[int, list[Measured]]]) -> str:
     """Conclude how the gradient changes over the deepest stack, and which stacks learn."""
-    deep = max(found["pre-norm"])
+    deep = max(measured["pre-norm"])
     lowest = {
         name: mean(each[deep], "gradients", 0)
-        for name, each in found.items()
+        for name, each in measured.items()
         if name != "post-norm, warm-up"  # before training the same as without
     }
-    learned = {name: each[deep] for name, each in found.items()}
+    learned = {name: each[deep] for name, each in measured.items()}
     best = leader({name: values(trials, "accuracy") for name, trials in learned.items()})
     return (
         f"In {deep} layers before training, the gradient that reaches the lowest layer is "
@@ -108,7 +108,7 @@ def conclude(found: dict[str, dict[int, list[Measured]]]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Train each arrangement at each depth with each seed."""
-    found = {
+    measured = {
         name: {
             depth: bench.each_seed(f"{name}, {depth} layers", partial(measure, name, depth, size))
             for depth in size.depths
@@ -118,7 +118,7 @@ def run(bench: Bench, size: Size) -> Outcome:
     deep = max(size.depths)
     by_layer = {
         name: {n + 1: over(each[deep], "gradients", n).mean for n in range(deep)}
-        for name, each in found.items()
+        for name, each in measured.items()
         if name != "post-norm, warm-up"
     }
-    return conclude(found), {"found": found, "deep": deep, "by_layer": by_layer}
+    return conclude(measured), {"measured": measured, "deep": deep, "by_layer": by_layer}

@@ -53,8 +53,8 @@ def fields(numbers: tuple[int, ...]) -> Measured:
 
 def compared(model: nn.Module, inputs: Tensor) -> list[Tensor]:
     """The outputs of the ViT's blocks, or of the ResNet's stem and blocks."""
-    found = outputs(model, inputs)
-    return [each.x.float().cpu() for each in found if each.layer or each.stack == CONVOLUTIONS]
+    states = outputs(model, inputs)
+    return [each.x.float().cpu() for each in states if each.layer or each.stack == CONVOLUTIONS]
 
 
 def resnet(size: Size) -> ResNetConfig:
@@ -67,13 +67,13 @@ def reach(model: ResNet) -> list[int]:
     model = model.double().eval()
     inputs = torch.rand(1, 3, 33, 97, dtype=torch.float64)
     blocks = [part for part in model.modules() if isinstance(part, BasicBlock)]
-    found, places = [], [model.stem, *blocks]
+    widths, places = [], [model.stem, *blocks]
     for last in range(len(places)):
         part = nn.Sequential(*places[: last + 1])
         with torch.no_grad():
             width = part(inputs).shape[3]
-        found.append(measured_field(part, inputs, width // 2))
-    return found
+        widths.append(measured_field(part, inputs, width // 2))
+    return widths
 
 
 def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
@@ -86,21 +86,21 @@ def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     )
     inputs, labels = tensors(some(valid, size.probed, 0))
     few = inputs[: size.compared]
-    found: Measured = {}
+    measured: Measured = {}
     if kind == "ViT":
-        found["distance at first"] = distances_by_layer(model, few)
+        measured["distance at first"] = distances_by_layer(model, few)
     learn(model, classifying(train, valid.select(torch.arange(10).numpy()), how, seed=seed))
-    found["accuracy"] = accuracy(model, inputs, labels)
+    measured["accuracy"] = accuracy(model, inputs, labels)
     if kind == "ViT":
-        found["distance"] = distances_by_layer(model, few)
-    found["likeness"] = cka_matrix(compared(model, few))
+        measured["distance"] = distances_by_layer(model, few)
+    measured["likeness"] = cka_matrix(compared(model, few))
     known, classes = tensors(some(train, size.probed, 0))
     fitted = [pooled(each) for each in compared(model, known)]
     tested = [pooled(each) for each in compared(model, inputs)]
-    found["probe"] = [
+    measured["probe"] = [
         probe(a, classes.cpu(), b, labels.cpu()) for a, b in zip(fitted, tested, strict=True)
     ]
-    return found
+    return measured
 
 
 def mean_of(tables: list[list[list[float]]]) -> list[list[float | None]]:
@@ -123,15 +123,15 @@ def uniform_distance(side: int, patch: int) -> float:
 
 
 def conclude(
-    found: dict[str, list[Measured]], reached: list[int], needed: int, patch: int = 4
+    measured: dict[str, list[Measured]], reached: list[int], needed: int, patch: int = 4
 ) -> str:
     """Conclude on attention distance, layer similarity, and where classes appear."""
-    first = interval([sum(f["distance"][0]) / len(f["distance"][0]) for f in found["ViT"]]).mean
-    widest = interval([max(f["distance"][0]) for f in found["ViT"]]).mean
-    alike = {kind: [uniform(f["likeness"]) for f in each] for kind, each in found.items()}
+    first = interval([sum(f["distance"][0]) / len(f["distance"][0]) for f in measured["ViT"]]).mean
+    widest = interval([max(f["distance"][0]) for f in measured["ViT"]]).mean
+    alike = {kind: [uniform(f["likeness"]) for f in each] for kind, each in measured.items()}
     word = more(alike["ViT"], alike["ResNet"])
     means = {kind: number(interval(each).mean) for kind, each in alike.items()}
-    probes = {kind: [values(each, "probe", n) for n in (0, -1)] for kind, each in found.items()}
+    probes = {kind: [values(each, "probe", n) for n in (0, -1)] for kind, each in measured.items()}
     return (
         f"32 pixels need {needed} convolutions of 3 x 3, where slides say more than {SAID} "
         f"({needed - 1} see {receptive_field(needed - 1)}); the first layer of the ViT looks "
@@ -142,7 +142,7 @@ def conclude(
         f"{means['ResNet']}); and a linear probe is right "
         + " and ".join(
             f"{more(last, first)} often behind the last layer of the {kind} than behind the first "
-            f"({mean(found[kind], 'probe', -1)}% against {mean(found[kind], 'probe', 0)}%)"
+            f"({mean(measured[kind], 'probe', -1)}% against {mean(measured[kind], 'probe', 0)}%)"
             for kind, (first, last) in probes.items()
         )
         + "."
@@ -157,14 +157,14 @@ def run(bench: Bench, size: Size) -> Outcome:
     reached: list[int] = bench.trial(
         "receptive field of the ResNet", lambda: {"reach": reach(fresh(resnet(size), 1).cpu())}
     )["reach"]
-    found = {
+    measured = {
         kind: bench.each_seed(kind, partial(measure, kind, size, bench.root))
         for kind in ("ViT", "ResNet")
     }
 
     def heads(what: str, pick: Callable[[list[float]], float]) -> dict[int, float]:
         layers = range(size.layers)
-        return {n + 1: interval([pick(f[what][n]) for f in found["ViT"]]).mean for n in layers}
+        return {n + 1: interval([pick(f[what][n]) for f in measured["ViT"]]).mean for n in layers}
 
     def probes(trials: Trials) -> dict[float, Interval]:
         count = len(trials[0]["probe"])
@@ -173,7 +173,7 @@ def run(bench: Bench, size: Size) -> Outcome:
     at_first = heads("distance at first", statistics.fmean)
     near, far = heads("distance", min), heads("distance", max)
     middle = heads("distance", statistics.fmean)
-    return conclude(found, reached, needed, size.patch), {
+    return conclude(measured, reached, needed, size.patch), {
         "counted": {n: counted[str(n)] for n in numbers},
         "by_layer": {
             n: {
@@ -193,7 +193,7 @@ def run(bench: Bench, size: Size) -> Outcome:
                 "probe, first layer": over(trials, "probe", 0),
                 "probe, last": over(trials, "probe", -1),
             }
-            for kind, trials in found.items()
+            for kind, trials in measured.items()
         },
         "reaches": {
             "ViT: farthest head": far,
@@ -201,9 +201,9 @@ def run(bench: Bench, size: Size) -> Outcome:
             "ViT: nearest head": near,
             "ResNet: receptive field": dict(enumerate(reached, 1)),
         },
-        "probes": {kind: probes(trials) for kind, trials in found.items()},
+        "probes": {kind: probes(trials) for kind, trials in measured.items()},
         "alike": {
             kind: {"values": mean_of([f["likeness"] for f in trials])}
-            for kind, trials in found.items()
+            for kind, trials in measured.items()
         },
     }

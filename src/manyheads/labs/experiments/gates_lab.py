@@ -47,17 +47,17 @@ def measure(size: Size, seed: int) -> Measured:
     (kept,) = [each for each in trace if isinstance(each, RecurrentRecord)]
     gates = {name: gate.cpu() for name, gate in kept.gates.items()}
     where = places(batch.tokens, size.symbols)
-    found: Measured = {"accuracy": accuracy(model, texts)}
+    measured: Measured = {"accuracy": accuracy(model, texts)}
     for name in GATES:
-        found[name] = {place: gates[name][mask].mean().item() for place, mask in where.items()}
+        measured[name] = {place: gates[name][mask].mean().item() for place, mask in where.items()}
     # The value that a step adds to the cell: gate times |candidate|.
     written = (gates["input"] * gates["candidate"]).abs()
-    found["written"] = {place: written[mask].mean().item() for place, mask in where.items()}
-    found["stays"] = stays(gates["forget"], where["noise after"], written, where["kept"])
+    measured["written"] = {place: written[mask].mean().item() for place, mask in where.items()}
+    measured["stays"] = stays(gates["forget"], where["noise after"], written, where["kept"])
     one = batch.tokens[0] != 0
-    found["example"] = {name: gates[name][0, one].mean(dim=1).tolist() for name in GATES}
-    found["tokens"] = [_name(int(token), size.symbols) for token in batch.tokens[0][one]]
-    return found
+    measured["example"] = {name: gates[name][0, one].mean(dim=1).tolist() for name in GATES}
+    measured["tokens"] = [_name(int(token), size.symbols) for token in batch.tokens[0][one]]
+    return measured
 
 
 def stays(forget: Tensor, noise: Tensor, written: Tensor, kept: Tensor) -> float:
@@ -75,18 +75,18 @@ def _name(token: int, symbols: int) -> str:
     return special.get(token, str(token - FIRST))
 
 
-def conclude(found: list[Measured], size: Size) -> str:
+def conclude(measured: list[Measured], size: Size) -> str:
     """Conclude which gates open at which tokens."""
 
     def word(gate: str, a: str, b: str) -> str:
-        return more(values(found, gate, a), values(found, gate, b))
+        return more(values(measured, gate, a), values(measured, gate, b))
 
-    written = interval([f["written"]["kept"] / f["written"]["noise after"] for f in found]).mean
+    written = interval([f["written"]["kept"] / f["written"]["noise after"] for f in measured]).mean
     return (
-        f"Right in {mean(found, 'accuracy')}% of the texts, the LSTM "
+        f"Right in {mean(measured, 'accuracy')}% of the texts, the LSTM "
         f"writes {number(written)} times as much at the symbol to keep as at noise behind it "
         f"(its input gate is {word('input', 'kept', 'noise after')} open there), still holds "
-        f"{number(100 * over(found, 'stays').mean)}% of that after "
+        f"{number(100 * over(measured, 'stays').mean)}% of that after "
         f"{size.distance} symbols of noise, and its output gate is "
         f"{word('output', 'question', 'noise after')} open at the question."
     )
@@ -94,16 +94,16 @@ def conclude(found: list[Measured], size: Size) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Train with each seed."""
-    found = bench.each_seed("LSTM", partial(measure, size))
+    measured = bench.each_seed("LSTM", partial(measure, size))
     by_place = {
-        row: {place: over(found, row, place) for place in PLACES} for row in (*GATES, "written")
+        row: {place: over(measured, row, place) for place in PLACES} for row in (*GATES, "written")
     }
-    first = found[0]
-    return conclude(found, size), {
+    first = measured[0]
+    return conclude(measured, size), {
         "by_place": by_place,
         "altogether": {
-            "right answers, %": {"value": over(found, "accuracy")},
-            "share of what was written that stays": {"value": over(found, "stays")},
+            "right answers, %": {"value": over(measured, "accuracy")},
+            "share of what was written that stays": {"value": over(measured, "stays")},
         },
         "example": {
             "values": [first["example"][gate] for gate in GATES],

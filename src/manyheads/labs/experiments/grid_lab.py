@@ -43,33 +43,33 @@ def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     model = fresh(config(kind, size), seed)
     learn(model, classifying(train, valid, how, seed=seed))
     inputs, labels = tensors(valid)
-    found: Measured = {"accuracy": accuracy(model, inputs, labels)}
+    measured: Measured = {"accuracy": accuracy(model, inputs, labels)}
     if isinstance(model.positions, GridPositions):
         table = model.positions.table.detach().clone().cpu()
         grid = model.config.grid
         similar = cosines(table)
-        found |= {"along": along(similar, grid), "table": similar.tolist(), "grid": list(grid)}
+        measured |= {"along": along(similar, grid), "table": similar.tolist(), "grid": list(grid)}
         order = generator(seed, "lab grid").permutation(len(table))
         with torch.no_grad():
             model.positions.table.copy_(table[order])
-        found["shuffled"] = accuracy(model, inputs, labels)
-    return found
+        measured["shuffled"] = accuracy(model, inputs, labels)
+    return measured
 
 
-def conclude(found: dict[str, list[Measured]]) -> str:
+def conclude(measured: dict[str, list[Measured]]) -> str:
     """Compare kinds of positions, and positions in a row or column with others."""
 
     def of(kind: str, what: str = "accuracy") -> list[float]:
-        return values(found[kind], what)
+        return values(measured[kind], what)
 
     def percent(kind: str, what: str = "accuracy") -> str:
-        return f"{mean(found[kind], what)}%"
+        return f"{mean(measured[kind], what)}%"
 
-    best = max(found, key=lambda kind: over(found[kind], "accuracy").mean)
+    best = max(measured, key=lambda kind: over(measured[kind], "accuracy").mean)
     changed = {1: "rises", -1: "falls", 0: "goes, not surely less,"}
     disorder = changed[verdict(of(PAPER, "shuffled"), of(PAPER))]
-    rows = [f["along"]["same row"] + f["along"]["same column"] for f in found[PAPER]]
-    rest = [2 * f["along"]["neither"] for f in found[PAPER]]
+    rows = [f["along"]["same row"] + f["along"]["same column"] for f in measured[PAPER]]
+    rest = [2 * f["along"]["neither"] for f in measured[PAPER]]
     return (
         f"Without positions {percent('none')} come out right, with the best kind ({best}) "
         f"{percent(best)}, which is {more(of(best), of('none'))}; 2-D sinusoids bring "
@@ -84,21 +84,21 @@ def conclude(found: dict[str, list[Measured]]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Train each kind with each seed."""
-    found = {
+    measured = {
         kind: bench.each_seed(kind, partial(measure, kind, size, bench.root)) for kind in KINDS
     }
-    first = found[PAPER][0]
+    first = measured[PAPER][0]
     grid = (first["grid"][0], first["grid"][1])
-    learned = {kind: each for kind, each in found.items() if "along" in each[0]}
+    learned = {kind: each for kind, each in measured.items() if "along" in each[0]}
     shuffled = {kind: over(each, "shuffled") for kind, each in learned.items()}
-    return conclude(found), {
-        "found": found,
+    return conclude(measured), {
+        "measured": measured,
         "right": {
             kind: {
                 "accuracy": over(each, "accuracy"),
                 "positions shuffled after training": shuffled.get(kind),
             }
-            for kind, each in found.items()
+            for kind, each in measured.items()
         },
         "learned": learned,
         "cosines": {"values": rounded(mosaic(torch.tensor(first["table"]), grid)), "tile": [*grid]},

@@ -116,9 +116,9 @@ def conclude(
     times = counted[FULL]["parameters"] / counted[PACKED]["parameters"]
     slower = [number(counted[form]["seconds"] / counted["one head"]) for form in (PAPER, PACKED)]
 
-    def summary(found: dict[int, list[Measured]], what: str) -> str:
-        right = {n: values(each, what) for n, each in found.items()}
-        mean = {n: over(each, what).mean for n, each in found.items()}
+    def summary(measured: dict[int, list[Measured]], what: str) -> str:
+        right = {n: values(each, what) for n, each in measured.items()}
+        mean = {n: over(each, what).mean for n, each in measured.items()}
         best = max(mean, key=lambda n: mean[n])
         better = [n for n in right if verdict(right[n], right[1]) > 0]
         others = ", ".join(map(str, better)) or "no other number"

@@ -50,7 +50,7 @@ def measure(name: str, size: Size, seed: int) -> Measured:
     task = copying(texts, texts[:2], size.symbols, config, seed=seed)
     learned = learn(model, task)
     tokenizer = Symbols(size.symbols)
-    found: Measured = {"parameters": parameters(model), "loss": learned.loss}
+    measured: Measured = {"parameters": parameters(model), "loss": learned.loss}
     for length in size.lengths:
         expected = random_texts(
             size.texts, [length], size.symbols, seed=seed, name=f"test {length}"
@@ -60,29 +60,29 @@ def measure(name: str, size: Size, seed: int) -> Measured:
         )
         outputs = [best[0].text for best in answers]
         pairs = list(zip(outputs, expected, strict=True))
-        found[str(length)] = {
+        measured[str(length)] = {
             "right": sum(right(*pair) for pair in pairs) / len(pairs),
             "exact": 100 * sum(a == b for a, b in pairs) / len(pairs),
         }
-    return found
+    return measured
 
 
-def conclude(found: dict[str, list[Measured]], size: Size) -> str:
+def conclude(measured: dict[str, list[Measured]], size: Size) -> str:
     """Compare the shortest with the longest training length, and the models."""
 
     def of(model: str, length: int) -> list[float]:
-        return values(found[model], str(length), "right")
+        return values(measured[model], str(length), "right")
 
     def percent(model: str, length: int) -> str:
-        return f"{mean(found[model], str(length), 'right')}%"
+        return f"{mean(measured[model], str(length), 'right')}%"
 
     # Shorter ones are measured, too, but all of them are in the training data.
     new = [n for n in size.lengths if size.symbols**n > size.train and n <= size.longest]
     short, long, beyond = new[0], new[-1], max(size.lengths)
     falls = verdict(of(ONE_VECTOR, long), of(ONE_VECTOR, short)) < 0
     helps = verdict(of(LOOKING, long), of(ONE_VECTOR, long)) > 0
-    best = leader({model: of(model, beyond) for model in found})
-    keeps = ", ".join(f"{percent(model, beyond)} ({model})" for model in found)
+    best = leader({model: of(model, beyond) for model in measured})
+    keeps = ", ".join(f"{percent(model, beyond)} ({model})" for model in measured)
     return (
         f"With one vector for the source, {'fewer' if falls else 'not fewer'} symbols come out "
         f"right of {long} ({percent(ONE_VECTOR, long)}) than of {short} "
@@ -96,5 +96,5 @@ def conclude(found: dict[str, list[Measured]], size: Size) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Train each model with each seed."""
-    found = {name: bench.each_seed(name, partial(measure, name, size)) for name in models(size)}
-    return conclude(found, size), {"found": by_size(found, size.lengths)}
+    measured = {name: bench.each_seed(name, partial(measure, name, size)) for name in models(size)}
+    return conclude(measured, size), {"measured": by_size(measured, size.lengths)}

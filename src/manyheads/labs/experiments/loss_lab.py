@@ -27,10 +27,10 @@ def of_sentence(model: str, source: str, reference: str) -> Measured:
     return score_reference(translator, source, reference)._asdict()
 
 
-def conclude(found: dict[str, Measured]) -> str:
+def conclude(measured: dict[str, Measured]) -> str:
     """Conclude with the means, and the token with the largest loss."""
     parts = []
-    for name, each in found.items():
+    for name, each in measured.items():
         values = losses(each["probabilities"])
         mean, worst = sum(values) / len(values), max(range(len(values)), key=values.__getitem__)
         share = values[worst] / sum(values) if sum(values) else 0.0
@@ -44,12 +44,12 @@ def conclude(found: dict[str, Measured]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Compute the lecture's table, and the same for sentences of shipped models."""
-    found = {"the lecture's sentence": bench.trial("lecture", of_lecture)}
+    measured = {"the lecture's sentence": bench.trial("lecture", of_lecture)}
     for model, source, reference in size.sentences:
         name = f"{source} → {reference}"
-        found[name] = bench.trial(name, partial(of_sentence, model, source, reference))
+        measured[name] = bench.trial(name, partial(of_sentence, model, source, reference))
     rows, panels = {}, {}
-    for name, each in found.items():
+    for name, each in measured.items():
         values = losses(each["probabilities"])
         scored = zip(each["tokens"], each["probabilities"], values, strict=True)
         rows[name] = [
@@ -58,7 +58,7 @@ def run(bench: Bench, size: Size) -> Outcome:
         ]
         if all(map(_latin, each["tokens"])):
             panels[name] = list(zip(each["tokens"], values, strict=True))
-    return conclude(found), {"rows": rows, "losses": panels}
+    return conclude(measured), {"rows": rows, "losses": panels}
 
 
 def _latin(text: str) -> bool:

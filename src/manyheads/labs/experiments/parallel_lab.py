@@ -87,13 +87,13 @@ def time_at(length: int, size: Size) -> Measured:
     }
 
 
-def conclude(found: dict[int, Measured], where: str) -> str:
+def conclude(measured: dict[int, Measured], where: str) -> str:
     """Conclude which is cheaper per token, at the shortest and at the longest length."""
-    short, long = min(found), max(found)
-    most = max(n for n, each in found.items() if each["LSTM"]["writing"] is not None)
+    short, long = min(measured), max(measured)
+    most = max(n for n, each in measured.items() if each["LSTM"]["writing"] is not None)
 
     def ratio(length: int, what: str) -> float:
-        value: float = found[length]["LSTM"][what] / found[length]["Transformer"][what]
+        value: float = measured[length]["LSTM"][what] / measured[length]["Transformer"][what]
         return value
 
     def word(value: float) -> str:
@@ -105,8 +105,8 @@ def conclude(found: dict[int, Measured], where: str) -> str:
         f"On {where}, learning from one text of {short} tokens takes the LSTM "
         f"{word(ratio(short, 'learning'))} a token, of {long} tokens "
         f"{word(ratio(long, 'learning'))}, though it must take "
-        f"{number(found[long]['LSTM']['steps'])} steps in a row there and attention "
-        f"{found[long]['Transformer']['steps']}; writing {most} tokens, one after another for "
+        f"{number(measured[long]['LSTM']['steps'])} steps in a row there and attention "
+        f"{measured[long]['Transformer']['steps']}; writing {most} tokens, one after another for "
         f"both, takes it {word(ratio(most, 'writing'))} a token. That is what a token "
         "costs there, not what hardware that computes in parallel gains."
     )
@@ -114,7 +114,7 @@ def conclude(found: dict[int, Measured], where: str) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Time both models at every length."""
-    found = {n: bench.trial(f"{n} tokens", partial(time_at, n, size)) for n in size.lengths}
+    measured = {n: bench.trial(f"{n} tokens", partial(time_at, n, size)) for n in size.lengths}
     threads = torch.get_num_threads()
     where = "a GPU" if torch.cuda.is_available() else f"{threads} thread{'s' * (threads > 1)}"
-    return conclude(found, where), {"found": found}
+    return conclude(measured, where), {"measured": measured}

@@ -78,23 +78,23 @@ def run(bench: Bench, size: Size) -> Outcome:
     return conclude(models, widths), {
         "counts": {
             name: {
-                "parameters": found["parameters"],
+                "parameters": measured["parameters"],
                 "paper, M": PAPERS[name][0],
-                "attentions": found["attentions"],
-                "share": _share(found, "in attention"),
-                "convolutions": found["convolutions"],
-                "share ": _share(found, "in convolutions"),
+                "attentions": measured["attentions"],
+                "share": _share(measured, "in attention"),
+                "convolutions": measured["convolutions"],
+                "share ": _share(measured, "in convolutions"),
                 "remark": PAPERS[name][1],
             }
-            for name, found in models.items()
+            for name, measured in models.items()
         },
         "widths": {
-            n: {**found, "ratio": found["attention"] / found["convolution"]}
-            for n, found in widths.items()
+            n: {**measured, "ratio": measured["attention"] / measured["convolution"]}
+            for n, measured in widths.items()
         },
-        "millions": {name: found["parameters"] / 1e6 for name, found in models.items()},
+        "millions": {name: measured["parameters"] / 1e6 for name, measured in models.items()},
     }
 
 
-def _share(found: Measured, where: str) -> str:
-    return f"{found[where] / found['parameters']:.0%}"
+def _share(measured: Measured, where: str) -> str:
+    return f"{measured[where] / measured['parameters']:.0%}"

@@ -82,10 +82,10 @@ def pair(kind: TokenPositions, causal: bool, dim: int, seed: int) -> Measured:
 def _vectors(model: Any, causal: bool, tokens: Tensor) -> Tensor:
     tokens = tokens.to(next(model.parameters()).device)
     if causal:
-        found = model.encoder(model.embed(tokens), causal_mask(tokens.shape[1], tokens.device))
+        encoded = model.encoder(model.embed(tokens), causal_mask(tokens.shape[1], tokens.device))
     else:
-        found = model.context(model.embedding(tokens) * model.scale, tokens != 0)
-    vectors: Tensor = found[0].cpu()
+        encoded = model.context(model.embedding(tokens) * model.scale, tokens != 0)
+    vectors: Tensor = encoded[0].cpu()
     return vectors
 
 
@@ -134,7 +134,7 @@ def name_of(kind: str, causal: bool) -> str:
 def conclude(
     waves: list[float],
     pairs: dict[str, list[Measured]],
-    found: dict[str, list[Measured]],
+    measured: dict[str, list[Measured]],
     size: Size,
 ) -> str:
     """Conclude on wavelengths, the position of "not", and extrapolation."""
@@ -143,10 +143,10 @@ def conclude(
     far, near = max(size.lengths), size.longest
 
     def at(name: str, length: int) -> float:
-        return over(found[name], str(length)).mean
+        return over(measured[name], str(length)).mean
 
-    keeps = [name for name in found if at(name, far) > at(name, near) - 5]
-    falls = [name for name in found if name not in keeps]
+    keeps = [name for name in measured if at(name, far) > at(name, near) - 5]
+    falls = [name for name in measured if name not in keeps]
 
     def listed(names: list[str]) -> str:
         shares = (f"{number(at(name, near))}% → {number(at(name, far))}%" for name in names)
@@ -171,17 +171,17 @@ def run(bench: Bench, size: Size) -> Outcome:
         name_of(*each): bench.each_seed(f"not, {name_of(*each)}", partial(pair, *each, 64))
         for each in every
     }
-    found = {
+    measured = {
         name_of(*each): bench.each_seed(name_of(*each), partial(measure, *each, size))
         for each in every
     }
     table = sinusoids(129, 64)
     right = {
-        name: {n: over(trials, str(n)) for n in size.lengths} for name, trials in found.items()
+        name: {n: over(trials, str(n)) for n in size.lengths} for name, trials in measured.items()
     }
-    return conclude(waves, pairs, found, size), {
+    return conclude(waves, pairs, measured, size), {
         "schemes": schemes(),
-        "found": {
+        "measured": {
             name: {'"not" pair apart': over(pairs[name], "apart")}
             | {f"{n} tokens": share for n, share in each.items()}
             for name, each in right.items()

@@ -85,8 +85,8 @@ class Writer(EncoderDecoder[WriterConfig]):
 
     def encode(self, source: Images) -> Float[Tensor, "line column dim"]:
         """Return a vector a column; white columns behind a line are columns too."""
-        found: Tensor = self.reader(source)
-        return found
+        columns: Tensor = self.reader(source)
+        return columns
 
     def memory_mask(self, source: Images) -> None:
         """Hide nothing, as the line reader does."""
@@ -118,8 +118,8 @@ class WriteTask(ReadTask):
         for width, members in by_width(self.valid.widths(0).tolist()):
             images = stack([self.valid.pixels(index, 0) for index in members], width)
             columns = width // model.config.reader.column_width  # as many letters as CTC may read
-            found = greedy_search(model, images, [columns] * len(members), start=start, end=end)
-            for index, hypothesis in zip(members, found, strict=True):
+            outputs = greedy_search(model, images, [columns] * len(members), start=start, end=end)
+            for index, hypothesis in zip(members, outputs, strict=True):
                 ids = [token for token in hypothesis.tokens if token < start]
                 wanted = plain(self.valid.texts[index])
                 edits += edit_distance(plain(decode(self.characters, ids)), wanted)
@@ -217,11 +217,11 @@ def updates_a_second(bench: Bench, arm: str, size: Size) -> float:
     return speed
 
 
-def conclude(found: dict[str, dict[float, list[Measured]]], size: Size) -> str:
+def conclude(measured: dict[str, dict[float, list[Measured]]], size: Size) -> str:
     """Say which makes fewer mistakes after each time."""
     parts = []
     for seconds in size.seconds:
-        ctc, written = (found[arm][seconds] for arm in ARMS)
+        ctc, written = (measured[arm][seconds] for arm in ARMS)
         how = {-1: "fewer", 1: "more", 0: "not surely fewer"}[
             verdict(values(ctc, "cer"), values(written, "cer"))
         ]
@@ -245,6 +245,6 @@ def run(bench: Bench, size: Size) -> Outcome:
         names = {seconds: f"{arm}, {seconds:g} s" for seconds in size.seconds}
         return bench.tuned(names, size.rates, measure, lambda trial: -trial["cer"])
 
-    found = {arm: tuned(arm) for arm in ARMS}
-    by_time = {seconds: {arm: found[arm][seconds] for arm in ARMS} for seconds in size.seconds}
-    return conclude(found, size), {"found": found, "by_time": by_time}
+    measured = {arm: tuned(arm) for arm in ARMS}
+    by_time = {seconds: {arm: measured[arm][seconds] for arm in ARMS} for seconds in size.seconds}
+    return conclude(measured, size), {"measured": measured, "by_time": by_time}

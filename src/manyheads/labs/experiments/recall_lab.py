@@ -65,16 +65,16 @@ def measure(
         n: delayed_recall([n], size.texts, size.symbols, seed=seed, name=f"{n}") for n in distances
     }
     model = fresh(models(size)[name], seed)
-    found: Measured = {"parameters": parameters(model)}
+    measured: Measured = {"parameters": parameters(model)}
     first = {distance: gradient(model, texts) for distance, texts in tests.items()}
     valid = tests[distances[0]]
     learn_labels(model, train, valid, 2e-3, seed=seed, steps=steps, max_tokens=size.max_tokens)
     for distance, texts in tests.items():
-        found[str(distance)] = {
+        measured[str(distance)] = {
             "accuracy": accuracy(model, texts),
             "gradient at first": first[distance],
         }
-    return found
+    return measured
 
 
 def reach(each: Trials, distances: Sequence[int], chance: float) -> int:
@@ -87,7 +87,7 @@ def reach(each: Trials, distances: Sequence[int], chance: float) -> int:
     return max(fine, default=0)
 
 
-def conclude(found: ByModel, alone: ByModel, size: Size) -> str:
+def conclude(measured: ByModel, alone: ByModel, size: Size) -> str:
     """Conclude how far each model remembers, and how gradients fade."""
     chance = 100 / size.symbols
     near, far = min(size.distances), max(size.distances)
@@ -100,12 +100,12 @@ def conclude(found: ByModel, alone: ByModel, size: Size) -> str:
     fades = {
         name: over(trials, str(far), "gradient at first").mean
         / max(over(trials, str(near), "gradient at first").mean, 1e-30)
-        for name, trials in found.items()
+        for name, trials in measured.items()
     }
     return (
         f"Taught with one distance alone, of {', '.join(map(str, size.alone))} symbols, models "
         f"remember at the most: {reaches(alone, size.alone)}; taught with all distances from "
-        f"{near} to {far} together: {reaches(found, size.distances)}; before training, the "
+        f"{near} to {far} together: {reaches(measured, size.distances)}; before training, the "
         f"gradient over {far} symbols is "
         + ", ".join(f"{number(share)} ({name})" for name, share in fades.items())
         + f" of that over {near}."
@@ -115,7 +115,7 @@ def conclude(found: ByModel, alone: ByModel, size: Size) -> str:
 def run(bench: Bench, size: Size) -> Outcome:
     """Train each model with each seed on all distances together, and on single ones."""
     names = list(models(size))
-    found = {
+    measured = {
         name: bench.each_seed(
             name, partial(measure, name, size, size.distances, size.steps, "train")
         )
@@ -136,8 +136,8 @@ def run(bench: Bench, size: Size) -> Outcome:
         ]
         for name in names
     }
-    return conclude(found, alone, size), {
-        "together": by_size(found, size.distances),
+    return conclude(measured, alone, size), {
+        "together": by_size(measured, size.distances),
         "apart": by_size(alone, size.alone),
         "guessing": number(100 / size.symbols),
     }

@@ -108,9 +108,9 @@ def race(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     return {"seconds": seconds, "right": right, "images a second": steps * size.batch_size / spent}
 
 
-def reached(found: Measured, target: float) -> float:
+def reached(race: Measured, target: float) -> float:
     """Seconds of training until an accuracy is first reached."""
-    return next(s for s, r in zip(found["seconds"], found["right"], strict=True) if r >= target)
+    return next(s for s, r in zip(race["seconds"], race["right"], strict=True) if r >= target)
 
 
 def conclude(costs: dict[int, Measured], races: dict[str, list[Measured]]) -> str:
@@ -153,8 +153,8 @@ def run(bench: Bench, size: Size) -> Outcome:
     return conclude(costs, races), {
         what: {
             side: {"tokens": tokens(side)}
-            | {name: scale * found[name][what] for name in models(32, size)}
-            for side, found in costs.items()
+            | {name: scale * measured[name][what] for name in models(32, size)}
+            for side, measured in costs.items()
         }
         for what, scale in scales.items()
     } | {

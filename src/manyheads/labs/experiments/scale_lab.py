@@ -42,27 +42,27 @@ def measure(width: int, keys: int, queries: int, seed: int) -> Measured:
     random = torch.Generator().manual_seed(stream(seed, "lab scale", width))
     q = torch.randn(queries, width, generator=random, dtype=torch.float64)
     k = torch.randn(keys, width, generator=random, dtype=torch.float64)
-    found: Measured = {"deviation": (q @ k.T).std().item()}
+    measured: Measured = {"deviation": (q @ k.T).std().item()}
     for name, form in FORMS.items():
         weights = form(q, k)
-        found[name] = {
+        measured[name] = {
             "entropy": entropy(weights),
             "largest": weights.amax(dim=-1).mean().item(),
             "gradient": gradient(weights),
         }
-    return found
+    return measured
 
 
-def conclude(found: dict[int, list[Measured]]) -> str:
+def conclude(measured: dict[int, list[Measured]]) -> str:
     """Compare gradients divided and undivided at every width."""
-    last = max(found)
+    last = max(measured)
 
     def of(form: str, what: str, width: int) -> list[float]:
-        return values(found[width], form, what)
+        return values(measured[width], form, what)
 
     against = {
         width: verdict(of("plain", "gradient", width), of("divided by √d", "gradient", width))
-        for width in sorted(found)
+        for width in sorted(measured)
     }
 
     def widths(sign: int) -> str:
@@ -70,21 +70,21 @@ def conclude(found: dict[int, list[Measured]]) -> str:
 
     worse = verdict(of("times √d", "gradient", last), of("plain", "gradient", last)) < 0
     return (
-        f"Dot products of width {last} deviate by {mean(found[last], 'deviation')} (√d is "
+        f"Dot products of width {last} deviate by {mean(measured[last], 'deviation')} (√d is "
         f"{number(math.sqrt(last))}). Undivided, the softmax's gradient is larger than divided by "
         f"√d at the widths {widths(1)}, and smaller at the widths {widths(-1)}: at {last} it is "
-        f"{mean(found[last], 'plain', 'gradient')} with a largest weight of "
-        f"{mean(found[last], 'plain', 'largest')}, against a gradient of "
-        f"{mean(found[last], 'divided by √d', 'gradient')}; multiplying instead makes it "
+        f"{mean(measured[last], 'plain', 'gradient')} with a largest weight of "
+        f"{mean(measured[last], 'plain', 'largest')}, against a gradient of "
+        f"{mean(measured[last], 'divided by √d', 'gradient')}; multiplying instead makes it "
         f"{'smaller still' if worse else 'no smaller than leaving it out'} there."
     )
 
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Measure each width with each seed."""
-    found = {
+    measured = {
         width: bench.each_seed(f"width {width}", partial(measure, width, size.keys, size.queries))
         for width in size.widths
     }
-    by_form = {form: {n: [m[form] for m in f] for n, f in found.items()} for form in FORMS}
-    return conclude(found), {"found": found, "by_form": by_form}
+    by_form = {form: {n: [m[form] for m in f] for n, f in measured.items()} for form in FORMS}
+    return conclude(measured), {"measured": measured, "by_form": by_form}

@@ -59,21 +59,21 @@ def train(
     return {"scores": scores, "loss": run.loss}
 
 
-def conclude(found: dict[str, dict[str, list[Measured]]]) -> str:
+def conclude(trials: dict[str, dict[str, list[Measured]]]) -> str:
     """Say which languages gain and which lose."""
 
     def told(arm: str) -> str:
         words: dict[int, list[str]] = {1: [], -1: [], 0: []}
         for language in LANGUAGES:
             own, other = (
-                values(found[each][language], "scores", language, "chrf") for each in (arm, ALONE)
+                values(trials[each][language], "scores", language, "chrf") for each in (arm, ALONE)
             )
             words[verdict(own, other)].append(language)
         heads = {1: "better in", -1: "worse in", 0: "neither surely better nor surely worse in"}
         return "; ".join(f"{heads[k]} {', '.join(each)}" for k, each in words.items() if each)
 
     def average(arm: str) -> str:
-        each = [fmean(values(found[arm][code], "scores", code, "chrf")) for code in LANGUAGES]
+        each = [fmean(values(trials[arm][code], "scores", code, "chrf")) for code in LANGUAGES]
         return f"{fmean(each):.1f}"
 
     return (
@@ -95,12 +95,12 @@ def run(bench: Bench, size: Size) -> Outcome:
 
         return bench.tuned(names, size.rates, measure, chrf)
 
-    found = {ALONE: tuned(ALONE, LANGUAGES)}
+    trials = {ALONE: tuned(ALONE, LANGUAGES)}
     for arm in (TOGETHER, SHARED):
-        found[arm] = dict.fromkeys(LANGUAGES, tuned(arm, [""])[""])
-    return conclude(found), {
+        trials[arm] = dict.fromkeys(LANGUAGES, tuned(arm, [""])[""])
+    return conclude(trials), {
         metric: {
-            arm: {code: over(found[arm][code], "scores", code, metric) for code in LANGUAGES}
+            arm: {code: over(trials[arm][code], "scores", code, metric) for code in LANGUAGES}
             for arm in ARMS
         }
         for metric in ("chrf", "exact")

@@ -40,12 +40,12 @@ def train(
     }
 
 
-def conclude(found: dict[str, dict[int, list[Measured]]], size: Size) -> str:
+def conclude(measured: dict[str, dict[int, list[Measured]]], size: Size) -> str:
     """Compare the losses at each size of batch, and the sizes."""
     words = {1: "finds more", -1: "finds less", 0: "does not surely find more"}
     parts = []
     for batch in size.batches:
-        soft, sigm = (found[loss][batch] for loss in LOSSES)
+        soft, sigm = (measured[loss][batch] for loss in LOSSES)
         which = verdict(values(soft, "ten"), values(sigm, "ten"))
         parts.append(
             f"with batches of {batch} softmax {words[which]} than sigmoid ({mean(soft, 'ten')}% "
@@ -54,7 +54,7 @@ def conclude(found: dict[str, dict[int, list[Measured]]], size: Size) -> str:
     small, large = min(size.batches), max(size.batches)
     grown = []
     for loss in LOSSES:
-        which = verdict(values(found[loss][large], "ten"), values(found[loss][small], "ten"))
+        which = verdict(values(measured[loss][large], "ten"), values(measured[loss][small], "ten"))
         grown.append(f"{loss} {words[which]}")
     return (
         f"After {size.epochs} passes, " + "; ".join(parts) + f". From batches of {small} to "
@@ -72,7 +72,7 @@ def run(bench: Bench, size: Size) -> Outcome:
         names = {batch: f"{loss}, batches of {batch}"}
         return bench.tuned(names, size.rates, measure, itemgetter("ten"))[batch]
 
-    found: dict[str, dict[int, list[Measured]]] = {
+    measured: dict[str, dict[int, list[Measured]]] = {
         loss: {n: tuned(loss, n) for n in size.batches} for loss in LOSSES
     }
-    return conclude(found, size), {"found": found}
+    return conclude(measured, size), {"measured": measured}

@@ -106,15 +106,15 @@ def tune(arm: str, labels: int, size: Size, root: str | None, seed: int) -> Meas
     }
 
 
-def conclude(found: dict[str, dict[int, list[Measured]]], size: Size) -> str:
+def conclude(trials: dict[str, dict[int, list[Measured]]], size: Size) -> str:
     """Compare with training from scratch at few and many labels, and the ways of fine-tuning."""
-    few, many = (pick(found[SCRATCH]) for pick in (min, max))
+    few, many = (pick(trials[SCRATCH]) for pick in (min, max))
 
     def of(arm: str, labels: int) -> list[float]:
-        return values(found[arm][labels], "accuracy")
+        return values(trials[arm][labels], "accuracy")
 
     def percent(arm: str, labels: int) -> str:
-        return f"{mean(found[arm][labels], 'accuracy')}%"
+        return f"{mean(trials[arm][labels], 'accuracy')}%"
 
     def word(a: str, b: str, labels: int) -> str:
         return more(of(a, labels), of(b, labels))
@@ -135,7 +135,7 @@ def conclude(found: dict[str, dict[int, list[Measured]]], size: Size) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Pre-train with each seed, then fine-tune every arm."""
-    found: dict[str, dict[int, list[Measured]]] = {
+    trials: dict[str, dict[int, list[Measured]]] = {
         arm: {labels: [] for labels in size.labels} for arm in ARMS
     }
     for seed in bench.seeds:  # one pre-trained model at a time
@@ -143,6 +143,6 @@ def run(bench: Bench, size: Size) -> Outcome:
             for labels in size.labels:
                 name = f"{arm}, {labels} pictures, seed {seed}"
                 once = bench.trial(name, partial(tune, arm, labels, size, bench.root, seed))
-                found[arm][labels].append(once)
-    before = over(found[TUNED][size.labels[0]], "before")
-    return conclude(found, size), {"found": found, "before": before, "new": 10 - size.first}
+                trials[arm][labels].append(once)
+    before = over(trials[TUNED][size.labels[0]], "before")
+    return conclude(trials, size), {"measured": trials, "before": before, "new": 10 - size.first}

@@ -31,8 +31,8 @@ def gradients(score: Float[Tensor, ""], tensors: Sequence[Tensor]) -> list[Tenso
             "The score has no gradient: run the model with gradients on (not in inference_mode or "
             "no_grad), and with parameters or an input that require them."
         )
-    found = torch.autograd.grad(score, tensors, retain_graph=True, allow_unused=True)
-    return [torch.zeros_like(x) if g is None else g for g, x in zip(found, tensors, strict=True)]
+    computed = torch.autograd.grad(score, tensors, retain_graph=True, allow_unused=True)
+    return [torch.zeros_like(x) if g is None else g for g, x in zip(computed, tensors, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,32 +68,32 @@ class GradientWeightedAttention:
 
     def whole(self) -> Float[Tensor, "query key"]:
         """Compute all of it; for texts, whose maps are small."""
-        found = torch.zeros(self.attention.shape)
+        total = torch.zeros(self.attention.shape)
         for piece in self.pieces():
-            found[piece.queries[:, None], piece.keys] = piece.weights[0]
-        return found
+            total[piece.queries[:, None], piece.keys] = piece.weights[0]
+        return total
 
     def from_queries(self, x: Float[Tensor, " query"]) -> Float[Tensor, " key"]:
         """Multiply it with a row from the left."""
-        found = torch.zeros(self.attention.shape[1])
+        total = torch.zeros(self.attention.shape[1])
         for piece in self.pieces():
-            found.index_add_(0, piece.keys, x[piece.queries] @ piece.weights[0])
-        return found
+            total.index_add_(0, piece.keys, x[piece.queries] @ piece.weights[0])
+        return total
 
     def from_keys(self, x: Float[Tensor, " key"]) -> Float[Tensor, " query"]:
         """Multiply it with a column from the right."""
-        found = torch.zeros(self.attention.shape[0])
+        total = torch.zeros(self.attention.shape[0])
         for piece in self.pieces():
-            found.index_add_(0, piece.queries, piece.weights[0] @ x[piece.keys])
-        return found
+            total.index_add_(0, piece.queries, piece.weights[0] @ x[piece.keys])
+        return total
 
     def asked(self) -> Float[Tensor, " query"]:
         """Mark with 1 the queries on whose outputs the score depends at all."""
-        found = torch.zeros(self.attention.shape[0])
+        asked = torch.zeros(self.attention.shape[0])
         told = self.gradient.abs().amax(dim=(1, 3)).cpu() > 0  # row query
         for cut in self.attention.cuts():
-            found[cut.queries] = told[cut.row, cut.rows].float()
-        return found
+            asked[cut.queries] = told[cut.row, cut.rows].float()
+        return asked
 
 
 def weighed(trace: Trace, score: Float[Tensor, ""]) -> list[GradientWeightedAttention]:
@@ -102,15 +102,15 @@ def weighed(trace: Trace, score: Float[Tensor, ""]) -> list[GradientWeightedAtte
     Raises:
         UsageError: the trace was recorded without gradients, or holds several examples or passes.
     """
-    found = attentions(trace)
-    values = [_values(each.record) for each in found]
+    recorded = attentions(trace)
+    values = [_values(each.record) for each in recorded]
     outputs = [output for each in values for output in each.outputs]
     computed = iter(gradients(score, outputs) if outputs else [])
     return [
         GradientWeightedAttention(
             attention, each.v, each.join_gradients([next(computed).detach() for _ in each.outputs])
         )
-        for attention, each in zip(found, values, strict=True)
+        for attention, each in zip(recorded, values, strict=True)
     ]
 
 

@@ -56,19 +56,19 @@ def distances_by_layer(model: nn.Module, images: Tensor) -> list[list[float]]:
     return found
 
 
-def head_distances(found: Attention) -> Float[Tensor, " head"]:
+def head_distances(attention: Attention) -> Float[Tensor, " head"]:
     """Mean attention distance of one recorded self-attention, computed piece by piece.
 
     In pixels of the model's input, or in tokens of a text.
     """
-    if found.query_grid is None or found.key_grid is None:
-        queries, keys = (torch.arange(n, dtype=torch.float64)[:, None] for n in found.shape)
+    if attention.query_grid is None or attention.key_grid is None:
+        queries, keys = (torch.arange(n, dtype=torch.float64)[:, None] for n in attention.shape)
         extra, extra_keys = 0, 0
     else:
-        queries, keys = centres(found.query_grid), centres(found.key_grid)
-        extra, extra_keys = len(found.query_grid.extra), len(found.key_grid.extra)
-    total, count = torch.zeros(found.heads, dtype=torch.float64), 0
-    for piece in found.pieces():
+        queries, keys = centres(attention.query_grid), centres(attention.key_grid)
+        extra, extra_keys = len(attention.query_grid.extra), len(attention.key_grid.extra)
+    total, count = torch.zeros(attention.heads, dtype=torch.float64), 0
+    for piece in attention.pieces():
         rows, columns = piece.queries >= extra, piece.keys >= extra_keys
         if rows.any() and columns.any():
             where = queries[piece.queries[rows] - extra], keys[piece.keys[columns] - extra_keys]
@@ -78,14 +78,16 @@ def head_distances(found: Attention) -> Float[Tensor, " head"]:
     return total / max(count, 1)
 
 
-def distance_figures(found: Sequence[Attention], layers: Sequence[LayerState]) -> list[Figure]:
+def distance_figures(attentions: Sequence[Attention], layers: Sequence[LayerState]) -> list[Figure]:
     """Plot the attention distance by layer; for images with the receptive field of convolutions."""
     if any(each.grid is not None for each in layers):
-        return _of_image(found, layers)
+        return _of_image(attentions, layers)
     figures = []
-    for stack in dict.fromkeys(each.layer_id.stack for each in found):
+    for stack in dict.fromkeys(each.layer_id.stack for each in attentions):
         own = [
-            each for each in found if each.layer_id.stack == stack and each.layer_id.kind == "self"
+            each
+            for each in attentions
+            if each.layer_id.stack == stack and each.layer_id.kind == "self"
         ]
         if own:
             curves = _heads([(each.layer_id.layer + 1, head_distances(each)) for each in own])
@@ -98,14 +100,14 @@ def distance_figures(found: Sequence[Attention], layers: Sequence[LayerState]) -
     return figures
 
 
-def _of_image(found: Sequence[Attention], layers: Sequence[LayerState]) -> list[Figure]:
+def _of_image(attentions: Sequence[Attention], layers: Sequence[LayerState]) -> list[Figure]:
     depth = {
         (each.stack, each.layer): place
         for place, each in enumerate((each for each in layers if each.layer), 1)
     }
     own = [
         (depth[each.layer_id.stack, each.layer_id.layer + 1], each)
-        for each in found
+        for each in attentions
         if (each.layer_id.stack, each.layer_id.layer + 1) in depth
     ]
     curves = _heads([(place, head_distances(each)) for place, each in own])
@@ -144,16 +146,16 @@ def _of_image(found: Sequence[Attention], layers: Sequence[LayerState]) -> list[
     return [Figure("distance", legend, Lines(title, "layer", "pixels", curves))]
 
 
-def _heads(found: Sequence[tuple[int, Float[Tensor, " head"]]]) -> list[Curve]:
-    if not found:
+def _heads(distances: Sequence[tuple[int, Float[Tensor, " head"]]]) -> list[Curve]:
+    if not distances:
         return []
-    layers = [float(layer) for layer, _ in found]
+    layers = [float(layer) for layer, _ in distances]
     picked = {
-        "farthest head": [heads.max() for _, heads in found],
-        "mean of heads": [heads.mean() for _, heads in found],
-        "nearest head": [heads.min() for _, heads in found],
+        "farthest head": [heads.max() for _, heads in distances],
+        "mean of heads": [heads.mean() for _, heads in distances],
+        "nearest head": [heads.min() for _, heads in distances],
     }
-    if all(len(heads) == 1 for _, heads in found):
+    if all(len(heads) == 1 for _, heads in distances):
         picked = {"head": picked["mean of heads"]}
     return [
         Curve(name, layers, [round(value.item(), 2) for value in values])

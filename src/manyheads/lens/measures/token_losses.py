@@ -21,13 +21,13 @@ def loss_table(
 
     `given` describes the condition of the probabilities.
     """
-    found = losses(probabilities)
-    mean = sum(found) / len(found)
+    values = losses(probabilities)
+    mean = sum(values) / len(values)
     rows: list[list[Cell]] = [
         [label(token), float(f"{p:.3g}"), round(loss, 3)]
-        for token, p, loss in list(zip(tokens, probabilities, found, strict=True))[:MOST]
+        for token, p, loss in list(zip(tokens, probabilities, values, strict=True))[:MOST]
     ]
-    cut = f"; {len(found) - MOST} more tokens are in the mean" if len(found) > MOST else ""
+    cut = f"; {len(values) - MOST} more tokens are in the mean" if len(values) > MOST else ""
     legend = (
         f"probability of each token {given}; the mean of -log p is the cross-entropy, "
         f"perplexity {math.exp(min(mean, 700)):.3g}{cut}"

@@ -44,10 +44,10 @@ def tokens_of(spans: Sequence[Sequence[int] | None], begin: int, end: int) -> li
     ]
 
 
-def word_figures(word: str, found: Sequence[Occurrence]) -> list[Figure]:
+def word_figures(word: str, occurrences: Sequence[Occurrence]) -> list[Figure]:
     """Compare a word's vectors between sentences by layer; plot its attention in each sentence."""
-    figures = [_similarities(word, found)] if len(found) > 1 else []
-    for number, each in enumerate(found[:SENTENCES], 1):
+    figures = [_similarities(word, occurrences)] if len(occurrences) > 1 else []
+    for number, each in enumerate(occurrences[:SENTENCES], 1):
         if each.attention:
             figures.append(_attention(word, number, each))
     return figures
@@ -58,60 +58,57 @@ def similarity(word: Float[Tensor, "token dim"], same: Float[Tensor, "other dim"
     return F.cosine_similarity(word.double().mean(dim=0), same.double().mean(dim=0), dim=0).item()
 
 
-def _similarities(word: str, found: Sequence[Occurrence]) -> Figure:
-    pairs = list(combinations(range(len(found)), 2))
-    layers = range(len(found[0].layers))
+def _similarities(word: str, occurrences: Sequence[Occurrence]) -> Figure:
+    pairs = list(combinations(occurrences, 2))
+    layers = range(len(occurrences[0].layers))
     x = [float(layer) for layer in layers]
     tables = torch.tensor(
         [
-            [
-                similarity(*(found[n].layers[layer][1][list(found[n].own)] for n in pair))
-                for layer in layers
-            ]
+            [similarity(*(each.layers[n][1][list(each.own)] for each in pair)) for n in layers]
             for pair in pairs
         ]
     )
-    other = torch.tensor([[_different(found, pair, layer) for layer in layers] for pair in pairs])
+    other = torch.tensor([[_different(pair, layer) for layer in layers] for pair in pairs])
     curves = [
-        Curve(f"{word}, sentences {a + 1} and {b + 1}", x, rounded(row))
-        for (a, b), row in zip(pairs, tables, strict=True)
+        Curve(f"{word}, sentences {a} and {b}", x, rounded(row))
+        for (a, b), row in zip(combinations(range(1, len(occurrences) + 1), 2), tables, strict=True)
     ]
     if len(pairs) > PAIRS:
         curves = [Curve(f"{word}, mean of {len(pairs)} pairs", x, rounded(tables.mean(dim=0)))]
     if not other.isnan().any():
         curves.append(Curve("other words, mean", x, rounded(other.mean(dim=0))))
-    texts = "; ".join(f"{n}: {cut(each.text, 60)}" for n, each in enumerate(found[:8], 1))
+    texts = "; ".join(f"{n}: {cut(each.text, 60)}" for n, each in enumerate(occurrences[:8], 1))
     legend = (
         f"cosine similarity of the vectors of {word} in two sentences, by layer (0: the input of "
         "the first, without context except the position), and of other words of the two sentences: "
         f"all vectors of deep layers may be similar. Sentences: {texts}"
     )
-    title = f"{word}: one word, {len(found)} contexts"
+    title = f"{word}: one word, {len(occurrences)} contexts"
     return Figure(GROUP, legend, Lines(title, "layer", "cosine similarity", curves))
 
 
-def _different(found: Sequence[Occurrence], pair: tuple[int, int], layer: int) -> float:
+def _different(pair: Sequence[Occurrence], layer: int) -> float:
     """Mean cosine similarity of all other tokens of two sentences; NaN without other tokens."""
     one, two = (
-        F.normalize(found[n].layers[layer][1][list(found[n].others)].double(), dim=1) for n in pair
+        F.normalize(each.layers[layer][1][list(each.others)].double(), dim=1) for each in pair
     )
     return (one @ two.T).mean().item()
 
 
-def _attention(word: str, number: int, found: Occurrence) -> Figure:
-    rest = len(found.tokens) - TOKENS
+def _attention(word: str, number: int, occurrence: Occurrence) -> Figure:
+    rest = len(occurrence.tokens) - TOKENS
     note = f"; the first {TOKENS} tokens" if rest > 0 else ""
     return Figure(
         GROUP,
         f"attention from {word} to each token of its sentence, mean of the heads"
-        f"{' and of its tokens' if len(found.own) > 1 else ''}; every row sums to 1{note}",
+        f"{' and of its tokens' if len(occurrence.own) > 1 else ''}; every row sums to 1{note}",
         Heat(
             f"Attention of {word}, sentence {number}",
             "",
             "",
-            [rounded(weights[:TOKENS]) for _, weights in found.attention],
-            rows=[name for name, _ in found.attention],
-            columns=list(found.tokens[:TOKENS]),
+            [rounded(weights[:TOKENS]) for _, weights in occurrence.attention],
+            rows=[name for name, _ in occurrence.attention],
+            columns=list(occurrence.tokens[:TOKENS]),
             scale=None,
         ),
     )

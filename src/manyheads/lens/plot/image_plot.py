@@ -107,7 +107,7 @@ def plot_image(
     for number, each in enumerate(laid, 1):
         left = MARGIN + number % beside * (across + GAP)
         high = top + number // beside * (down + KEY)
-        _lay(canvas, view, image, each, left, high, across, down)
+        _lay(canvas, view, image, each, (left, high, across, down))
     step = min(0.4, down / max(len(names), 1))
     row_labels(canvas, names, bars, top, step, 11.0)
     canvas.bars([found.probability for found in view.classes], bars, top, step)
@@ -134,57 +134,47 @@ def _enlarged(maps: Sequence[MapView], layer: int | None) -> MapView | None:
     return maps[layer - 1]
 
 
-def _columns(view: ImageView, found: MapView) -> GridView:
-    """Return the grid of a map's keys."""
-    assert found.column_grid is not None
-    return view.grids[found.column_grid]
+def _columns(view: ImageView, layer: MapView) -> GridView:
+    assert layer.column_grid is not None
+    return view.grids[layer.column_grid]
 
 
-def _image_legend(view: ImageView, found: MapView) -> str:
-    stack = found.site.partition(" layer ")[0]
-    heads = len(found.weights)
-    place = found.site.removesuffix(" self") + (f", mean of {heads} heads" if heads > 1 else "")
-    assert found.column_grid is not None
-    extra = view.grids[found.column_grid].extra
-    readers = view.readers(found)
+def _image_legend(view: ImageView, layer: MapView) -> str:
+    stack = layer.site.partition(" layer ")[0]
+    heads = len(layer.weights)
+    place = layer.site.removesuffix(" self") + (f", mean of {heads} heads" if heads > 1 else "")
+    extra = _columns(view, layer).extra
+    readers = view.readers(layer)
     if stack == POOL:
         return f"{place}, attention from the pool's learned query to each patch; sums to 1"
-    asking = [] if found.row_grid is None else view.grids[found.row_grid].extra
+    asking = [] if layer.row_grid is None else view.grids[layer.row_grid].extra
     if summary_tokens(asking):
         whose = " and the ".join(asking[row] for row in readers)
-        aside = sum(sum(found.mean[row][: len(extra)]) for row in readers) / len(readers)
+        aside = sum(sum(layer.mean[row][: len(extra)]) for row in readers) / len(readers)
         own = "to itself" if len(readers) == 1 else "among themselves"
         if len(asking) > len(readers):
             own += " and to registers"
         return f"{place}, attention from the {whose} to each patch, {aside:.2f} of it {own}"
-    total = sum(sum(row) for row in view.received(found, found.mean))
+    total = sum(sum(row) for row in view.received(layer, layer.mean))
     rest = "registers" if asking else "padding"
     sums = "sums to 1" if abs(total - 1) < 0.01 else f"{total:.2f} in all, the rest to {rest}"
     return f"{place}, attention that each patch receives, mean over all patches; {sums}"
 
 
-def _counted(view: ImageView, found: MapView) -> str:
-    grid = _columns(view, found)
-    what = "patches" if found.row_grid in (None, found.column_grid) else "keys"
+def _counted(view: ImageView, layer: MapView) -> str:
+    grid = _columns(view, layer)
+    what = "patches" if layer.row_grid in (None, layer.column_grid) else "keys"
     if grid.merged > 1:
         what = f"groups of {grid.merged} x {grid.merged} {what}"
-    if found.windows is not None:
-        count = len(found.windows)
+    if layer.windows is not None:
+        count = len(layer.windows)
         what += f", {count} window" + ("s" if count > 1 else "")
     return f"{grid.rows} x {grid.columns} {what}"
 
 
-def _lay(
-    canvas: Canvas,
-    view: ImageView,
-    image: Tensor,
-    laid: _Laid,
-    left: float,
-    top: float,
-    across: float,
-    down: float,
-) -> None:
-    """Draw numbers as shades below the image, with their colour scale."""
+def _lay(canvas: Canvas, view: ImageView, image: Tensor, laid: _Laid, box: Sequence[float]) -> None:
+    """Draw numbers as shades below the image, with their colour scale, into a box in inches."""
+    left, top, across, down = box
     boxes, weights = laid.grid.boxes, [weight for row in laid.weights for weight in row]
     peak = max(map(abs, weights), default=0.0) or 1.0
     axes = canvas.draw_image(_pencil(image), left, top, across, down)
@@ -201,12 +191,11 @@ def _lay(
     canvas.write(left + across, top + down + 0.16, laid.name, ha="right", va="center_baseline")
 
 
-def _place(found: MapView) -> str:
-    """Return the label of a map in the gallery."""
-    stack = found.site.partition(" layer ")[0]
+def _place(layer: MapView) -> str:
+    stack = layer.site.partition(" layer ")[0]
     if stack == POOL:
         return "pool"
-    return f"layer {found.layer}" if stack == "encoder" else f"{stack} layer {found.layer}"
+    return f"layer {layer.layer}" if stack == "encoder" else f"{stack} layer {layer.layer}"
 
 
 def _extent(grid: GridView) -> tuple[float, float]:

@@ -60,9 +60,9 @@ def write_number(canvas: Canvas, x: float, y: float, weight: float, peak: float)
     canvas.write(x, y, f"{shown:.2f}", 7.5, ink, ha="center", va="center_baseline")
 
 
-def thumbnails(found: MapView) -> list[Matrix]:
+def thumbnails(layer: MapView) -> list[Matrix]:
     """Return the mean over heads and the heads; of a single head, only that one."""
-    return [found.mean, *(found.weights if len(found.weights) > 1 else [])]
+    return [layer.mean, *(layer.weights if len(layer.weights) > 1 else [])]
 
 
 def _wrapped(texts: Sequence[str], fonts: Fonts, width: float) -> list[str]:

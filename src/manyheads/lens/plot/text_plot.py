@@ -20,6 +20,7 @@ from manyheads.lens.plot.sheet import (
 )
 from manyheads.lens.view.text_view import MapView, Matrix, TextView, clearest
 
+SMALLEST = 0.1  # weight that is written into its cell
 LINK = "#d55e00"  # of alignment: a vermilion that colour-blind readers can distinguish from blue
 
 
@@ -84,7 +85,7 @@ def plot_text(
         x, y = left + column * cell, top + row * line
         canvas.rectangle(x, y, cell, line, fill=False, ec=LINK, lw=1.4)
     if line >= 0.25:
-        _numbers(canvas, large.mean, left, top, (cell, line), peak, min_weight=0.1)
+        _numbers(canvas, large.mean, (left, top, cell, line), peak)
     row_labels(canvas, rows, left, top, line, size)
     _column_labels(canvas, columns, left, top, cell, size, angle)
     canvas.scale(left, bottom + 0.1, peak)
@@ -130,18 +131,11 @@ def _column_labels(
         canvas.write(x, y, text, size, INK, rotation=angle, rotation_mode=mode, ha=side, va=foot)
 
 
-def _numbers(
-    canvas: Canvas,
-    weights: Matrix,
-    left: float,
-    top: float,
-    cell: tuple[float, float],
-    peak: float,
-    min_weight: float = 0.0,
-) -> None:
-    """Write the weights of at least `min_weight` into their cells."""
+def _numbers(canvas: Canvas, weights: Matrix, first: Sequence[float], peak: float) -> None:
+    """Write weights that are not small into their cells; `first` is the box of the first cell."""
+    left, top, width, height = first
     for down, row in enumerate(weights):
         for across, weight in enumerate(row):
-            if weight >= min_weight:
-                x, y = left + (across + 0.5) * cell[0], top + (down + 0.5) * cell[1]
+            if weight >= SMALLEST:
+                x, y = left + (across + 0.5) * width, top + (down + 0.5) * height
                 write_number(canvas, x, y, weight, peak)

@@ -158,10 +158,10 @@ class Attention:
 
     def read_by(self, share: Float[Tensor, " query"]) -> Float[Tensor, " key"]:
         """Sum the attention that each key gets, weighted by these shares; mean over heads."""
-        found = torch.zeros(self.shape[1])
+        total = torch.zeros(self.shape[1])
         for piece in self.pieces():
-            found.index_add_(0, piece.keys, share[piece.queries] @ piece.weights.mean(dim=0))
-        return found
+            total.index_add_(0, piece.keys, share[piece.queries] @ piece.weights.mean(dim=0))
+        return total
 
 
 def examples(record: AttentionRecord) -> int:
@@ -177,7 +177,7 @@ def attentions(trace: Trace) -> list[Attention]:
         UsageError: the trace holds several examples, or several passes through one attention, or
             the recorder was full.
     """
-    found: dict[LayerId, Attention] = {}
+    by_layer: dict[LayerId, Attention] = {}
     for record in trace.complete():
         if not isinstance(record, AttentionRecord):
             continue
@@ -185,24 +185,24 @@ def attentions(trace: Trace) -> list[Attention]:
             raise UsageError(
                 f"The trace holds {count} examples at {record.layer_id}: record one at a time."
             )
-        if record.layer_id in found:
+        if record.layer_id in by_layer:
             raise UsageError(
                 f"The trace holds several passes through {record.layer_id}: record one forward "
                 "pass, or take one output out of a recorded search with lens.decoding.decoded."
             )
-        found[record.layer_id] = Attention(record)
-    return list(found.values())
+        by_layer[record.layer_id] = Attention(record)
+    return list(by_layer.values())
 
 
-def side_limit(found: Sequence[Attention], budget: int = BUDGET) -> int:
+def side_limit(attentions: Sequence[Attention], budget: int = BUDGET) -> int:
     """Compute how many tokens a side may have so that all maps together have `budget` weights."""
 
     def weights(side: int) -> int:
         return sum(
-            each.heads * min(each.shape[0], side) * min(each.shape[1], side) for each in found
+            each.heads * min(each.shape[0], side) * min(each.shape[1], side) for each in attentions
         )
 
-    low, high = 1, max((max(each.shape) for each in found), default=1)
+    low, high = 1, max((max(each.shape) for each in attentions), default=1)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if weights(middle) <= budget else (low, middle - 1)

@@ -26,12 +26,12 @@ def changed(model: nn.Module, ids: Int[Tensor, "batch token"], change: Change) -
     """
     asked = 0
 
-    def hook(_: nn.Module, given: tuple[Any, ...], found: Tensor) -> Tensor:
+    def hook(_: nn.Module, given: tuple[Any, ...], vectors: Tensor) -> Tensor:
         nonlocal asked
         if given[0] is not ids:
-            return found
+            return vectors
         asked += 1
-        return change(found)
+        return change(vectors)
 
     with ExitStack() as hooks:
         for part in model.modules():
@@ -51,9 +51,9 @@ def embeddings(
     """Call `run`, which calls the model with these ids, and return their embeddings."""
     kept: list[Tensor] = []
 
-    def keep(found: Tensor) -> Tensor:
-        kept.append(found.detach())
-        return found
+    def keep(vectors: Tensor) -> Tensor:
+        kept.append(vectors.detach())
+        return vectors
 
     with changed(model, ids, keep):
         run()

@@ -103,7 +103,7 @@ def window_boxes(partition: Partition, grid: TokenGrid, crop: Crop) -> list[list
     """
     rows, columns = _edges(grid, crop)
     regions = partition.regions()
-    found = []
+    boxes = []
     for inside, region in zip(partition.token_index(), regions, strict=True):
         groups = []
         for number in region[inside >= 0].unique().tolist():
@@ -117,8 +117,8 @@ def window_boxes(partition: Partition, grid: TokenGrid, crop: Crop) -> list[list
                     for left, right in _runs(across)
                 ]
             )
-        found.append(groups)
-    return found
+        boxes.append(groups)
+    return boxes
 
 
 def _edges(grid: TokenGrid, crop: Crop) -> tuple[list[float], list[float]]:

@@ -4,24 +4,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from manyheads.nn.recording.trace import LayerId, Record, Trace, record
+from manyheads.nn.attention.softmax import CachedRecord
+from manyheads.nn.recording.attention_record import AttentionRecord
+from manyheads.nn.recording.trace import LayerId, Trace, record
 
 Shape = tuple[int, ...]
 ATTENTION = "attention"
-
-
-@runtime_checkable
-class _MapRecord(Record, Protocol):
-    """A record of an attention map, or of a few rows of it in a decode step."""
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """Batch, heads, queries and keys."""
 
 
 @dataclass(frozen=True)
@@ -114,20 +107,20 @@ class _Walker:
 
     def notice(self, trace: Trace) -> None:
         """Add a line for every attention since the last look."""
-        for found in trace.records[self.seen :]:
-            if isinstance(found, _MapRecord):
-                self.lines.append(self.attention(found))
+        for entry in trace.records[self.seen :]:
+            if isinstance(entry, AttentionRecord | CachedRecord):
+                self.lines.append(self.attention(entry))
         self.seen = len(trace.records)
 
-    def attention(self, found: _MapRecord) -> ShapeLine:
-        name, module = self.layer_ids.get(found.layer_id, (str(found.layer_id), None))
+    def attention(self, entry: AttentionRecord | CachedRecord) -> ShapeLine:
+        name, module = self.layer_ids.get(entry.layer_id, (str(entry.layer_id), None))
         called = any(self.lines[index].name == name for index in self.open)
         parameters = 0 if module is None or called else _count(module)
-        batch, heads, queries, keys = found.shape
-        size = found.q.shape[3:] if hasattr(found, "q") else ()
+        batch, heads, queries, keys = entry.shape
+        size = entry.q.shape[3:] if hasattr(entry, "q") else ()
         given = (batch, heads, queries, *size), (batch, heads, keys, *size)
         return ShapeLine(
-            str(found.layer_id), ATTENTION, given, (found.shape,), parameters, len(self.open)
+            str(entry.layer_id), ATTENTION, given, (entry.shape,), parameters, len(self.open)
         )
 
 

@@ -61,15 +61,15 @@ class States:
         """The layers of some stacks."""
         return [each for each in self.layers if each.stack in names]
 
-    def _enter(self, part: nn.Module, given: tuple[Tensor, ...]) -> None:
+    def _enter(self, part: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         """Keep the input of the first layer, and of a second stack of tokens."""
         stack, layer = _place(part)
         fresh = layer == 1 and not stack.startswith("stage") and not self.stack(stack)
         if self.layers and not fresh:
             return
-        self.layers.append(LayerState(stack, EMBEDDED, 0, given[0].detach(), current_grid()))
+        self.layers.append(LayerState(stack, EMBEDDED, 0, inputs[0].detach(), current_grid()))
 
-    def _leave(self, part: nn.Module, _given: object, output: Tensor | tuple[Tensor, ...]) -> None:
+    def _leave(self, part: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, ...]) -> None:
         x = (output[0] if isinstance(output, tuple) else output).detach()
         stack, layer = _place(part)
         if stack == CONVOLUTIONS:
@@ -79,9 +79,9 @@ class States:
             name = f"{stack} layer {layer}"
         self.layers.append(LayerState(stack, name, layer, x, current_grid()))
 
-    def _look_up(self, part: nn.Module, given: tuple[Tensor, ...], _output: Tensor) -> None:
+    def _look_up(self, part: nn.Module, inputs: tuple[Tensor, ...], _output: Tensor) -> None:
         assert isinstance(part, nn.Embedding)
-        self.lookups.append(Lookup(part.weight.detach(), given[0].detach()))
+        self.lookups.append(Lookup(part.weight.detach(), inputs[0].detach()))
 
 
 @contextmanager

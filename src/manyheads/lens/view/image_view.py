@@ -90,11 +90,10 @@ class ImageView:
     def on_grid(self, grid: int | None, values: Sequence[float]) -> Matrix:
         """Arrange values of cells or tokens on a grid; drop leading tokens without position."""
         assert grid is not None
-        found = self.grids[grid]
-        laid = values[len(values) - found.rows * found.columns :]
+        view = self.grids[grid]
+        laid = values[len(values) - view.rows * view.columns :]
         return [
-            list(laid[first : first + found.columns])
-            for first in range(0, len(laid), found.columns)
+            list(laid[first : first + view.columns]) for first in range(0, len(laid), view.columns)
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -193,32 +192,32 @@ class _Layout:
         return notes
 
 
-def _map(found: Attention, layout: _Layout, crop: Crop) -> MapView:
-    grid, key_grid = found.query_grid, found.key_grid
-    pooled = found.layer_id.stack == POOL
+def _map(layer: Attention, layout: _Layout, crop: Crop) -> MapView:
+    grid, key_grid = layer.query_grid, layer.key_grid
+    pooled = layer.layer_id.stack == POOL
     if key_grid is None or (grid is None and not pooled):
         raise UsageError(
-            f"The trace has no image positions for the tokens of {found.layer_id}: record the "
+            f"The trace has no image positions for the tokens of {layer.layer_id}: record the "
             "whole model, from pixels on."
         )
     queries = 1 if grid is None else grid.count
-    if found.shape != (queries, key_grid.count):
+    if layer.shape != (queries, key_grid.count):
         raise UsageError(
-            f"The map of {found.layer_id} has {found.shape[0]} queries and {found.shape[1]} keys, "
+            f"The map of {layer.layer_id} has {layer.shape[0]} queries and {layer.shape[1]} keys, "
             f"but the image has {queries} and {key_grid.count} tokens: record the whole model, "
             "from pixels on."
         )
     rows = None if grid is None else layout.number(grid)
     columns = layout.number(key_grid)
-    partition = found.partition
+    partition = layer.partition
     return map_view(
-        found.layer_id,
-        found.merged(
+        layer.layer_id,
+        layer.merged(
             Groups.of(1) if grid is None else layout.groups(grid), layout.groups(key_grid)
         ),
         rows=["learned query"] if rows is None else layout.views[rows].labels,
         columns=layout.views[columns].labels,
-        what=_what(found, key_grid),
+        what=_what(layer, key_grid),
         row_grid=rows,
         column_grid=columns,
         windows=None if partition is None else window_boxes(partition, key_grid, crop),
@@ -226,20 +225,20 @@ def _map(found: Attention, layout: _Layout, crop: Crop) -> MapView:
     )
 
 
-def _what(found: Attention, key_grid: TokenGrid) -> str:
+def _what(layer: Attention, key_grid: TokenGrid) -> str:
     """Complete "attention ..." in a legend."""
-    if found.query_grid is None:
+    if layer.query_grid is None:
         return "from the pool's learned query to each patch"
-    whose = " and ".join(["from each patch", *(f"the {name}" for name in found.query_grid.extra)])
-    if found.partition is not None:
-        what = f"{whose} to those in its {found.partition}"
-        if "shifted" in found.layer_id.kind and "shifted" not in str(found.partition):
+    whose = " and ".join(["from each patch", *(f"the {name}" for name in layer.query_grid.extra)])
+    if layer.partition is not None:
+        what = f"{whose} to those in its {layer.partition}"
+        if "shifted" in layer.layer_id.kind and "shifted" not in str(layer.partition):
             what += ", not shifted: it covers the grid"
-    elif not found.square:
+    elif not layer.square:
         what = "{} to {} x {} keys, convolved with a stride".format(whose, *key_grid.shape)
     else:
         what = f"{whose} to all of them"
-    return f"{what}, as linear attention implies it" if found.implied else what
+    return f"{what}, as linear attention implies it" if layer.implied else what
 
 
 def _rollout(layers: Sequence[Attention], pool: Attention | None) -> Attribution:
@@ -251,20 +250,25 @@ def _rollout(layers: Sequence[Attention], pool: Attention | None) -> Attribution
     return Attribution("rollout", legend, None, grid, rollout(layers, start))
 
 
-def _overlay(found: Attribution, layout: _Layout) -> OverlayView:
+def _overlay(attribution: Attribution, layout: _Layout) -> OverlayView:
     """Convert the attribution of tokens to the cells of a grid."""
-    number, groups = layout.number(found.grid), layout.groups(found.grid)
-    extra = len(found.grid.extra)
-    values = found.values[-(found.grid.count - extra) :].float()
+    number, groups = layout.number(attribution.grid), layout.groups(attribution.grid)
+    extra = len(attribution.grid.extra)
+    values = attribution.values[-(attribution.grid.count - extra) :].float()
     index = groups.index[extra:] - extra
     cells = torch.zeros(groups.count - extra).index_add_(0, index, values)
-    if found.merged == "mean":
+    if attribution.merged == "mean":
         cells = cells / torch.bincount(index)
-    if found.scaled != "as they are":
-        whole = cells.sum() if found.scaled == "share" else cells.max()
+    if attribution.scaled != "as they are":
+        whole = cells.sum() if attribution.scaled == "share" else cells.max()
         cells = cells / whole if whole > 0 else cells
     return OverlayView(
-        found.name, found.legend, found.target, number, significant(cells), found.signed
+        attribution.name,
+        attribution.legend,
+        attribution.target,
+        number,
+        significant(cells),
+        attribution.signed,
     )
 
 

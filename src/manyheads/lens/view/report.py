@@ -169,10 +169,10 @@ def _inline(data: Any) -> str:
     return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
 
-def _bare(found: MapView) -> dict[str, Any]:
+def _bare(layer: MapView) -> dict[str, Any]:
     """Return the fields of a map without its weights."""
-    fields = {key: value for key, value in vars(found).items() if key not in ("mean", "weights")}
-    return {**fields, "heads": len(found.weights)}
+    fields = {key: value for key, value in vars(layer).items() if key not in ("mean", "weights")}
+    return {**fields, "heads": len(layer.weights)}
 
 
 def _opening(view: View) -> str | None:

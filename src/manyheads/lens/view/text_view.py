@@ -268,8 +268,8 @@ def text_overlay(
     )
 
 
-def _limit(found: Sequence[Attention], budget: int) -> int:
-    return min(side_limit(found, budget), TOKENS)
+def _limit(attentions: Sequence[Attention], budget: int) -> int:
+    return min(side_limit(attentions, budget), TOKENS)
 
 
 def _joined(tokens: Sequence[str], size: int) -> list[str]:
@@ -303,8 +303,8 @@ def clearest(maps: Iterable[MapView]) -> MapView:
     divergence): zero if all rows are equal, uniform or not.
     """
 
-    def information(found: MapView) -> float:
-        rows = torch.tensor(found.mean, dtype=torch.float64)
+    def information(layer: MapView) -> float:
+        rows = torch.tensor(layer.mean, dtype=torch.float64)
         return float(_entropy(rows.mean(dim=0)) - _entropy(rows).mean())
 
     return max(maps, key=information)
@@ -359,12 +359,12 @@ def map_view(
     )
 
 
-def _gate_view(found: GateMap, tokens: Sequence[str]) -> GateView:
-    layer_id = found.layer_id
-    units = {name: gate.shape[1] for name, gate in found.gates.items()}
-    if any(len(gate) != len(tokens) for gate in found.gates.values()):
+def _gate_view(gates: GateMap, tokens: Sequence[str]) -> GateView:
+    layer_id = gates.layer_id
+    units = {name: gate.shape[1] for name, gate in gates.gates.items()}
+    if any(len(gate) != len(tokens) for gate in gates.gates.values()):
         raise UsageError(
-            f"The gates of {layer_id} have {len(next(iter(found.gates.values())))} tokens, but "
+            f"The gates of {layer_id} have {len(next(iter(gates.gates.values())))} tokens, but "
             f"{len(tokens)} labels were given: label every token of the recorded pass."
         )
     return GateView(
@@ -374,6 +374,6 @@ def _gate_view(found: GateMap, tokens: Sequence[str]) -> GateView:
         legend=f"{layer_id}, gates as each token is read, mean of {max(units.values())} units; "
         "0 is shut, 1 is open",
         tokens=list(tokens),
-        gates=list(found.gates),
-        mean=rounded(torch.stack([gate.mean(dim=1) for gate in found.gates.values()], dim=1)),
+        gates=list(gates.gates),
+        mean=rounded(torch.stack([gate.mean(dim=1) for gate in gates.gates.values()], dim=1)),
     )
