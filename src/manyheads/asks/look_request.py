@@ -37,6 +37,9 @@ class LookRequest(Request):
             metavar="TEXT",
         ),
     ] = None
+    prefix: Annotated[
+        str, Option("Translators: text that the translation begins with.", metavar="TEXT")
+    ] = ""
     # Of text models:
     word: Annotated[
         str | None, Option("Texts: a word whose vector is compared between sentences.")

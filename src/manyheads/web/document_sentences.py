@@ -115,11 +115,14 @@ class _Once:
     """Work that translates, as a worker takes it."""
 
     work: Callable[[TextTranslator], Any]
+    lines: bool = False
 
     def __call__(self, own: TextTranslator, given: Sequence[Any]) -> list[Any]:
         """Do it."""
         found = self.work(own)
-        # Nobody asks for the lines of a document, and they are many times what it is.
+        if self.lines:
+            return [found]
+        # The lines of a document are many times what it is.
         if isinstance(found, list):
             return [[_without_lines(each) for each in found]]
         return [_without_lines(found)]
@@ -167,15 +170,16 @@ async def translate(
     format: str = "text",
     terms: Glossary | None = None,
     progress: Progress | None = None,
+    lines: bool = False,
 ) -> Document:
-    """Translate a document; it stops when the caller is cancelled.
+    """Translate a document, with its lines if they are asked for; cancelled with its caller.
 
     Raises:
         ProblemError: too many are being translated.
         UsageError: no such format.
     """
     work = partial(translate_document, text=text, format=format, glossary=terms)
-    return await with_translator(models, model, work, len(text), progress)
+    return await with_translator(models, model, work, len(text), progress, lines=lines)
 
 
 async def translate_texts(
@@ -234,6 +238,8 @@ async def with_translator(
     work: Callable[[TextTranslator], T],
     characters: int,
     progress: Progress | None = None,
+    *,
+    lines: bool = False,
 ) -> T:
     """Run work that translates, as one document; it stops when the caller is cancelled.
 
@@ -243,6 +249,7 @@ async def with_translator(
         work: is run elsewhere, with what translates; it can be pickled.
         characters: that it translates, at most.
         progress: is told how far each translation is.
+        lines: documents keep their lines.
 
     Raises:
         ProblemError: too many or too long documents are being translated.
@@ -282,7 +289,7 @@ async def with_translator(
             next(_numbers),
             f"document {slot}",
             _Open(load.path, load.version),
-            _Once(work),
+            _Once(work, lines),
             [(None,)],
         )
         outcome = (await own.worker.work(doing, translated)).outcomes[0]

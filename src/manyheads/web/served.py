@@ -82,6 +82,8 @@ class ServedModel:
             "target": target,
             "trained_on": recipe.data.train,
             "measured": scores,
+            # Percent of words that threads tie to a wrong one, where it was measured.
+            "alignment_error": (self.folder.manifest.get("alignment") or {}).get("error"),
             # Of a captioner; None until it is loaded.
             "languages": self.queue.facts.get("languages"),
             "loaded": bool(self.queue.facts),

@@ -27,17 +27,19 @@ from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.reference import reference_figure, teacher_forcing
 from manyheads.tasks.translate.word_alignment import reads_source
 
+CANDIDATES = 5  # of each step
+
 
 def explain_text(
-    translator: Translator, text: str, *, integrated: bool | None = None
+    translator: Translator, text: str, *, integrated: bool | None = None, prefix: str = ""
 ) -> tuple[str, TextView]:
     """Translate a text, then run the model once over text and translation with a recorder open.
 
-    Gradients are integrated if `integrated` is True, or None and the cost is low. Returns the
-    translation and its view.
+    Gradients are integrated if `integrated` is True, or None and the cost is low. The translation
+    begins with `prefix`. Returns the translation and its view.
     """
     with record() as search:
-        source, target, best = _translated(translator, text)
+        source, target, best = _translated(translator, text, prefix)
     read, wanted = target[:, :-1], target[:, 1:]
     with watched(translator.model) as seen:
         logits = translator.model(source, read)
@@ -96,7 +98,9 @@ def explain_text(
         view,
         figures=[costs, *figures],
         alignment=aligned,
-        steps=_steps(translator, search, best),
+        steps=(
+            _likeliest(translator, best, logits) if prefix else _steps(translator, search, best)
+        ),
     )
 
 
@@ -117,6 +121,26 @@ def _steps(translator: Translator, search: Trace, best: Translation) -> list[Ste
     ]
 
 
+def _likeliest(translator: Translator, best: Translation, logits: Tensor) -> list[StepView]:
+    """List the model's candidates at each token of a translation that was not all its own."""
+    name = translator.tokenizers.target.piece
+    chances, tokens = logits[0].float().softmax(dim=-1).topk(CANDIDATES)
+    return [
+        StepView(
+            name(token),
+            round(exp(log_probability), 6),
+            [(name(each), round(chance, 6)) for each, chance in zip(ids, likely, strict=True)],
+        )
+        for token, log_probability, ids, likely in zip(
+            best.tokens,
+            best.token_log_probabilities,
+            tokens.tolist(),
+            chances.tolist(),
+            strict=False,
+        )
+    ]
+
+
 def shapes_of_text(translator: Translator, text: str) -> list[ShapeLine]:
     """Walk through a translation: encode once, then read the whole output under the mask."""
     source, target, _ = _translated(translator, text)
@@ -124,9 +148,11 @@ def shapes_of_text(translator: Translator, text: str) -> list[ShapeLine]:
         return walk(translator.model, lambda: translator.model(source, target[:, :-1]))
 
 
-def _translated(translator: Translator, text: str) -> tuple[Tensor, Tensor, Translation]:
+def _translated(
+    translator: Translator, text: str, prefix: str = ""
+) -> tuple[Tensor, Tensor, Translation]:
     refuse_empty(text)
-    ((best, *_),) = translator.translate([text], details=True)
+    ((best, *_),) = translator.translate([text], prefixes=[prefix], details=True)
     return *teacher_forcing(translator, text, best.tokens), best
 
 
@@ -137,7 +163,9 @@ def look(predictor: Translator, request: LookRequest) -> Explanation:
     figures = word_figures(predictor, text, request)
     if request.reference is not None:
         figures.insert(0, reference_figure(predictor, text, request.reference))
-    output, view = explain_text(predictor, text, integrated=request.integrated)
+    output, view = explain_text(
+        predictor, text, integrated=request.integrated, prefix=request.prefix
+    )
     told = {"text": text, "translation": output}
     return Explanation(told, replace(view, figures=[*figures, *view.figures]))
 

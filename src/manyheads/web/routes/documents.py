@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter
@@ -34,6 +35,26 @@ class DocumentBody(Request):
     target: str | None = None
     glossary: dict[str, str] | None = None  # terms and their required translations
     stream: bool = False  # lines of JSON: how far it is, and at last the document
+    lines: bool = False  # each line and each of its sentences, too
+
+
+class SentenceAnswer(Answer):
+    """A sentence, and how its translation came about: whole, guided, pieces or kept."""
+
+    source: str
+    translation: str
+    how: str
+    finished: bool
+    notes: tuple[str, ...]
+
+
+class LineAnswer(Answer):
+    """A line that has something to translate, and its sentences in order."""
+
+    number: int
+    source: str
+    translation: str
+    sentences: tuple[SentenceAnswer, ...]
 
 
 class DocumentAnswer(Answer):
@@ -42,6 +63,7 @@ class DocumentAnswer(Answer):
     model: str
     text: str
     notes: tuple[str, ...] = ()
+    lines: tuple[LineAnswer, ...] | None = None  # if they were asked for
 
 
 class FileQuery(Request):
@@ -131,11 +153,22 @@ async def document(http: HttpRequest) -> Response:
     terms = glossary(given.glossary) if given.glossary else None
 
     def work(progress: Progress | None) -> Coroutine[Any, Any, Document]:
-        kind = given.format
-        return translate(models, model, given.text, format=kind, terms=terms, progress=progress)
+        return translate(
+            models,
+            model,
+            given.text,
+            format=given.format,
+            terms=terms,
+            progress=progress,
+            lines=given.lines,
+        )
 
     def answer(found: Document) -> dict[str, Any]:
-        return DocumentAnswer(model=model.name, text=found.text, notes=found.notes).to_json()
+        lines = None
+        if given.lines:
+            lines = tuple(LineAnswer(**asdict(line)) for line in found.lines)
+        notes = found.notes
+        return DocumentAnswer(model=model.name, text=found.text, notes=notes, lines=lines).to_json()
 
     if given.stream:
         return _streamed(work, answer, models, http.url.path)
