@@ -61,7 +61,7 @@ def test_python(server: Running, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_all_are_tried() -> None:
     """Of each path one, and each option of the page is one of the command."""
-    assert len(CURL) == 17
+    assert len(CURL) == 18
     from manyheads.cli import serve
 
     assert {"port", "index", "engine", "device", "threads", "token_file", "host", "public"} <= set(
