@@ -40,7 +40,8 @@ def read(
         UsageError: the model writes no texts for images, or no translator has these languages.
     """
     reader, parameters = loaded(model, parameters)
-    return ReadingTranslator(reader, ReadRequest(images=(), **parameters)).answer(images)
+    request = ReadRequest(images=tuple(images), **parameters)
+    return ReadingTranslator(reader, request).answer(request)
 
 
 class ReadingTranslator:
@@ -75,13 +76,11 @@ class ReadingTranslator:
             name, source, target, reader=reader.folder.name, reads=language, to=self.to
         )
 
-    def answer(self, images: Sequence[str | Path]) -> list[ReadAnswer]:
+    def answer(self, request: ReadRequest) -> list[ReadAnswer]:
         """Read images and translate their texts: one answer for each, in the same order."""
-        found: list[CaptionAnswer] = self.reader.answer(
-            CaptionRequest(images=tuple(map(Path, images)))
-        )
+        captions: list[CaptionAnswer] = self.reader.answer(CaptionRequest(images=request.images))
         translate = None if self.translator is None else self.translate
-        return [read_answer(each, self.to, translate) for each in found]
+        return [read_answer(caption, self.to, translate) for caption in captions]
 
     def translate(self, texts: Sequence[str]) -> tuple[list[str], Sequence[str]]:
         """Translate texts, long ones sentence by sentence; return them and what to note."""

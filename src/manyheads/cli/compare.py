@@ -1,37 +1,25 @@
 """manyheads compare."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.load_options import LoadOptions
-from manyheads.cli.options import Final, Metrics, Remote, Split, with_requests
+from manyheads.cli.options import Final, Metrics, Remote, Split
 
 
-@with_requests
 def run(
     load: LoadOptions,
-    a: Annotated[
-        str, typer.Argument(metavar="A", help="A model, or a file of translations, one a line.")
-    ],
-    b: Annotated[str, typer.Argument(metavar="B", help="The other one: a model or a file.")],
-    data: Annotated[
-        str | None,
-        typer.Option(
-            help="Other data than the first model's recipe names; for two files, the references."
-        ),
-    ] = None,
+    a: str,
+    b: str,
+    data: str | None = None,
     remote: Remote = False,
     split: Split = "valid",
     final: Final = False,
     metrics: Metrics = None,
-    samples: Annotated[
-        int, typer.Option(min=100, max=1_000_000, help="Number of bootstrap samples.")
-    ] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the samples.")] = 12345,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    samples: int = 1000,
+    seed: int = 12345,
+    json: bool = False,
 ) -> None:
     """Compare two translators on the same sentences, with significance tests."""
     from manyheads.cli.show import print_json

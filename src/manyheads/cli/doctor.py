@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,18 +14,10 @@ if TYPE_CHECKING:
 
 
 def run(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN", help="A run folder, finished or not, or the name of a shipped model."
-        ),
-    ],
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="PNG", help="Draw the loss curve with the findings marked."),
-    ] = None,
+    name: str,
+    plot: Path | None = None,
     remote: Remote = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: bool = False,
     device: Device = None,
     threads: Threads = None,
 ) -> None:

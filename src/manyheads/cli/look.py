@@ -2,44 +2,25 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.look_request import LookRequest
-from manyheads.cli.options import with_requests
 
 if TYPE_CHECKING:
     from manyheads.looking.look_inside import Look
     from manyheads.predict.base_predictor import Predictor
 
 
-@with_requests
 def run(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Shipped model, folder, or hf:USER/MODEL.")
-    ],
+    model: str,
     request: LookRequest,
     load: LoadOptions,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="File to write, by its ending: .html (a page to explore), .png or .json; "
-            "look.html if not given."
-        ),
-    ] = None,
-    shapes: Annotated[
-        bool, typer.Option("--shapes", help="Print the shapes of all intermediate tensors instead.")
-    ] = False,
-    steps: Annotated[
-        bool, typer.Option("--steps", help="Translators: print every step of the search.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
-    figures: Annotated[
-        Path | None,
-        typer.Option(metavar="PNG", help="Also draw all figures other than attention maps."),
-    ] = None,
+    out: Path | None = None,
+    shapes: bool = False,
+    steps: bool = False,
+    json: bool = False,
+    figures: Path | None = None,
 ) -> None:
     """Show what a model attends to in a text or an image: a page to explore."""
     from manyheads.asks.translate_request import TranslateRequest

@@ -1,11 +1,7 @@
 """manyheads models."""
 
-from typing import Annotated
 
-import typer
-
-
-def run(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def run(json: bool = False) -> None:
     """List the shipped models with the licences of their data, and recipes and presets."""
     from manyheads.cli.show import print_json
     from manyheads.data.text.public_corpora import public_sources
