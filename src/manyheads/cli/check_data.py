@@ -75,17 +75,17 @@ def run(
     recipe = any(map(is_recipe, paths))
     if recipe and (len(paths) > 1 or any((test, valid, given, *of_texts))):
         raise UsageError("A recipe names its own data: give one recipe and no other data.")
-    found: Iterable[Checked]
+    checks: Iterable[Checked]
     row: Callable[[Any], Row] = _image_row if are_all_images else _text_row
     if are_all_captions:
-        found = (
+        checks = (
             check_caption_recipe(paths[0])
             if recipe
             else check_captions(paths, named_columns(image=image, **given), test=test, valid=valid)
         )
     elif are_all_images:
         columns: Any = {"image": image, "label": label, "multi_label": multi_label}
-        found = (
+        checks = (
             check_image_recipe(paths[0])
             if recipe
             else check_images(paths, **columns, test=test, valid=valid)
@@ -99,9 +99,9 @@ def run(
         )
         if fix is not None:
             cleaned_files(plans[0][0], fix)  # refused before the work, not after it
-        found = (check(*each) for each in plans)
+        checks = (check(*each) for each in plans)
     checked = []
-    for each in found:
+    for each in checks:
         checked.append(each)
         if not json:
             print_findings(each.heading, [row(finding) for finding in each.findings])

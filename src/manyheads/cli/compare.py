@@ -25,7 +25,7 @@ def run(
     from manyheads.cli.show import print_json
     from manyheads.comparison import compare
 
-    found = compare(
+    comparison = compare(
         a,
         b,
         data=data,
@@ -38,22 +38,26 @@ def run(
         **load.model_dump(exclude={"image_size"}),
     )
     if json:
-        print_json(found)
+        print_json(comparison)
     else:
-        _print(found)
+        _print(comparison)
 
 
-def _print(found: Mapping[str, Any]) -> None:
-    print(f"A  {found['a']}\nB  {found['b']}")
-    print(f"{found['data']}, {found['pairs']:,} pairs, {found['samples']:,} samples")
-    for name, each in found["all"].items():
-        print(f"{name}   ({each['signature']})")
+def _print(comparison: Mapping[str, Any]) -> None:
+    print(f"A  {comparison['a']}\nB  {comparison['b']}")
+    print(f"{comparison['data']}, {comparison['pairs']:,} pairs, {comparison['samples']:,} samples")
+    for name, scores in comparison["all"].items():
+        print(f"{name}   ({scores['signature']})")
         for what in ("a", "b", "difference"):
-            value, low, high = (each[what][part] for part in ("value", "low", "high"))
+            value, low, high = (scores[what][part] for part in ("value", "low", "high"))
             label, sign = ("B - A", "+") if what == "difference" else (what.upper(), "")
             print(f"  {label:<5} {value:{sign}8.2f}   95%: {low:{sign}.2f} to {high:{sign}.2f}")
         print(
-            f"  p = {each['p_bootstrap']:.3f} (paired bootstrap), "
-            f"{each['p_randomisation']:.3f} (approximate randomisation): "
-            + (f"{each['better'].upper()} is better" if each["better"] else "no clear difference")
+            f"  p = {scores['p_bootstrap']:.3f} (paired bootstrap), "
+            f"{scores['p_randomisation']:.3f} (approximate randomisation): "
+            + (
+                f"{scores['better'].upper()} is better"
+                if scores["better"]
+                else "no clear difference"
+            )
         )

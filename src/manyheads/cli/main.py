@@ -71,8 +71,8 @@ class _Verbs(TyperGroup):
             return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, load_verb(name) if name else found, rest
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_verb(name) if name else command, rest
 
 
 class _Verb(TyperCommand):

@@ -10,7 +10,7 @@ def run(json: bool = False) -> None:
     from manyheads.project.paths import shipped
 
     models = shipped("pretrained")
-    found = {
+    listed = {
         "models": list(models),
         "recipes": list(shipped("recipes")),
         "presets": list(PRESETS),
@@ -23,9 +23,9 @@ def run(json: bool = False) -> None:
         for name, path in models.items()
     }
     if json:
-        print_json({**found, "licences": licences})
+        print_json({**listed, "licences": licences})
         return
-    for kind, names in found.items():
+    for kind, names in listed.items():
         print(f"{kind:<8} {', '.join(names)}")
     print("\ntrained on data under these licences:")
     for name, each in licences.items():

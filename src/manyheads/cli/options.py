@@ -83,14 +83,14 @@ def annotation(request: type[Request], name: str) -> Any:
     field = request.model_fields[name]
     option = option_of(field)
     assert option is not None
-    given, bounds = _plain(field.annotation)
-    kind = given if given in (int, float, bool, Path) else str
-    several = get_origin(given) is tuple and option.read is None
+    plain, bounds = _plain(field.annotation)
+    kind = plain if plain in (int, float, bool, Path) else str
+    several = get_origin(plain) is tuple and option.read is None
     common: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
     if kind in (int, float):
         common |= _range([*field.metadata, *bounds])
     shown: Any = list[kind] if several else kind  # type: ignore[valid-type]
-    optional = field.default is None or given not in (int, float, bool, Path, str)
+    optional = field.default is None or plain not in (int, float, bool, Path, str)
     if not field.is_required() and kind is not bool and (several or optional):
         shown = shown | None
     if option.argument:
@@ -102,28 +102,28 @@ def annotation(request: type[Request], name: str) -> Any:
     return Annotated[shown, typer.Option(flag, rich_help_panel=option.panel, **common)]
 
 
-def _plain(given: Any) -> tuple[Any, list[Any]]:
+def _plain(kind: Any) -> tuple[Any, list[Any]]:
     """Return a type without None and without what is annotated to it, and that."""
-    found: list[Any] = []
+    metadata: list[Any] = []
     while True:
-        origin, parts = get_origin(given), get_args(given)
+        origin, parts = get_origin(kind), get_args(kind)
         if origin is Annotated:
-            given, found = parts[0], [*parts[1:], *found]
+            kind, metadata = parts[0], [*parts[1:], *metadata]
         elif origin in (Union, UnionType):
-            given = next(each for each in parts if each is not type(None))
+            kind = next(each for each in parts if each is not type(None))
         else:
-            return given, found
+            return kind, metadata
 
 
 def _range(metadata: list[Any]) -> dict[str, Any]:
     """Return the bounds of a number."""
-    found: dict[str, Any] = {}
+    bounds: dict[str, Any] = {}
     for each in metadata:
         if isinstance(each, Ge):
-            found["min"] = each.ge
+            bounds["min"] = each.ge
         elif isinstance(each, Le) and float(str(each.le)) < ENDLESS:
-            found["max"] = each.le
-    return found
+            bounds["max"] = each.le
+    return bounds
 
 
 def command_parameter(request: type[Request], name: str) -> inspect.Parameter:
@@ -165,10 +165,10 @@ def read_image_size(text: str) -> tuple[int, int]:
     Raises:
         UsageError: it is neither.
     """
-    found = re.fullmatch(r"(\d{1,9})(?:[xX](\d{1,9}))?", text)
-    if found is None or int(found[1]) < 1 or (found[2] and int(found[2]) < 1):
+    sides = re.fullmatch(r"(\d{1,9})(?:[xX](\d{1,9}))?", text)
+    if sides is None or int(sides[1]) < 1 or (sides[2] and int(sides[2]) < 1):
         raise UsageError(
             f"--image-size is {text!r}: give pixels as one number, or as height and width, "
             "such as 384 or 256x384."
         )
-    return int(found[1]), int(found[2] or found[1])
+    return int(sides[1]), int(sides[2] or sides[1])

@@ -1,15 +1,15 @@
 """manyheads serve."""
 
 import os
+import webbrowser
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from manyheads.asks.load_options import LoadOptions
 from manyheads.web.settings import Limits
 
 TOKEN = "MANYHEADS_TOKEN"  # in the environment: what clients must send
-
-ACCESS, MORE = "Access", "More processes"  # panels of the help
 
 
 def run(
@@ -61,9 +61,10 @@ def run(
             ending.callback(worker.kill)
         try:
             with without_collection():
-                from manyheads.web.processes import serve_in_processes
+                from manyheads.web.processes import ServerProcesses
                 from manyheads.web.served import ServedOptions
-                from manyheads.web.server import bind, serve
+                from manyheads.web.server import STOPPED, address_of, bind
+                from manyheads.web.server import run as answer
         except ModuleNotFoundError as error:
             package = (error.name or "").partition(".")[0]
             if package not in ("fastapi", "prometheus_client", "starlette", "uvicorn", "h11"):
@@ -76,16 +77,14 @@ def run(
             serve_on_ray(options, settings, replicas, own_worker=own_worker, say=warn)
             return
         listening = ending.enter_context(bind(settings))
+        served = options.make(limits, worker)
+        address = address_of(listening)
+        several = f" by {processes} processes" if processes > 1 else ""
+        warn(f"serving {', '.join(served.models)} at {address}{several} (Ctrl-C stops)")
         if processes == 1:
-            served = options.make(settings.limits, worker)
-            serve(served, settings, listening, say=warn, opens=open)
+            opens = partial(webbrowser.open, address) if open else None
+            answer(served, settings, listening, opens)
         else:
-            serve_in_processes(
-                options,
-                settings,
-                listening,
-                processes,
-                own_worker=own_worker,
-                say=warn,
-                opens=open,
-            )
+            opened = address if open else None
+            ServerProcesses(options, settings, listening, processes, own_worker, opened).run()
+        warn(STOPPED)
