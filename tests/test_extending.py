@@ -60,9 +60,8 @@ from manyheads.project.paths import find_data
 from manyheads.project.plugins import home, load_plugin
 from manyheads.web.asking import job_of
 from manyheads.web.bodies import check_limits
-from manyheads.web.metrics import Metrics
 from manyheads.web.problems import ProblemError
-from manyheads.web.served import Served
+from manyheads.web.served import Served, ServedOptions
 from manyheads.web.settings import Limits
 from tests import squares
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
@@ -457,7 +456,7 @@ def test_an_own_request_through_the_queue_of_a_server(trained: Path) -> None:
     limits = Limits()
 
     async def ask() -> list[Any]:
-        served = Served([str(trained / "task")], limits=limits, metrics=Metrics())
+        served = Served(ServedOptions((str(trained / "task"),)), limits)
         model = served.find(None, request, verb="rate texts")
         jobs = [job_of(request(texts=texts)) for texts in (("one", "two"), ("three",))]
         assert jobs[0].key == jobs[1].key
@@ -585,7 +584,7 @@ def test_a_predictor_from_outside_says_what_it_can(
 
     pipeline = type(registry.find_task("classify"))
     folder = ModelFolder(own_classifier)
-    served = Served([str(own_classifier)], limits=Limits(), metrics=Metrics())
+    served = Served(ServedOptions((str(own_classifier),)), Limits())
     (model,) = served.models.values()
     labels = own_classifier / "labels.json"
     assert labels.is_file()  # and nobody takes it for those of another predictor

@@ -83,8 +83,8 @@ class SearchOptions(BatchRequest):
     def changes(self, own: DecodeConfig) -> dict[str, Any]:
         """Parameters that are named as a field of the table replace it."""
         names = type(self).model_fields.keys() & asdict(own).keys()
-        given = {name: value for name in names if (value := getattr(self, name)) is not None}
-        return given | {"sample": self.samples or own.sample}
+        values = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return values | {"sample": self.samples or own.sample}
 
     @model_validator(mode="after")
     def _search_or_sample(self) -> Self:

@@ -29,7 +29,7 @@ def visible(text: str) -> str:
         >>> print(visible("\x1b[31mred.png"))
         \x1b[31mred.png
     """
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _CONTROLS.sub(lambda control: control[0].encode("unicode_escape").decode(), text)
 
 
 def visible_name(name: str) -> str:

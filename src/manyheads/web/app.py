@@ -18,7 +18,6 @@ from manyheads.web.routes import (
     compatible,
     documents,
     images,
-    learning,
     looking,
     status,
     texts,
@@ -57,9 +56,10 @@ def create_app(served: Served, settings: Settings) -> Guard:
     )
     app.state.served = served
     app.state.settings = settings
-    app.state.glossaries = Glossaries()
+    if settings.glossaries is not None:
+        app.state.glossaries = Glossaries(settings.glossaries)
     add_handlers(app)
-    for module in (texts, documents, images, looking, learning, status):
+    for module in (texts, documents, images, looking, status):
         app.include_router(module.router)
     app.include_router(compatible.libretranslate)
     app.include_router(compatible.deepl)
