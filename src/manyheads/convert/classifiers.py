@@ -37,7 +37,7 @@ from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.tasks.embed.recipe import EmbedRecipe
 
 Library = Literal["timm", "hf", "torchvision", "google"]
-HALF = Image(mean=families.HALF, std=families.HALF, crop=1.0, resize_mode="stretch")
+HALF = Image(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), crop=1.0, resize_mode="stretch")
 # Of Hugging Face: kinds whose config.json tells an image size; the first allow no other.
 FIXED = ("clip", "clip_vision_model", "deit", "siglip", "siglip_vision_model", "vit")
 SIZED = (*FIXED, "swin")

@@ -4,82 +4,28 @@ The image encoder alone, or beside its text encoder: a matcher. Files of version
 and of version 5 differ in a prefix.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.converter import HF_IDLE, HF_SIZES, Converter, Keys
+from manyheads.models.convert.converter import ACTIVATION_NAMES, Converter, keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.convert.layers import (
-    ACTIVATION_NAMES,
+    encoder_blocks,
     grid_positions,
     hf_vit_shape,
-    packed,
     patches,
 )
 from manyheads.models.matcher import MatcherConfig
 from manyheads.models.vit import VitConfig
 
-CLIP_IMAGE = Keys(
-    kind="Hugging Face CLIP",
-    read={"image_size": 224, "layer_norm_eps": 1e-5, "num_attention_heads": 12},
-    only={"hidden_act": ("quick_gelu", *ACTIVATION_NAMES)},
-    shown=f"{HF_SIZES} projection_dim",
-    idle=f"{HF_IDLE} attention_dropout dropout",
-    section="vision_config",
-    whole=f"{HF_IDLE} logit_scale_init_value projection_dim text_config text_config_dict",
-)
-SIGLIP_IMAGE = replace(
-    CLIP_IMAGE,
-    kind="Hugging Face SigLIP",
-    read={**CLIP_IMAGE.read, "layer_norm_eps": 1e-6},
-    only={"hidden_act": ("gelu_pytorch_tanh", *ACTIVATION_NAMES)},
-    shown=f"{HF_SIZES} vision_use_head",
-)
-CLIP_TEXT = replace(
-    CLIP_IMAGE,
-    read={
-        "layer_norm_eps": 1e-5,
-        "num_attention_heads": 8,
-        "pad_token_id": 1,
-        "bos_token_id": 49406,
-        "eos_token_id": 49407,
-    },
-    shown=f"{CLIP_IMAGE.shown} max_position_embeddings=max_length vocab_size",
-    section="text_config",
-    whole=f"{CLIP_IMAGE.whole} vision_config vision_config_dict",
-)
-SIGLIP_TEXT = replace(
-    CLIP_TEXT,
-    kind="Hugging Face SigLIP",
-    read={
-        "layer_norm_eps": 1e-6,
-        "num_attention_heads": 12,
-        "pad_token_id": 1,
-        "eos_token_id": 49407,
-    },
-    only=SIGLIP_IMAGE.only,
-    shown=f"{CLIP_TEXT.shown} projection_size=embedding",
-)
+CLIP_IMAGE, CLIP_TEXT = keys("hf clip"), keys("hf clip text")
+SIGLIP_IMAGE, SIGLIP_TEXT = keys("hf siglip"), keys("hf siglip text")
 OLD_END = 2
 IMAGE_TENSORS = ("vision_model.", "visual_projection.")
-# Modules of a layer, theirs and ours; queries, keys and values are packed separately.
-LAYER = {
-    "layer_norm1": "around_attention.norm",
-    "self_attn.out_proj": "attention.out",
-    "layer_norm2": "around_feedforward.norm",
-    "mlp.fc1": "feedforward.expand",
-    "mlp.fc2": "feedforward.contract",
-}
-QKV = ("q_proj", "k_proj", "v_proj")
-POOL = {
-    "attention.out_proj": "attention.out",
-    "layernorm": "norm",
-    "mlp.fc1": "feedforward.expand",
-    "mlp.fc2": "feedforward.contract",
-}
+LAYER, POOL = name_map("hf clip"), name_map("hf siglip")
+QKV = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
 
 
 # What a whole model's configuration says of images and of texts.
@@ -99,7 +45,7 @@ def clip(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     state["pool.token"] = given.take(f"{inner}embeddings.class_embedding")[None, None]
     positions = given.take(f"{inner}embeddings.position_embedding.weight")
     state |= given.module(f"{inner}pre_layrnorm", "embedding_norm")
-    depth = layers(given, f"{inner}encoder", state)
+    depth = encoder_blocks(given, f"{inner}encoder.layers.", state, LAYER, QKV)
     parts: dict[str, Any] = {"pool": "class", "pool_norm": "after"}
     if "classifier.weight" in given:
         state |= given.module("classifier", "head")
@@ -130,7 +76,7 @@ def siglip(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]
     inner = given.within(["vision_model.", ""])
     kernel, state = patches(given, f"{inner}embeddings.patch_embedding")
     positions = given.take(f"{inner}embeddings.position_embedding.weight")
-    depth = layers(given, f"{inner}encoder", state)
+    depth = encoder_blocks(given, f"{inner}encoder.layers.", state, LAYER, QKV)
     state |= given.module(f"{inner}post_layernorm", "encoder.norm")
     attends = f"{inner}head.probe" in given
     pool = _attention_pool(given, f"{inner}head") if attends else {}
@@ -236,7 +182,7 @@ def _texts(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], S
         "embedding.weight": given.take(f"{inner}embeddings.token_embedding.weight"),
         "positions.table": given.take(f"{inner}embeddings.position_embedding.weight"),
     }
-    depth = layers(given, f"{inner}encoder", state)
+    depth = encoder_blocks(given, f"{inner}encoder.layers.", state, LAYER, QKV)
     state |= given.module(f"{inner}final_layer_norm", "encoder.norm")
     vocabulary, dim = state["embedding.weight"].shape
     return {
@@ -264,17 +210,6 @@ def refuse_texts(given: ForeignTensors) -> None:
     """
     if given.within(["text_model.", ""]) or given.within(["text_projection.", ""]):
         raise UsageError(f"This {given.library} model has a text encoder beside its image encoder.")
-
-
-def layers(given: ForeignTensors, theirs: str, state: State) -> int:
-    """Take the layers of an encoder, of images or of texts, and count them."""
-    depth = given.count(f"{theirs}.layers.")
-    for layer in range(depth):
-        block, ours = f"{theirs}.layers.{layer}", f"encoder.blocks.{layer}"
-        state |= given.modules(block, ours, LAYER)
-        qkv = [f"{block}.self_attn.{part}" for part in QKV]
-        state |= packed(given, qkv, f"{ours}.attention.qkv")
-    return depth
 
 
 def _attention_pool(given: ForeignTensors, theirs: str) -> State:

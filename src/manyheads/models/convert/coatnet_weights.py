@@ -1,14 +1,12 @@
 """timm's CoAtNets (its MaxxVit of convolution and attention stages) -> our Coatnet."""
 
 import re
-from typing import Any
 
 from manyheads.errors import UsageError
 from manyheads.models.coatnet import CoatnetConfig, Down
-from manyheads.models.convert.converter import Keys
+from manyheads.models.convert.converter import keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import height_width, pointwise
-from manyheads.models.convert.timm import IDLE
 
 
 def _check(settings: Settings) -> None:
@@ -25,66 +23,14 @@ def _check(settings: Settings) -> None:
         )
 
 
-KEYS = Keys(
-    kind="timm CoAtNet",
-    read={
-        "img_size": 224,
-        "block_type": ("C", "C", "T", "T"),
-        "head_hidden_size": None,
-        "conv_pre_norm_act": False,
-        "conv_expand_output": True,
-        "conv_attn_early": False,
-        "transformer_dim_head": 32,
-        "transformer_expand_first": True,
-        "transformer_init_values": None,
-    },
-    only={
-        "conv_stride_mode": ("dw", "pool"),
-        "conv_pool_type": ("avg2", "max"),
-        "transformer_pool_type": ("avg2", "max"),
-        "conv_act_layer": ("gelu", "silu", "relu"),
-        "conv_attn_act_layer": ("silu", "gelu", "relu"),
-        "global_pool": ("avg",),
-    },
-    shown="depths=layers embed_dim=dims in_chans=channels num_classes=classes stem_width=stem",
-    idle=IDLE,
-    also=_check,
-)
 DOWNS: dict[str, Down] = {"avg2": "mean", "max": "max"}
-# What timm's own recipes ("rw") do otherwise than the paper.
-_RW: dict[str, Any] = {
-    "conv_stride_mode": "pool",
-    "conv_pre_norm_act": True,
-    "conv_expand_output": False,
-    "conv_attn_act_layer": "relu",
-    "conv_act_layer": "silu",
-    "transformer_expand_first": False,
-}
-# The supported CoAtNets of timm's list, by name without the image size.
-ARCHITECTURES: dict[str, dict[str, Any]] = {
-    "coatnet_0": {"head_hidden_size": 768},
-    "coatnet_1": {"head_hidden_size": 768},
-    "coatnet_2": {"head_hidden_size": 1024},
-    "coatnet_3": {"head_hidden_size": 1536},
-    "coatnet_4": {"head_hidden_size": 1536},
-    "coatnet_5": {"head_hidden_size": 2048},
-    "coatnet_0_rw": _RW | {"conv_attn_early": True},
-    "coatnet_1_rw": _RW | {"conv_attn_early": True, "conv_stride_mode": "dw"},
-    "coatnet_2_rw": _RW | {"conv_attn_act_layer": "silu", "conv_stride_mode": "dw"},
-    "coatnet_3_rw": _RW
-    | {
-        "conv_attn_act_layer": "silu",
-        "conv_stride_mode": "dw",
-        "transformer_init_values": 1e-6,
-    },
-}
 
 
-@KEYS.reader
+@keys("timm coatnet", _check).reader
 def from_timm(settings: Settings, given: ForeignTensors) -> tuple[CoatnetConfig, State]:
     """Map a MaxxVit whose stages are convolutions, then attentions with a table of biases.
 
-    For the settings of timm's list see `ARCHITECTURES`.
+    For the settings of timm's list see `families.toml`.
     """
     convolutions = settings["block_type"].count("C")
     state = {

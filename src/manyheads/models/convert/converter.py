@@ -7,39 +7,49 @@ converter does not know is refused: it may change what the model computes withou
 tensors.
 """
 
+import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from manyheads.errors import UsageError
+from manyheads.models.components import Activation
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 
+# What other libraries call activations.
+ACTIVATION_NAMES: dict[str, Activation] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "gelu_tanh": "gelu-tanh",
+    "quick_gelu": "quick-gelu",
+    "silu": "silu",
+    "swish": "silu",
+}
 Config = TypeVar("Config")
 Made = tuple[Config, State]
 LARGEST = 1 << 24  # number in a configuration; vocabularies are the largest
 OWN = frozenset({"wanted_size"})  # ours: the height and width that the user asks for
-# Of every configuration of Hugging Face, version 4 too: of training, search, tools, backbones and
-# other tasks.
-HF_IDLE = """
-    _commit_hash _name_or_path _num_labels add_cross_attention architectures bad_words_ids
-    begin_suppress_tokens bos_token_id chunk_size_feed_forward cross_attention_hidden_size
-    decoder_start_token_id diversity_penalty do_sample dtype early_stopping
-    encoder_no_repeat_ngram_size eos_token_id exponential_decay_length_penalty finetuning_task
-    forced_bos_token_id forced_eos_token_id gradient_checkpointing id2label initializer_factor
-    initializer_range is_decoder is_encoder_decoder label2id length_penalty max_length min_length
-    model_type no_repeat_ngram_size num_beam_groups num_beams num_labels num_return_sequences
-    out_features out_indices output_attentions output_hidden_states output_scores pad_token_id
-    prefix problem_type processor_class remove_invalid_values renormalize_logits repetition_penalty
-    return_dict return_dict_in_generate sep_token_id stage_names suppress_tokens
-    task_specific_params temperature tf_legacy_loss tie_encoder_decoder tie_word_embeddings
-    tokenizer_class top_k top_p torch_dtype torchscript transformers_version typical_p use_bfloat16
-    use_cache
-"""
-# The sizes of Hugging Face's encoders, and what ours has for them.
-HF_SIZES = """
-    hidden_size=dim intermediate_size=ffn_dim num_channels=channels num_hidden_layers=layers
-    patch_size=patch qkv_bias
-"""
+
+
+def read_tables(name: str) -> dict[str, Any]:
+    """Read a TOML file beside this module; its lists become tuples."""
+
+    def frozen(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: frozen(part) for key, part in value.items()}
+        return tuple(map(frozen, value)) if isinstance(value, list) else value
+
+    tables: dict[str, Any] = frozen(
+        tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
+    )
+    return tables
+
+
+TABLES = read_tables("converters.toml")
 
 
 @dataclass(frozen=True)
@@ -152,6 +162,40 @@ class Keys:
                     "here: it may mean a part that has no equivalent. If no answer depends on it, "
                     "take it out of the configuration."
                 )
+
+
+def keys(name: str, also: Callable[[Settings], None] = lambda _: None) -> Keys:
+    """Return the keys that a converter of `converters.toml` knows; `also` as in `Keys`."""
+    entry = _entry(name)
+    only: dict[str, tuple[object, ...]] = {
+        key: tuple(None if value == "" else value for value in values)
+        for key, values in entry["only"].items()
+    }
+    for key, usual in entry["activation"].items():
+        only[key] = (usual or None, *ACTIVATION_NAMES)
+    whole = f"{entry['whole']} {TABLES['hf']['idle']}" if entry["section"] else ""
+    read = entry["read"] | dict.fromkeys(entry["unset"].split())
+    texts = {key: entry[key] for key in ("kind", "shown", "idle", "section")}
+    return Keys(**texts, read=read, only=only, whole=whole, also=also)
+
+
+def name_map(name: str) -> dict[str, Any]:
+    """Return what a library calls its modules, by our names or as its converter reads it."""
+    return dict(TABLES[name]["modules"])
+
+
+@cache
+def _entry(name: str) -> dict[str, Any]:
+    """Return a table of `converters.toml` with what it extends."""
+    own = TABLES[name]
+    base = _entry(own["like"]) if "like" in own else {}
+    tables = {key: base.get(key, {}) | own.get(key, {}) for key in ("read", "only", "activation")}
+    names = {
+        key: f"{base.get(key, '')} {own.get(key, '')}"
+        for key in ("unset", "shown", "idle", "whole")
+    }
+    kept = {key: own.get(key, base.get(key, "")) for key in ("kind", "section")}
+    return {**tables, **names, **kept}
 
 
 def table(told: Settings, key: str) -> dict[str, Any]:

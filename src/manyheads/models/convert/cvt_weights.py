@@ -4,7 +4,7 @@ from typing import Any
 
 from manyheads.errors import UsageError
 from manyheads.models.convert import hf
-from manyheads.models.convert.converter import HF_IDLE, Keys
+from manyheads.models.convert.converter import keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import height_width, packed, single
 from manyheads.models.cvt import CvtConfig
@@ -29,31 +29,7 @@ def _check(settings: Settings) -> None:
         )
 
 
-KEYS = Keys(
-    kind="Hugging Face CvT",
-    read={
-        "image_size": 224,  # the model does not know it
-        "num_heads": (1, 3, 6),
-        "patch_stride": (4, 2, 2),
-        "patch_padding": (2, 1, 1),
-        "cls_token": (False, False, True),
-        "qkv_projection_method": ("dw_bn", "dw_bn", "dw_bn"),
-        "kernel_qkv": (3, 3, 3),
-        "padding_kv": (1, 1, 1),
-        "padding_q": (1, 1, 1),
-        "stride_kv": (2, 2, 2),
-        "stride_q": (1, 1, 1),
-    },
-    shown="""
-        depth=layers embed_dim=dims num_channels=channels patch_sizes=kernels mlp_ratio qkv_bias
-    """,
-    # Their model has norms of torch's own epsilon, whatever is said.
-    idle=f"{HF_IDLE} attention_drop_rate drop_path_rate drop_rate layer_norm_eps",
-    also=_check,
-)
-
-
-@KEYS.reader
+@keys("hf cvt", _check).reader
 def from_hf(settings: Settings, given: ForeignTensors) -> tuple[CvtConfig, State]:
     """Map a CvT with a class token in its last stage; dropout stays 0."""
     state: State = {}

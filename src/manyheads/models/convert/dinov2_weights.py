@@ -3,43 +3,25 @@
 import torch
 
 from manyheads.models.convert import hf
-from manyheads.models.convert.converter import HF_SIZES, Keys
+from manyheads.models.convert.converter import ACTIVATION_NAMES, keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import (
-    ACTIVATION_NAMES,
     LAYER_SCALE,
+    MLP,
+    encoder_blocks,
     grid_positions,
     layer_scales,
-    packed,
     patches,
     swiglu,
     vit_shape,
 )
 from manyheads.models.vit import VitConfig
 
-KEYS = Keys(
-    kind="Hugging Face DINOv2",
-    read={
-        "image_size": 224,
-        "layer_norm_eps": 1e-6,
-        "layerscale_value": 1.0,
-        "num_attention_heads": 12,
-        "use_swiglu_ffn": False,
-    },
-    only={"hidden_act": ("gelu", *ACTIVATION_NAMES)},
-    shown=f"{HF_SIZES} num_register_tokens=registers mlp_ratio",
-    idle=f"{hf.IDLE} drop_path_rate use_mask_token apply_layernorm reshape_hidden_states",
-)
-LAYER = {
-    "norm1": "around_attention.norm",
-    "attention.output.dense": "attention.out",
-    "norm2": "around_feedforward.norm",
-}
-MLP = {"mlp.fc1": "feedforward.expand", "mlp.fc2": "feedforward.contract"}
+LAYER = name_map("hf dinov2")
 SCALES = {"layer_scale1.lambda1": "around_attention", "layer_scale2.lambda1": "around_feedforward"}
 
 
-@KEYS.reader
+@keys("hf dinov2").reader
 def from_hf(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a Dinov2Model or a Dinov2ForImageClassification, and both with registers.
 
@@ -55,12 +37,11 @@ def from_hf(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State
     positions = given.take(f"{embeddings}.position_embeddings")[0]
     given.skip([f"{embeddings}.mask_token"])
     gated = settings["use_swiglu_ffn"]
-    depth = given.count(f"{inner}encoder.layer.")
+    layers = f"{inner}encoder.layer."
+    qkv = [f"attention.attention.{part}" for part in hf.QKV]
+    depth = encoder_blocks(given, layers, state, LAYER if gated else LAYER | MLP, qkv)
     for layer in range(depth):
-        theirs, ours = f"{inner}encoder.layer.{layer}", f"encoder.blocks.{layer}"
-        state |= given.modules(theirs, ours, LAYER if gated else LAYER | MLP)
-        qkv = [f"{theirs}.attention.attention.{part}" for part in ("query", "key", "value")]
-        state |= packed(given, qkv, f"{ours}.attention.qkv")
+        theirs, ours = f"{layers}{layer}", f"encoder.blocks.{layer}"
         pairs = {f"{theirs}.{key}": f"{ours}.{value}" for key, value in SCALES.items()}
         state |= layer_scales(given, pairs)
         if gated:

@@ -4,13 +4,13 @@ Flax keeps a linear map as (input, output) and filters as (row, column, input, o
 """
 
 from itertools import count
-from typing import NamedTuple
+from typing import Any
 
 import torch
 
 from manyheads.errors import UsageError
 from manyheads.models.convert import resnet_v2_weights, timm
-from manyheads.models.convert.converter import Converter, Keys
+from manyheads.models.convert.converter import Converter, keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.resnet_v2 import ResNetV2Config
 from manyheads.models.vit import VitConfig
@@ -18,31 +18,7 @@ from manyheads.models.vit import VitConfig
 BIT = "resnet/"
 
 
-class Names(NamedTuple):
-    """What a ResNet's modules are called; units are counted from 1, as stages are."""
-
-    unit: str
-    convolutions: tuple[str, str, str]
-    norms: tuple[str, str, str]
-    projection: str
-    projection_norm: str | None  # with norms before the convolutions there is none
-
-
-HYBRID_NAMES = Names(
-    unit="block{}/unit{}",
-    convolutions=("conv1", "conv2", "conv3"),
-    norms=("gn1", "gn2", "gn3"),
-    projection="conv_proj",
-    projection_norm="gn_proj",
-)
 CONVOLUTION = "standardized_conv2d"
-BIT_NAMES = Names(
-    unit=BIT + "block{}/unit{:02d}",
-    convolutions=(f"a/{CONVOLUTION}", f"b/{CONVOLUTION}", f"c/{CONVOLUTION}"),
-    norms=("a/group_norm", "b/group_norm", "c/group_norm"),
-    projection=f"a/proj/{CONVOLUTION}",
-    projection_norm=None,
-)
 
 
 def _convert(settings: Settings, tensors: Tensors) -> tuple[VitConfig | ResNetV2Config, State]:
@@ -68,8 +44,7 @@ def _convert(settings: Settings, tensors: Tensors) -> tuple[VitConfig | ResNetV2
     )
 
 
-KEYS = Keys(kind="checkpoint of Google's", read={"img_size": 224, "num_groups": 32})
-from_google = Converter(KEYS, _convert)
+from_google = Converter(keys("google"), _convert)
 
 
 def _vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
@@ -101,7 +76,7 @@ def _vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
         stem = timm.BACKBONE + (".stem" if "block1/unit1/conv1/kernel" in given else "")
         named |= _filters(given, "conv_root", f"{stem}.conv")
         named |= _norm(given, "gn_root", f"{stem}.norm")
-        named |= _stages(given, HYBRID_NAMES, f"{timm.BACKBONE}.stages")
+        named |= _stages(given, name_map("google hybrid"), f"{timm.BACKBONE}.stages")
     given.finish()
     return timm.vit(dict(settings) | {"num_heads": heads}, named)
 
@@ -113,30 +88,30 @@ def _bit(settings: Settings, tensors: Tensors) -> tuple[ResNetV2Config, State]:
         **_filters(given, f"{BIT}head/conv2d", "head.fc"),
         "head.fc.bias": given.take(f"{BIT}head/conv2d/bias"),
         **_norm(given, f"{BIT}group_norm", "norm"),
-        **_stages(given, BIT_NAMES, "stages"),
+        **_stages(given, name_map("google bit"), "stages"),
     }
     given.finish()
     return resnet_v2_weights.from_timm(settings, named)
 
 
-def _stages(given: ForeignTensors, names: Names, ours: str) -> State:
+def _stages(given: ForeignTensors, names: dict[str, Any], ours: str) -> State:
     """Take the residual blocks of either kind."""
     named: State = {}
     for stage in count(1):
         for block in count(1):
-            theirs = names.unit.format(stage, block)
+            theirs = names["unit"].format(stage, block)
             mine = f"{ours}.{stage - 1}.blocks.{block - 1}"
-            if f"{theirs}/{names.convolutions[0]}/kernel" not in given:
+            if f"{theirs}/{names['convolutions'][0]}/kernel" not in given:
                 break
-            pairs = zip(names.convolutions, names.norms, strict=True)
+            pairs = zip(names["convolutions"], names["norms"], strict=True)
             for number, (convolution, norm) in enumerate(pairs, start=1):
                 named |= _filters(given, f"{theirs}/{convolution}", f"{mine}.conv{number}")
                 named |= _norm(given, f"{theirs}/{norm}", f"{mine}.norm{number}")
-            if f"{theirs}/{names.projection}/kernel" in given:
-                named |= _filters(given, f"{theirs}/{names.projection}", f"{mine}.downsample.conv")
-                if names.projection_norm:
-                    norm = f"{theirs}/{names.projection_norm}"
-                    named |= _norm(given, norm, f"{mine}.downsample.norm")
+            projection = f"{theirs}/{names['projection']}"
+            if f"{projection}/kernel" in given:
+                named |= _filters(given, projection, f"{mine}.downsample.conv")
+                if norm := names.get("projection_norm"):
+                    named |= _norm(given, f"{theirs}/{norm}", f"{mine}.downsample.norm")
         if block == 1:  # there is no such stage
             break
     return named

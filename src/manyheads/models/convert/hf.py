@@ -1,49 +1,31 @@
 """Hugging Face's ViT and DeiT -> ours, by the names of stored files; with a head or without."""
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 
-from manyheads.models.convert.converter import HF_IDLE, HF_SIZES, Keys
+from manyheads.models.convert.converter import keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import (
-    ACTIVATION_NAMES,
+    encoder_blocks,
     grid_positions,
     hf_vit_shape,
-    packed,
     patches,
 )
 from manyheads.models.deit import DeitConfig
 from manyheads.models.vit import VitConfig
 
-IDLE = f"{HF_IDLE} attention_probs_dropout_prob encoder_stride hidden_dropout_prob"
-# What Hugging Face leaves out of a config.json where it is the default.
-VIT = Keys(
-    kind="Hugging Face ViT",
-    read={"image_size": 224, "layer_norm_eps": 1e-12, "num_attention_heads": 12},
-    only={"hidden_act": ("gelu", *ACTIVATION_NAMES), "pooler_act": ("tanh",)},
-    shown=f"{HF_SIZES} pooler_output_size",
-    idle=IDLE,
-)
-# Modules of a layer, theirs and ours; queries, keys and values are packed separately.
-LAYER = {
-    "layernorm_before": "around_attention.norm",
-    "attention.output.dense": "attention.out",
-    "layernorm_after": "around_feedforward.norm",
-    "intermediate.dense": "feedforward.expand",
-    "output.dense": "feedforward.contract",
-}
+LAYER = name_map("hf vit")
 QKV = ("query", "key", "value")
 
 
-@VIT.reader
+@keys("hf vit").reader
 def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a ViTForImageClassification or a ViTModel; its pooler is a tanh layer."""
     return _read(settings, given, "vit.")
 
 
-@replace(VIT, kind="Hugging Face DeiT").reader
+@keys("hf deit").reader
 def deit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a DeiTForImageClassificationWithTeacher to our Deit.
 
@@ -60,13 +42,8 @@ def _read(settings: Settings, given: ForeignTensors, prefix: str) -> tuple[VitCo
     state["pool.token"] = torch.cat(tokens, dim=1)
     positions = given.take(f"{inner}embeddings.position_embeddings")[0]
     given.skip([f"{inner}embeddings.mask_token"])
-    layers = f"{inner}encoder.layer."
-    depth = given.count(layers)
-    for layer in range(depth):
-        theirs, ours = f"{layers}{layer}", f"encoder.blocks.{layer}"
-        state |= given.modules(theirs, ours, LAYER)
-        qkv = [f"{theirs}.attention.attention.{part}" for part in QKV]
-        state |= packed(given, qkv, f"{ours}.attention.qkv")
+    qkv = [f"attention.attention.{part}" for part in QKV]
+    depth = encoder_blocks(given, f"{inner}encoder.layer.", state, LAYER, qkv)
     state |= given.module(f"{inner}layernorm", "encoder.norm")
     parts: dict[str, Any] = {}
     if f"{inner}pooler.dense.weight" in given:

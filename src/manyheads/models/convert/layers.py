@@ -8,22 +8,12 @@ import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.components import Activation
+from manyheads.models.convert.converter import ACTIVATION_NAMES
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.nn.shapes import Grid
 
-# What other libraries call activations.
-ACTIVATION_NAMES: dict[str, Activation] = {
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_new": "gelu-tanh",
-    "gelu_pytorch_tanh": "gelu-tanh",
-    "gelu_tanh": "gelu-tanh",
-    "quick_gelu": "quick-gelu",
-    "silu": "silu",
-    "swish": "silu",
-}
 Size = int | Sequence[int]  # of an image: one number, or height and width
+MLP = {"mlp.fc1": "feedforward.expand", "mlp.fc2": "feedforward.contract"}  # of timm and others
 LAYER_SCALE = 1e-5  # at first, where a file does not say it: of use only to train anew
 
 
@@ -48,6 +38,26 @@ def packed(given: ForeignTensors, theirs: Sequence[str], ours: str) -> State:
     biases = [given.take(f"{name}.bias") for name in theirs] if has_bias else []
     bias = torch.cat(biases) if has_bias else weight.new_zeros(len(weight))
     return {f"{ours}.weight": weight, f"{ours}.bias": bias}
+
+
+def encoder_blocks(
+    given: ForeignTensors, theirs: str, state: State, modules: Mapping[str, str], qkv: Sequence[str]
+) -> int:
+    """Take the numbered blocks below a prefix, and count them.
+
+    Args:
+        given: their tensors.
+        theirs: the prefix, which ends with a dot.
+        state: gets the blocks.
+        modules: of a block, their names and ours.
+        qkv: their layers for queries, keys and values, which are one layer of ours.
+    """
+    depth = given.count(theirs)
+    for layer in range(depth):
+        block, ours = f"{theirs}{layer}", f"encoder.blocks.{layer}"
+        state |= given.modules(block, ours, modules)
+        state |= packed(given, [f"{block}.{part}" for part in qkv], f"{ours}.attention.qkv")
+    return depth
 
 
 def layer_scales(given: ForeignTensors, pairs: Mapping[str, str]) -> State:

@@ -14,76 +14,22 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.components import Activation
-from manyheads.models.convert.converter import HF_IDLE, Keys
+from manyheads.models.convert.converter import keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.transformer import TransformerConfig
 from manyheads.nn.layers.positions import sinusoid_halves
 
-# What Hugging Face leaves out of a config.json where it is the default.
-DEFAULTS: dict[str, Any] = {
-    "attention_dropout": 0.0,
-    "d_model": 1024,
-    "decoder_attention_heads": 16,
-    "decoder_ffn_dim": 4096,
-    "decoder_layers": 12,
-    "decoder_start_token_id": 58100,
-    "decoder_vocab_size": None,
-    "dropout": 0.1,
-    "encoder_attention_heads": 16,
-    "encoder_ffn_dim": 4096,
-    "encoder_layers": 12,
-    "eos_token_id": 0,
-    "max_position_embeddings": 1024,
-    "pad_token_id": 58100,
-    "scale_embedding": False,
-    "share_encoder_decoder_embeddings": True,
-    "tie_word_embeddings": True,
-    "vocab_size": 58101,
-}
 ACTIVATIONS: dict[str, Activation] = {
     "swish": "silu",
     "silu": "silu",
     "relu": "relu",
     "gelu": "gelu",
 }
-# Kinds of Marian models that Hugging Face's class does not cover; old configurations name them.
-FIXED = {
-    "add_final_layer_norm": (False,),
-    "normalize_before": (False,),
-    "normalize_embedding": (False,),
-    "static_position_embeddings": (True,),
-}
-# Modules of a layer, theirs and ours, by side; queries, keys and values are packed separately.
-ENCODER = {
-    "self_attn.out_proj": "attention.out",
-    "self_attn_layer_norm": "around_attention.norm",
-    "fc1": "feedforward.expand",
-    "fc2": "feedforward.contract",
-    "final_layer_norm": "around_feedforward.norm",
-}
-CROSS = {"encoder_attn.out_proj": "cross.out", "encoder_attn_layer_norm": "around_cross.norm"}
-MODULES = {"encoder": ENCODER, "decoder": ENCODER | CROSS}
+MODULES = name_map("hf marian")
+KEYS: dict[str, str] = MODULES.pop("config")
 ATTENTIONS = {
     "encoder": {"self_attn": "attention"},
     "decoder": {"self_attn": "attention", "encoder_attn": "cross"},
-}
-# Keys of their configuration that one key of ours says, whatever its value.
-KEYS = {
-    "d_model": "dim",
-    "encoder_layers": "encoder_layers",
-    "decoder_layers": "decoder_layers",
-    "encoder_attention_heads": "heads",
-    "decoder_attention_heads": "heads",
-    "encoder_ffn_dim": "ffn_dim",
-    "decoder_ffn_dim": "ffn_dim",
-    "dropout": "dropout",
-    "attention_dropout": "attention_dropout",
-    "scale_embedding": "scale_embedding",
-    "tie_word_embeddings": "tied",
-    "max_position_embeddings": "max_length",
-    "pad_token_id": "pad",
-    "eos_token_id": "end",
-    "decoder_start_token_id": "start",
 }
 FREE = {*KEYS.values(), "vocabulary", "target_vocabulary", "output_bias"}
 IDS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
@@ -126,20 +72,7 @@ def _check(about: Settings) -> None:
         )
 
 
-MARIAN = Keys(
-    kind="Hugging Face Marian",
-    read=DEFAULTS,
-    only={"activation_function": ("gelu", *ACTIVATIONS), **FIXED},
-    shown="hidden_size=dim num_hidden_layers=encoder_layers",
-    idle=f"""
-        {HF_IDLE} activation_dropout add_bias_logits classif_dropout classifier_dropout
-        decoder_layerdrop encoder_layerdrop extra_pos_embeddings init_std
-    """,
-    also=_check,
-)
-
-
-@MARIAN.reader
+@keys("hf marian", _check).reader
 def read(about: Settings, given: ForeignTensors) -> tuple[TransformerConfig, State]:
     """Map a MarianMTModel to our Transformer; what it drops in training is not told apart.
 

@@ -1,55 +1,32 @@
 """BiT's ResNetV2 in timm and Hugging Face -> ours."""
 
-from dataclasses import replace
+from typing import Any
 
-from manyheads.models.convert.converter import HF_IDLE, Keys
+from manyheads.models.convert.converter import keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import height_width
-from manyheads.models.convert.timm import CONVOLUTIONAL
 from manyheads.models.resnet_v2 import ResNetV2Config
 
 PARTS = ("reduce", "mix", "expand")
-READ = {"img_size": 224, "num_groups": 32}
-TIMM_KEYS = replace(
-    CONVOLUTIONAL,
-    kind="timm BiT",
-    read=READ,
-    only={**CONVOLUTIONAL.only, "stem_type": ("fixed",)},
-)
-HF_KEYS = Keys(
-    kind="Hugging Face BiT",
-    read=READ,
-    only={
-        "layer_type": ("preactivation",),
-        "hidden_act": ("relu",),
-        "global_padding": (None,),
-        "embedding_dynamic_padding": (False,),
-        "output_stride": (32,),
-    },
-    shown="depths=depths num_channels=channels embedding_size hidden_sizes width_factor",
-    idle=f"{HF_IDLE} drop_path_rate",
-)
 Result = tuple[ResNetV2Config, State]
 
 
-@TIMM_KEYS.reader
+@keys("timm bit").reader
 def from_timm(settings: Settings, given: ForeignTensors) -> Result:
     """Map a ResNetV2 of timm's BiT kind."""
-    return _read(given, settings, "stem.conv", "stages.{}.blocks", "norm", "head.fc")
+    return _read(given, settings, name_map("timm bit"))
 
 
-@HF_KEYS.reader
+@keys("hf bit").reader
 def from_hf(settings: Settings, given: ForeignTensors) -> Result:
     """Map a BitForImageClassification."""
-    blocks = "bit.encoder.stages.{}.layers"
-    return _read(given, settings, "bit.embedder.convolution", blocks, "bit.norm", "classifier.1")
+    return _read(given, settings, name_map("hf bit"))
 
 
-def _read(
-    given: ForeignTensors, settings: Settings, stem: str, blocks: str, norm: str, head: str
-) -> Result:
+def _read(given: ForeignTensors, settings: Settings, names: dict[str, Any]) -> Result:
     """Read either library's: below the stages their names are the same."""
-    state = given.convolution(stem, "stem")
+    blocks = names["blocks"]
+    state = given.convolution(names["stem"], "stem")
     depths: list[int] = []
     for stage in range(given.reach(f"{blocks}.0.conv1.weight")):
         depths.append(given.count(f"{blocks.format(stage)}."))
@@ -60,8 +37,8 @@ def _read(
                 state |= given.module(f"{theirs}.norm{number}", f"{ours}.norm{number}")
             if f"{theirs}.downsample.conv.weight" in given:
                 state |= given.convolution(f"{theirs}.downsample.conv", f"{ours}.shortcut")
-    state |= given.module(norm, "norm")
-    weights = given.module(head, "head")
+    state |= given.module(names["norm"], "norm")
+    weights = given.module(names["head"], "head")
     state |= weights | {"head.weight": weights["head.weight"].flatten(1)}  # a 1 x 1 convolution
     firsts = [f"stages.{stage}.0" for stage in range(len(depths))]
     config = ResNetV2Config(

@@ -1,16 +1,16 @@
 """timm's VisionTransformer -> our Vit, our Deit, or Hybrid where a ResNet makes the tokens."""
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.converter import Keys
+from manyheads.models.convert.converter import ACTIVATION_NAMES, keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import (
-    ACTIVATION_NAMES,
     LAYER_SCALE,
+    MLP,
+    encoder_blocks,
     grid_positions,
     image_size,
     layer_scales,
@@ -24,51 +24,13 @@ from manyheads.models.hybrid import STEM_STRIDE, HybridConfig
 from manyheads.models.image_encoder import Pool
 from manyheads.models.vit import VitConfig
 
-# Arguments of timm's constructors that matter to training only.
-IDLE = """
-    attn_drop_rate drop_block_rate drop_path_rate drop_rate fix_init patch_drop_rate pos_drop_rate
-    proj_drop_rate weight_init zero_init_last
-"""
-CONVOLUTIONAL = Keys(
-    kind="timm ResNet",
-    read={"img_size": 224},
-    only={"act_layer": ("relu",), "global_pool": ("avg",)},
-    shown="in_chans=channels num_classes=classes",
-    idle=IDLE,
-)
-DEIT = Keys(
-    kind="timm DeiT",
-    read={"img_size": 224, "num_heads": 12, "norm_eps": 1e-6},  # of `norm_layer`, no number
-    only={"act_layer": (None, *ACTIVATION_NAMES), "global_pool": (None, "token")},
-    shown="""
-        embed_dim=dim depth=layers in_chans=channels num_classes=classes patch_size=patch
-        class_token init_values mlp_ratio no_embed_class qkv_bias
-    """,
-    idle=f"{IDLE} dynamic_img_size",
-)
-VIT = replace(
-    DEIT,
-    kind="timm ViT",
-    read={**DEIT.read, "init_values": None, "num_groups": 32, "pre_norm": False},
-    only={**DEIT.only, "global_pool": (None, "token", "avg", "map")},
-    shown=f"{DEIT.shown} pre_norm=embedding_norm reg_tokens=registers fc_norm final_norm",
-)
-# Modules of a block, theirs and ours; queries, keys and values may come without a bias.
-ATTENTION = {
-    "norm1": "around_attention.norm",
-    "attn.proj": "attention.out",
-    "norm2": "around_feedforward.norm",
-}
-MLP = {"mlp.fc1": "feedforward.expand", "mlp.fc2": "feedforward.contract"}
-BLOCK = ATTENTION | MLP
-# Modules of the pool with a learned query, but for its queries, keys and values.
-POOL = {"proj": "attention.out", "norm": "norm"} | MLP
+ATTENTION, POOL = name_map("timm vit"), name_map("timm vit pool")
 # Convolutions of a residual block with the norms behind them, theirs and ours.
 RESIDUAL = {"1": "reduce", "2": "mix", "3": "expand"}
 BACKBONE = "patch_embed.backbone"
 
 
-@DEIT.reader
+@keys("timm deit").reader
 def deit(settings: Settings, given: ForeignTensors) -> tuple[DeitConfig, State]:
     """Map a VisionTransformerDistilled; without the distillation token it is a plain ViT."""
     kernel, state = patches(given, "patch_embed.proj")
@@ -88,7 +50,7 @@ def deit(settings: Settings, given: ForeignTensors) -> tuple[DeitConfig, State]:
     return config, state
 
 
-@VIT.reader
+@keys("timm vit").reader
 def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a VisionTransformer: any pool but the maximum, with a head or without.
 
@@ -161,19 +123,16 @@ def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
 
 def _take_blocks(given: ForeignTensors, state: State) -> tuple[int, dict[str, Any]]:
     """Take the blocks of a VisionTransformer, and count them; say which parts they have."""
-    depth = given.count("blocks.")
-    parts: dict[str, Any] = {}
+    fc1, fc2 = given.shape("blocks.0.mlp.fc1.weight"), given.shape("blocks.0.mlp.fc2.weight")
+    gated = bool(fc1) and fc1[:1] == tuple(2 * each for each in fc2[1:])  # gate and values in one
+    modules = ATTENTION if gated else ATTENTION | MLP
+    depth = encoder_blocks(given, "blocks.", state, modules, ["attn.qkv"])
+    parts: dict[str, Any] = {"activation": "swiglu"} if gated else {}
     for block in range(depth):
         theirs, ours = f"blocks.{block}", f"encoder.blocks.{block}"
-        state |= given.modules(theirs, ours, ATTENTION)
-        state |= packed(given, [f"{theirs}.attn.qkv"], f"{ours}.attention.qkv")
-        fc1, fc2 = f"{theirs}.mlp.fc1", f"{theirs}.mlp.fc2"
-        rows, columns = given.shape(f"{fc1}.weight")[:1], given.shape(f"{fc2}.weight")[1:]
-        if rows and rows == tuple(2 * each for each in columns):  # gate and values in one
-            parts["activation"] = "swiglu"
-            state |= swiglu(given, fc1, fc2, f"{ours}.feedforward")
-        else:
-            state |= given.modules(theirs, ours, MLP)
+        if gated:
+            both = f"{theirs}.mlp.fc1", f"{theirs}.mlp.fc2"
+            state |= swiglu(given, *both, f"{ours}.feedforward")
         if f"{theirs}.ls1.gamma" in given:
             parts["layer_scale"] = LAYER_SCALE
             names = {"ls1.gamma": "around_attention", "ls2.gamma": "around_feedforward"}

@@ -1,8 +1,7 @@
 """torchvision's VisionTransformer -> our Vit, through the names that timm has for the same."""
 
-from dataclasses import replace
-
 from manyheads.models.convert import timm
+from manyheads.models.convert.converter import keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.vit import VitConfig
 
@@ -14,7 +13,7 @@ MLPS = (
 )
 
 
-@replace(timm.VIT, kind="torchvision ViT", read={**timm.VIT.read, "num_heads": None}).reader
+@keys("torchvision vit").reader
 def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a VisionTransformer, whose heads are 64 wide unless `num_heads` is said."""
     named = {

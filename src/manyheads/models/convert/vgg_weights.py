@@ -1,24 +1,21 @@
 """VGG of torchvision and timm -> ours; at other sizes than 224 they differ (`models/vgg.py`)."""
 
-from dataclasses import replace
-
 from manyheads.errors import UsageError
-from manyheads.models.convert.converter import Keys
+from manyheads.models.convert.converter import keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import height_width
-from manyheads.models.convert.timm import CONVOLUTIONAL
 from manyheads.models.vgg import HeadName, VggConfig
 
 Result = tuple[VggConfig, State]
 
 
-@Keys(kind="torchvision VGG", read={"img_size": 224}).reader
+@keys("torchvision vgg").reader
 def from_torchvision(settings: Settings, given: ForeignTensors) -> Result:
     """Map a VGG of torchvision."""
     return _read(given, ("classifier.0", "classifier.3", "classifier.6"), "pooled", settings)
 
 
-@replace(CONVOLUTIONAL, kind="timm VGG").reader
+@keys("timm vgg").reader
 def from_timm(settings: Settings, given: ForeignTensors) -> Result:
     """Map a VGG of timm."""
     return _read(given, ("pre_logits.fc1", "pre_logits.fc2", "head.fc"), "dense", settings)
