@@ -16,10 +16,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.cct import SMALL_CCT
 from manyheads.models.components import POSITIONS, TokenPositions
 from manyheads.models.graphs import Graph, images_input, tokens_input
-from manyheads.models.model_config import ImageConfig, ModelConfig
+from manyheads.models.model_config import ImageConfig
 from manyheads.models.sized_tables import SizedTable
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.models.vit import VitConfig
@@ -233,18 +232,3 @@ class Tower(nn.Module):
     def forward(self, given: Tensor) -> Vectors:
         """Return the unit vectors of images (row, channel, y, x), or of texts (row, token)."""
         return self.encode(given)
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # Two towers (atlas M2), for images of 64 pixels and of 48
-    "matcher-tiny": MatcherConfig(
-        encoder="cct-7/3x2",
-        image=replace(SMALL_CCT, convolutions=3, layers=4, pool="sequence"),
-        dim=192,
-        heads=4,
-        ffn_dim=384,
-        layers=2,
-        dropout=0.1,
-    ),
-    "matcher-vit-ti": MatcherConfig(image=VitConfig(dim=192, heads=3, ffn_dim=768)),
-}
