@@ -75,7 +75,7 @@ def export(model: str | Path, *, to: str, **parameters: Any) -> Export:
 
 def export_model(model: str | Path, request: ExportRequest, say: Say | None = None) -> Export:
     """Do what `export` does, for a validated request; `say` is told what is being done."""
-    say = _silent if say is None else say
+    say = say or (lambda _message: None)
     folder = ModelFolder(find_model(str(model)))
     allow(request.data)
     if request.remote:
@@ -117,10 +117,6 @@ def export_model(model: str | Path, request: ExportRequest, say: Say | None = No
         kept, loads = _keep(folder, exporter, path, out, report, one_file=options.one_file)
     said = exporter.name, options.quantization, size, parity, failures, exported.remarks
     return Export(kept, loads, *said)
-
-
-def _silent(message: str) -> None:
-    """Say nothing."""
 
 
 def _options(exporter: Exporter, request: ExportRequest) -> ExportOptions:

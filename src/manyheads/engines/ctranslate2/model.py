@@ -13,9 +13,9 @@ from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.batching.batches import pad
 from manyheads.data.tokenizers.byte_pieces import byte_pieces
 from manyheads.data.tokenizers.tokenizer import TextTokenizer
-from manyheads.decode.loops import StopLoops, loops
+from manyheads.decode.loops import loops
 from manyheads.decode.step import Hypothesis
-from manyheads.engines.ctranslate2.vocabulary import Names
+from manyheads.engines.ctranslate2.exporter import Names
 from manyheads.engines.engine import EngineModel
 from manyheads.errors import UsageError
 from manyheads.generation.batched_search import ROWS, Job, batches, search
@@ -37,9 +37,8 @@ Bytes = dict[int, int]  # of the tokens that are one byte
 class CTranslate2Model(EngineModel):
     """An encoder-decoder that searches in CTranslate2.
 
-    What CTranslate2 has no rule for is looked for in its outputs. One that reaches its limit or
-    repeats itself is ended there if the search is greedy. All others that break a rule are searched
-    again on torch, where the rules apply.
+    What CTranslate2 has no rule for is looked for in its outputs; those that break such a rule are
+    searched again on torch, where the rules apply.
     """
 
     config: TransformerConfig
@@ -103,7 +102,7 @@ class CTranslate2Model(EngineModel):
         started: deque[list[Any]] = deque()
         rest = iter([] if decode.sample else split)
         bytes_of = dict(byte_pieces(target))
-        unscored, broken = [], []
+        later = []
         for batch in split:
             more = islice(rest, 2 * workers - len(started))
             started += [self._start(each, decode, n_best) for each in more]
@@ -111,21 +110,16 @@ class CTranslate2Model(EngineModel):
                 found = [self._sample(job, decode, n_best, seed) for job in batch]
             else:
                 found = [self._hypotheses(each.result(), decode) for each in started.popleft()]
+            if not _scores_differ(decode, batch):
+                found = _shown(found, target, decode, n_best)
+                if not _broken(batch, found, decode, bytes_of):
+                    yield batch, found
+                    continue
+            later.append((batch, found))
+        for batch, found in later:
             if _scores_differ(decode, batch):
-                unscored.append((batch, found))
-                continue
-            found = _shown(found, target, decode, n_best)
+                found = _shown(self._in_order(batch, found, decode), target, decode, n_best)
             if again := _broken(batch, found, decode, bytes_of):
-                broken.append((batch, found, again))
-            else:
-                yield batch, found
-        for batch, found in unscored:
-            found = _shown(self._in_order(batch, found, decode), target, decode, n_best)
-            broken.append((batch, found, _broken(batch, found, decode, bytes_of)))
-        for batch, found, again in broken:
-            if again and _ends_early(decode, batch):
-                again = self._cut(batch, found, again, decode, bytes_of)
-            if again:
                 self._search_again(batch, found, again, decode, ids, target, n_best, seed)
             yield batch, found
 
@@ -223,26 +217,6 @@ class CTranslate2Model(EngineModel):
             for some in found
         ]
 
-    def _cut(
-        self, jobs: list[Job], found: Found, again: list[int], decode: DecodeConfig, bytes_of: Bytes
-    ) -> list[int]:
-        """End greedy outputs where the rules would have; return those that need a search."""
-        left, ended = [], []
-        for number in again:
-            tokens = found[number][0].tokens
-            if bytes_of.keys().isdisjoint(tokens):
-                ended.append(number)
-                found[number] = [_end(jobs[number], found[number][0], self.config.end)]
-            else:
-                left.append(number)
-        if ended:
-            scored = self._in_order(
-                [jobs[number] for number in ended], [found[number] for number in ended], decode
-            )
-            for number, each in zip(ended, scored, strict=True):
-                found[number] = each
-        return left
-
     def _search_again(
         self,
         jobs: list[Job],
@@ -303,24 +277,6 @@ def check(decode: DecodeConfig, jobs: list[Job]) -> None:
             f"The engine ctranslate2 has no {wrong[0]}: leave it out, or load the model with "
             "`engine='torch'`."
         )
-
-
-def _ends_early(decode: DecodeConfig, jobs: list[Job]) -> bool:
-    """Whether the rules that CTranslate2 lacks do no more than to end an output: if greedy."""
-    others = decode.sample or decode.forced_end or decode.renormalise
-    return not others and jobs[0].beams == 1 and not any(job.prefix for job in jobs)
-
-
-def _end(job: Job, output: Hypothesis, end: int) -> Hypothesis:
-    """End a greedy output at its limit, or where it has repeated itself for too long."""
-    tokens = output.tokens[: job.limit]
-    finished = output.finished and len(output.tokens) < job.limit
-    for length in range(job.max_loop + 1, len(tokens)) if job.max_loop else ():
-        rule = StopLoops([job.max_loop], end=end)
-        scores = rule(torch.zeros(1, 1, end + 2), torch.tensor(tokens[:length])[None, None], [0])
-        if scores[0, 0, end + 1] < 0:  # nothing but the end is left
-            return Hypothesis(tokens[:length], 0.0, 0.0, finished=True)
-    return Hypothesis(tokens, 0.0, 0.0, finished)
 
 
 def _scores_differ(decode: DecodeConfig, jobs: list[Job]) -> bool:
