@@ -4,6 +4,7 @@ What their own code reads is read, with the defaults that it has; what has no eq
 refused. `make parity` compares the pixels.
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -77,43 +78,12 @@ class _Processor(_Strict):
     pad_size: object = None
 
 
-HALF: dict[str, Any] = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
-CLIP: dict[str, Any] = {
-    "resample": 3,
-    "image_mean": [0.48145466, 0.4578275, 0.40821073],
-    "image_std": [0.26862954, 0.26130258, 0.27577711],
-    "size": {"shortest_edge": 224},
-    "default_to_square": False,
-    "do_center_crop": True,
-    "crop_size": 224,
-}
-# Their classes, by the name without its ending, and their defaults.
-PROCESSORS: dict[str, dict[str, Any]] = {
-    "ViT": HALF | {"resample": 2, "size": 224},
-    "DeiT": HALF | {"resample": 3, "size": 256, "do_center_crop": True, "crop_size": 224},
-    "ConvNext": HALF | {"resample": 3, "size": 384, "default_to_square": False},
-    "Bit": CLIP,
-    "CLIP": CLIP,
-    "Siglip": HALF | {"resample": 3, "size": {"height": 224, "width": 224}},
+TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+PROCESSORS: dict[str, dict[str, Any]] = TABLES["processors"]
+USUAL: dict[str, tuple[str, dict[str, Any]]] = {
+    kind: (settings.pop("class"), settings) for kind, settings in TABLES["models"].items()
 }
 ENDINGS = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
-# Of each model_type: its class, and how its published models use it.
-IMAGENET: dict[str, Any] = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
-DINO: dict[str, Any] = IMAGENET | {"size": {"shortest_edge": 256}}
-USUAL: dict[str, tuple[str, dict[str, Any]]] = {
-    "bit": ("Bit", HALF | {"resample": 2, "size": 448, "crop_size": 448}),
-    "clip": ("CLIP", {}),
-    "clip_vision_model": ("CLIP", {}),
-    "cvt": ("ConvNext", IMAGENET | {"size": 224}),
-    "deit": ("DeiT", IMAGENET),
-    "dinov2": ("Bit", DINO),
-    "dinov2_with_registers": ("Bit", DINO),
-    "resnet": ("ConvNext", IMAGENET | {"size": 224}),
-    "siglip": ("Siglip", {}),
-    "siglip_vision_model": ("Siglip", {}),
-    "swin": ("ViT", IMAGENET | {"resample": 3}),
-    "vit": ("ViT", {}),
-}
 # Pillow's numbers for its ways to resize.
 RESAMPLE: tuple[Interpolation, ...] = (
     "nearest",
@@ -229,8 +199,8 @@ class _PretrainedCfg(_Strict):
     """What timm reads of pretrained_cfg for its evaluation transform, with timm's defaults."""
 
     input_size: Annotated[list[Side], Len(3, 3)] = [3, 224, 224]
-    mean: Annotated[list[FiniteFloat], Len(1, 4)] = IMAGENET["image_mean"]
-    std: Annotated[list[Share], Len(1, 4)] = IMAGENET["image_std"]
+    mean: Annotated[list[FiniteFloat], Len(1, 4)] = [*Image().mean]
+    std: Annotated[list[Share], Len(1, 4)] = [*Image().std]
     interpolation: Interpolation = "bicubic"
     crop_pct: Annotated[FiniteFloat, Gt(0), Le(1)] = 0.875
     crop_mode: Literal["center", "squash"] = "center"
