@@ -44,11 +44,11 @@ SPECIAL = ("decoder_start_token_id", "pad_token_id", "eos_token_id")
 
 
 # What a configuration says: whole, of the encoder, and of the decoder.
-Told = tuple[Settings, Settings, Settings]
+Checked = tuple[Settings, Settings, Settings]
 
 
-def _check(told: Settings) -> Told:
-    sides = [table(told, side) for side in ("encoder", "decoder")]
+def _check(about: Settings) -> Checked:
+    sides = [table(about, side) for side in ("encoder", "decoder")]
     kind, writer = (side.get("model_type") for side in sides)
     if kind not in ENCODERS or writer not in DECODERS:
         raise UsageError(
@@ -58,34 +58,34 @@ def _check(told: Settings) -> Told:
         )
     known, _ = DECODERS[writer]
     decoder = known(sides[1])
-    start, pad = (_special(key, (told, sides[1])) for key in SPECIAL[:2])
+    start, pad = (_special(key, (about, sides[1])) for key in SPECIAL[:2])
     if start == pad and decoder.get("use_learned_position_embeddings") is False:
         raise UsageError(
             "This TrOCR decoder starts with padding, which its sinusoidal positions do not count: "
             "there is no equivalent here."
         )
-    return WHOLE(told), ENCODERS[kind].check(sides[0]), decoder
+    return WHOLE(about), ENCODERS[kind].check(sides[0]), decoder
 
 
-def _convert(told: Told, tensors: Tensors) -> tuple[CaptionerConfig, State]:
+def _convert(about: Checked, tensors: Tensors) -> tuple[CaptionerConfig, State]:
     """Map a VisionEncoderDecoderModel; dropout stays 0.
 
     What stands behind the vectors of the image's tokens, such as a pooler, is left out.
     """
-    whole, of_encoder, of_decoder = told
+    whole, of_encoder, of_decoder = about
     writer = of_decoder["model_type"]
     image, seen = ENCODERS[of_encoder["model_type"]](of_encoder, prefixed(tensors, "encoder."))
     state = {f"encoder.{n}": t for n, t in seen.items() if not BEHIND.match(n)}
     image = replace(image, classes=1, representation=None)  # without a head, of whatever size
     rest = {n: t for n, t in tensors.items() if not n.startswith("encoder.")}
-    given = ForeignTensors(rest, f"Hugging Face {writer} decoder")
+    weights = ForeignTensors(rest, f"Hugging Face {writer} decoder")
     known, read = DECODERS[writer]
-    fields, written = read(of_decoder, given)
+    fields, written = read(of_decoder, weights)
     state |= written
-    bridge = "enc_to_dec_proj.weight" in given
+    bridge = "enc_to_dec_proj.weight" in weights
     if bridge:
-        state |= given.module("enc_to_dec_proj", "bridge")
-    given.finish()
+        state |= weights.module("enc_to_dec_proj", "bridge")
+    weights.finish()
     start, pad, end = (_special(key, (whole, of_decoder)) for key in SPECIAL)
     config = CaptionerConfig(
         **fields,
@@ -123,32 +123,32 @@ def _special(key: str, tables: Sequence[Settings]) -> int:
     )
 
 
-def _trocr(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], State]:
+def _trocr(settings: Settings, weights: ForeignTensors) -> tuple[dict[str, Any], State]:
     """Take the decoder of TrOCR: post-norm, with a norm over the embeddings or without."""
     inner = "decoder.model.decoder."
-    state = {"target_embedding.weight": given.take(f"{inner}embed_tokens.weight")}
+    state = {"target_embedding.weight": weights.take(f"{inner}embed_tokens.weight")}
     dim = state["target_embedding.weight"].shape[1]
-    given.skip([f"{inner}embed_positions._float_tensor"])
+    weights.skip([f"{inner}embed_positions._float_tensor"])
     if settings["use_learned_position_embeddings"]:
-        state["positions.table"] = given.take(f"{inner}embed_positions.weight")[OFFSET:]
+        state["positions.table"] = weights.take(f"{inner}embed_positions.weight")[OFFSET:]
     else:
         length, first = settings["max_position_embeddings"], settings["pad_token_id"] + 1
         state["positions.table"] = sinusoids(first + length, dim)[first:]
-    normed = f"{inner}layernorm_embedding.weight" in given
+    normed = f"{inner}layernorm_embedding.weight" in weights
     if normed:
-        state |= given.module(f"{inner}layernorm_embedding", "embedding_norm")
-    depth = given.count(f"{inner}layers.")
+        state |= weights.module(f"{inner}layernorm_embedding", "embedding_norm")
+    depth = weights.count(f"{inner}layers.")
     for layer in range(depth):
         theirs, ours = f"{inner}layers.{layer}", f"decoder.blocks.{layer}"
-        state |= given.modules(theirs, ours, TROCR)
+        state |= weights.modules(theirs, ours, TROCR)
         own, cross = (
             [f"{theirs}.{part}.{each}_proj" for each in "qkv"]
             for part in ("self_attn", "encoder_attn")
         )
-        state |= packed(given, own, f"{ours}.attention.qkv")
-        state |= packed(given, cross[:1], f"{ours}.cross.qkv")
-        state |= packed(given, cross[1:], f"{ours}.cross.kv")
-    _take_output(given, "decoder.output_projection.weight", state)
+        state |= packed(weights, own, f"{ours}.attention.qkv")
+        state |= packed(weights, cross[:1], f"{ours}.cross.qkv")
+        state |= packed(weights, cross[1:], f"{ours}.cross.kv")
+    _take_output(weights, "decoder.output_projection.weight", state)
     return {
         "heads": settings["decoder_attention_heads"],
         "decoder_layers": depth,
@@ -160,22 +160,22 @@ def _trocr(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], S
     }, state
 
 
-def _gpt2(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], State]:
+def _gpt2(settings: Settings, weights: ForeignTensors) -> tuple[dict[str, Any], State]:
     inner = "decoder.transformer."
     state = {
-        "target_embedding.weight": given.take(f"{inner}wte.weight"),
-        "positions.table": given.take(f"{inner}wpe.weight"),
+        "target_embedding.weight": weights.take(f"{inner}wte.weight"),
+        "positions.table": weights.take(f"{inner}wpe.weight"),
     }
-    depth = given.count(f"{inner}h.")
+    depth = weights.count(f"{inner}h.")
     for layer in range(depth):
         theirs, ours = f"{inner}h.{layer}", f"decoder.blocks.{layer}"
         masks = itertools.product(("attn", "crossattention"), ("bias", "masked_bias"))
-        given.skip([f"{theirs}.{part}.{name}" for part, name in masks])  # buffers of old files
-        state |= given.modules(theirs, ours, GPT2["norms"])
-        taken = given.modules(theirs, ours, GPT2["linear"])
+        weights.skip([f"{theirs}.{part}.{name}" for part, name in masks])  # buffers of old files
+        state |= weights.modules(theirs, ours, GPT2["norms"])
+        taken = weights.modules(theirs, ours, GPT2["linear"])
         state |= {n: t.T if n.endswith(".weight") else t for n, t in taken.items()}
-    state |= given.module(f"{inner}ln_f", "decoder.norm")
-    _take_output(given, "decoder.lm_head.weight", state)
+    state |= weights.module(f"{inner}ln_f", "decoder.norm")
+    _take_output(weights, "decoder.lm_head.weight", state)
     return {
         "heads": settings["n_head"],
         "decoder_layers": depth,
@@ -189,10 +189,10 @@ def _gpt2(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], St
 DECODERS = {"gpt2": (keys("hf gpt2"), _gpt2), "trocr": (keys("hf trocr"), _trocr)}
 
 
-def _take_output(given: ForeignTensors, theirs: str, state: State) -> None:
+def _take_output(weights: ForeignTensors, theirs: str, state: State) -> None:
     """Take the output layer, unless it is the embedding once more."""
-    if theirs in given:
-        output = given.take(theirs)
+    if theirs in weights:
+        output = weights.take(theirs)
         if not torch.equal(output, state["target_embedding.weight"]):
             state["output.weight"] = output
 

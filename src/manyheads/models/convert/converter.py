@@ -1,8 +1,8 @@
 """A converter: what it knows of a configuration, checked before weights are there, and the mapping.
 
-`convert.check(told)` needs the configuration alone, so a model that cannot be converted is refused
+`convert.check(about)` needs the configuration alone, so a model that cannot be converted is refused
 before its weights are fetched; `families.check(about)` finds the converter for a config.json and
-asks it. `convert(told, tensors)` checks and converts. Whatever a configuration says that its
+asks it. `convert(about, tensors)` checks and converts. Whatever a configuration says that its
 converter does not know is refused: it may change what the model computes without a trace in its
 tensors.
 """
@@ -65,9 +65,9 @@ class Converter(Generic[Config]):
     check: Callable[[Settings], Any]
     map: Callable[[Any, Tensors], Made[Config]]  # of what `check` returned
 
-    def __call__(self, told: Settings, tensors: Tensors) -> Made[Config]:
-        """Check what is told, and convert."""
-        return self.map(self.check(told), tensors)
+    def __call__(self, about: Settings, tensors: Tensors) -> Made[Config]:
+        """Check the configuration, and convert."""
+        return self.map(self.check(about), tensors)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,32 +85,32 @@ class Keys:
     section: str = ""  # in a whole model's configuration, with all of these
     whole: str = ""  # what such a configuration says beside
 
-    def __call__(self, told: Settings) -> dict[str, Any]:
+    def __call__(self, about: Settings) -> dict[str, Any]:
         """Put settings over the defaults.
 
         Raises:
             UsageError: a key is not known, or its value is none that can be converted.
         """
-        if self.section in told:
-            self._refuse(told, {self.section, f"{self.section}_dict", *self.whole.split()})
-            found, old = (table(told, key) for key in (self.section, f"{self.section}_dict"))
+        if self.section in about:
+            self._refuse(about, {self.section, f"{self.section}_dict", *self.whole.split()})
+            new, old = (table(about, key) for key in (self.section, f"{self.section}_dict"))
             # An old form of the file has a second table, which overrides the first, its defaults
             # included.
-            told = {**found, **self.usual, **old} if old else found
-        self._refuse(told, {*self.usual, *self.equals, *f"{self.idle} {self.whole}".split()})
+            about = {**new, **self.usual, **old} if old else new
+        self._refuse(about, {*self.usual, *self.equals, *f"{self.idle} {self.whole}".split()})
         for key, usual in self.read.items():
-            if key in told and not _is_like(told[key], usual):
+            if key in about and not _is_like(about[key], usual):
                 raise UsageError(
-                    f"The model's configuration has {key} = {told[key]!r:.80}; it should be like "
+                    f"The model's configuration has {key} = {about[key]!r:.80}; it should be like "
                     f"{usual!r}. Correct it, or get the folder again."
                 )
         for key, values in self.only.items():
-            if told.get(key, values[0]) not in values:
+            if about.get(key, values[0]) not in values:
                 raise UsageError(
-                    f"This {self.kind} has {key} = {told[key]!r:.80}; only "
+                    f"This {self.kind} has {key} = {about[key]!r:.80}; only "
                     f"{' or '.join(map(repr, dict.fromkeys(values)))} is supported."
                 )
-        settings = {**self.usual, **told}
+        settings = {**self.usual, **about}
         self.also(settings)
         return settings
 
@@ -125,9 +125,9 @@ class Keys:
         """Make a converter of a function that takes all tensors, and contradicts no key."""
 
         def convert(settings: dict[str, Any], tensors: Tensors) -> Made[Config]:
-            given = ForeignTensors(tensors, self.kind)
-            config, state = take(settings, given)
-            given.finish()
+            weights = ForeignTensors(tensors, self.kind)
+            config, state = take(settings, weights)
+            weights.finish()
             self.compare(settings, config)
             return config, state
 
@@ -145,20 +145,20 @@ class Keys:
             UsageError: they differ.
         """
         for key, ours in self.equals.items():
-            said, found = settings.get(key), getattr(config, ours, None)
-            said = tuple(said) if isinstance(said, list) else said
-            if isinstance(found, type(said)) and said != found:
+            stated, actual = settings.get(key), getattr(config, ours, None)
+            stated = tuple(stated) if isinstance(stated, list) else stated
+            if isinstance(actual, type(stated)) and stated != actual:
                 raise UsageError(
-                    f"The model is said to have {key} {said}, but its tensors have {found}: they "
-                    "belong to another architecture."
+                    f"The model is said to have {key} {stated}, but its tensors have {actual}: "
+                    "they belong to another architecture."
                 )
 
-    def _refuse(self, told: Settings, known: Collection[str]) -> None:
+    def _refuse(self, about: Settings, known: Collection[str]) -> None:
         """Refuse what is said under other keys; null and what is empty say nothing."""
-        for key in sorted(told.keys() - known - OWN):
-            if told[key] not in (None, {}, []):
+        for key in sorted(about.keys() - known - OWN):
+            if about[key] not in (None, {}, []):
                 raise UsageError(
-                    f"This {self.kind} has {key} = {told[key]!r:.80}, which is not understood "
+                    f"This {self.kind} has {key} = {about[key]!r:.80}, which is not understood "
                     "here: it may mean a part that has no equivalent. If no answer depends on it, "
                     "take it out of the configuration."
                 )
@@ -177,6 +177,14 @@ def keys(name: str, also: Callable[[Settings], None] = lambda _: None) -> Keys:
     read = entry["read"] | dict.fromkeys(entry["unset"].split())
     texts = {key: entry[key] for key in ("kind", "shown", "idle", "section")}
     return Keys(**texts, read=read, only=only, whole=whole, also=also)
+
+
+def converter(
+    name: str, read: Callable[[dict[str, Any], ForeignTensors, dict[str, Any]], Made[Config]]
+) -> Converter[Config]:
+    """Make the converter of a library, by its table, of one that takes the names of modules too."""
+    modules = name_map(name)
+    return keys(name).reader(lambda settings, weights: read(settings, weights, modules))
 
 
 def name_map(name: str) -> dict[str, Any]:
@@ -198,26 +206,26 @@ def _entry(name: str) -> dict[str, Any]:
     return {**tables, **names, **kept}
 
 
-def table(told: Settings, key: str) -> dict[str, Any]:
+def table(about: Settings, key: str) -> dict[str, Any]:
     """Return a table in a configuration; an empty one where none is said.
 
     Raises:
         UsageError: it is something else.
     """
-    found = told.get(key) or {}
-    if not isinstance(found, Mapping):
+    value = about.get(key) or {}
+    if not isinstance(value, Mapping):
         raise UsageError(
-            f"The model's configuration has {key} = {found!r:.80}; it should be a table of "
+            f"The model's configuration has {key} = {value!r:.80}; it should be a table of "
             "settings. Correct it, or get the folder again."
         )
-    return dict(found)
+    return dict(value)
 
 
 def _is_like(value: object, usual: object) -> bool:
     """Say whether a value, or each of several, is of its default's type."""
     usual = usual[0] if isinstance(usual, tuple | list) else usual
     if isinstance(value, tuple | list):
-        return len(value) > 0 and all(_is_like(each, usual) for each in value)
+        return len(value) > 0 and all(_is_like(part, usual) for part in value)
     if usual is None or isinstance(usual, bool | str) or not isinstance(value, int | float):
         return usual is None or isinstance(value, type(usual))
     number = isinstance(usual, float) or type(value) is int

@@ -22,35 +22,35 @@ SCALES = {"layer_scale1.lambda1": "around_attention", "layer_scale2.lambda1": "a
 
 
 @keys("hf dinov2").reader
-def from_hf(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
+def from_hf(settings: Settings, weights: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a Dinov2Model or a Dinov2ForImageClassification, and both with registers.
 
     The mask token is of use in pre-training only.
     """
-    inner = given.within(["dinov2.", "dinov2_with_registers.", ""])
+    inner = weights.within(["dinov2.", "dinov2_with_registers.", ""])
     embeddings = f"{inner}embeddings"
-    kernel, state = patches(given, f"{embeddings}.patch_embeddings.projection")
-    tokens = [given.take(f"{embeddings}.cls_token")]
-    if f"{embeddings}.register_tokens" in given:
-        tokens.append(given.take(f"{embeddings}.register_tokens"))
+    kernel, state = patches(weights, f"{embeddings}.patch_embeddings.projection")
+    tokens = [weights.take(f"{embeddings}.cls_token")]
+    if f"{embeddings}.register_tokens" in weights:
+        tokens.append(weights.take(f"{embeddings}.register_tokens"))
     state["pool.token"] = torch.cat(tokens, dim=1)
-    positions = given.take(f"{embeddings}.position_embeddings")[0]
-    given.skip([f"{embeddings}.mask_token"])
+    positions = weights.take(f"{embeddings}.position_embeddings")[0]
+    weights.skip([f"{embeddings}.mask_token"])
     gated = settings["use_swiglu_ffn"]
     layers = f"{inner}encoder.layer."
     qkv = [f"attention.attention.{part}" for part in hf.QKV]
-    depth = encoder_blocks(given, layers, state, LAYER if gated else LAYER | MLP, qkv)
+    depth = encoder_blocks(weights, layers, state, LAYER if gated else LAYER | MLP, qkv)
     for layer in range(depth):
         theirs, ours = f"{layers}{layer}", f"encoder.blocks.{layer}"
         pairs = {f"{theirs}.{key}": f"{ours}.{value}" for key, value in SCALES.items()}
-        state |= layer_scales(given, pairs)
+        state |= layer_scales(weights, pairs)
         if gated:
             both = f"{theirs}.mlp.weights_in", f"{theirs}.mlp.weights_out"
-            state |= swiglu(given, *both, f"{ours}.feedforward")
-    state |= given.module(f"{inner}layernorm", "encoder.norm")
-    head = "classifier.weight" in given
+            state |= swiglu(weights, *both, f"{ours}.feedforward")
+    state |= weights.module(f"{inner}layernorm", "encoder.norm")
+    head = "classifier.weight" in weights
     if head:
-        state |= given.module("classifier", "head")
+        state |= weights.module("classifier", "head")
     config = VitConfig(
         **vit_shape(state, kernel, settings["image_size"], depth),
         heads=settings["num_attention_heads"],

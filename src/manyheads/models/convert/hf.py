@@ -20,41 +20,41 @@ QKV = ("query", "key", "value")
 
 
 @keys("hf vit").reader
-def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
+def vit(settings: Settings, weights: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a ViTForImageClassification or a ViTModel; its pooler is a tanh layer."""
-    return _read(settings, given, "vit.")
+    return _read(settings, weights, "vit.")
 
 
 @keys("hf deit").reader
-def deit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
+def deit(settings: Settings, weights: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a DeiTForImageClassificationWithTeacher to our Deit.
 
     With one head or none, which read the class token alone, the distillation token is a register.
     """
-    return _read(settings, given, "deit.")
+    return _read(settings, weights, "deit.")
 
 
-def _read(settings: Settings, given: ForeignTensors, prefix: str) -> tuple[VitConfig, State]:
-    inner = given.within([prefix, ""])
-    kernel, state = patches(given, f"{inner}embeddings.patch_embeddings.projection")
+def _read(settings: Settings, weights: ForeignTensors, prefix: str) -> tuple[VitConfig, State]:
+    inner = weights.within([prefix, ""])
+    kernel, state = patches(weights, f"{inner}embeddings.patch_embeddings.projection")
     names = ("cls_token", "distillation_token")[: 1 + (prefix == "deit.")]
-    tokens = [given.take(f"{inner}embeddings.{name}") for name in names]
+    tokens = [weights.take(f"{inner}embeddings.{name}") for name in names]
     state["pool.token"] = torch.cat(tokens, dim=1)
-    positions = given.take(f"{inner}embeddings.position_embeddings")[0]
-    given.skip([f"{inner}embeddings.mask_token"])
+    positions = weights.take(f"{inner}embeddings.position_embeddings")[0]
+    weights.skip([f"{inner}embeddings.mask_token"])
     qkv = [f"attention.attention.{part}" for part in QKV]
-    depth = encoder_blocks(given, f"{inner}encoder.layer.", state, LAYER, qkv)
-    state |= given.module(f"{inner}layernorm", "encoder.norm")
+    depth = encoder_blocks(weights, f"{inner}encoder.layer.", state, LAYER, qkv)
+    state |= weights.module(f"{inner}layernorm", "encoder.norm")
     parts: dict[str, Any] = {}
-    if f"{inner}pooler.dense.weight" in given:
-        state |= given.module(f"{inner}pooler.dense", "representation.0")
+    if f"{inner}pooler.dense.weight" in weights:
+        state |= weights.module(f"{inner}pooler.dense", "representation.0")
         parts["representation"] = len(state["representation.0.bias"])
-    two = "cls_classifier.weight" in given
+    two = "cls_classifier.weight" in weights
     if two:
-        state |= given.module("cls_classifier", "head")
-        state |= given.module("distillation_classifier", "teacher_head")
-    elif "classifier.weight" in given:
-        state |= given.module("classifier", "head")
+        state |= weights.module("cls_classifier", "head")
+        state |= weights.module("distillation_classifier", "teacher_head")
+    elif "classifier.weight" in weights:
+        state |= weights.module("classifier", "head")
     parts |= hf_vit_shape(settings, state, kernel, depth)
     config = DeitConfig(**parts) if two else VitConfig(**parts, registers=len(tokens) - 1)
     state["positions.table"] = grid_positions(positions, config.grid, len(tokens))

@@ -73,7 +73,7 @@ def _check(about: Settings) -> None:
 
 
 @keys("hf marian", _check).reader
-def read(about: Settings, given: ForeignTensors) -> tuple[TransformerConfig, State]:
+def read(about: Settings, weights: ForeignTensors) -> tuple[TransformerConfig, State]:
     """Map a MarianMTModel to our Transformer; what it drops in training is not told apart.
 
     From the content of config.json, and of model.safetensors or pytorch_model.bin; matrices that
@@ -89,22 +89,22 @@ def read(about: Settings, given: ForeignTensors) -> tuple[TransformerConfig, Sta
     target = ["model.decoder.embed_tokens.weight"]
     output = ["lm_head.weight"]
     if tied and shared:
-        state["embedding.weight"] = _one_of(given, [*source, *target, *output])
+        state["embedding.weight"] = _one_of(weights, [*source, *target, *output])
     else:
-        state["embedding.weight"] = _one_of(given, source[1:])
-        state["target_embedding.weight"] = _one_of(given, [*target, *(output if tied else [])])
+        state["embedding.weight"] = _one_of(weights, source[1:])
+        state["target_embedding.weight"] = _one_of(weights, [*target, *(output if tied else [])])
         if not tied:
-            state["output.weight"] = _one_of(given, output)
-    bias = given.take("final_logits_bias")[0] if "final_logits_bias" in given else None
+            state["output.weight"] = _one_of(weights, output)
+    bias = weights.take("final_logits_bias")[0] if "final_logits_bias" in weights else None
     if bias is not None and bias.any():
         state["output.bias"] = bias
     for side in ("encoder", "decoder"):
-        _check_positions(given, f"model.{side}.embed_positions.weight", about["d_model"])
+        _check_positions(weights, f"model.{side}.embed_positions.weight", about["d_model"])
     for theirs, ours in _pairs(about, MODULES):
-        state |= given.module(theirs, ours)
+        state |= weights.module(theirs, ours)
     for theirs, ours in _pairs(about, ATTENTIONS):
         for part in ("weight", "bias"):
-            packed = [given.take(f"{theirs}.{x}_proj.{part}") for x in "qkv"]
+            packed = [weights.take(f"{theirs}.{x}_proj.{part}") for x in "qkv"]
             state[f"{ours}.qkv.{part}"] = torch.cat(packed)
     targets = len(state.get("target_embedding.weight", state["embedding.weight"]))
     smaller = min(len(state["embedding.weight"]), targets)
@@ -230,10 +230,10 @@ def _pairs(about: Settings, modules: Mapping[str, Mapping[str, str]]) -> Iterato
                 yield f"model.{side}.layers.{layer}.{theirs}", f"{side}.blocks.{layer}.{ours}"
 
 
-def _one_of(given: ForeignTensors, names: list[str]) -> Tensor:
+def _one_of(weights: ForeignTensors, names: list[str]) -> Tensor:
     """Take a matrix that files hold under one of several names, or under more, equal."""
-    present = [name for name in names if name in given] or names[:1]
-    first, *others = [given.take(name) for name in present]
+    present = [name for name in names if name in weights] or names[:1]
+    first, *others = [weights.take(name) for name in present]
     for name, other in zip(present[1:], others, strict=True):
         if not torch.equal(first, other):
             raise UsageError(
@@ -243,11 +243,11 @@ def _one_of(given: ForeignTensors, names: list[str]) -> Tensor:
     return first
 
 
-def _check_positions(given: ForeignTensors, name: str, dim: int) -> None:
+def _check_positions(weights: ForeignTensors, name: str, dim: int) -> None:
     """Some files hold the table of positions, which must be that of the formula."""
-    if name not in given:
+    if name not in weights:
         return
-    table = given.take(name)
+    table = weights.take(name)
     if not torch.allclose(table.float(), sinusoid_halves(len(table), dim), atol=1e-3):  # of fp16
         raise UsageError(
             f"This Hugging Face Marian model has its own positions in {name}; only "

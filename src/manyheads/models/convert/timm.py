@@ -31,18 +31,18 @@ BACKBONE = "patch_embed.backbone"
 
 
 @keys("timm deit").reader
-def deit(settings: Settings, given: ForeignTensors) -> tuple[DeitConfig, State]:
+def deit(settings: Settings, weights: ForeignTensors) -> tuple[DeitConfig, State]:
     """Map a VisionTransformerDistilled; without the distillation token it is a plain ViT."""
-    kernel, state = patches(given, "patch_embed.proj")
-    state["pool.token"] = torch.cat((given.take("cls_token"), given.take("dist_token")), dim=1)
-    positions = given.take("pos_embed")[0]
-    depth, parts = _take_blocks(given, state)
+    kernel, state = patches(weights, "patch_embed.proj")
+    state["pool.token"] = torch.cat((weights.take("cls_token"), weights.take("dist_token")), dim=1)
+    positions = weights.take("pos_embed")[0]
+    depth, parts = _take_blocks(weights, state)
     for theirs, ours in {
         "norm": "encoder.norm",
         "head": "head",
         "head_dist": "teacher_head",
     }.items():
-        state |= given.module(theirs, ours)
+        state |= weights.module(theirs, ours)
     shape = vit_shape(state, kernel, settings["img_size"], depth)
     shape["activation"] = ACTIVATION_NAMES[settings["act_layer"] or "gelu"]
     config = DeitConfig(**shape | parts, heads=settings["num_heads"], norm_eps=settings["norm_eps"])
@@ -51,7 +51,7 @@ def deit(settings: Settings, given: ForeignTensors) -> tuple[DeitConfig, State]:
 
 
 @keys("timm vit").reader
-def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
+def vit(settings: Settings, weights: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a VisionTransformer: any pool but the maximum, with a head or without.
 
     So CLIP's, SigLIP's, DINOv2's and DeiT III's encoders are read: with registers, LayerScale, a
@@ -61,35 +61,37 @@ def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     Hybrid. What the tensors say is checked against the settings; `num_groups` in them is of a
     hybrid's norms, and `wanted_size`, the user's image size, may explain a grid that is not square.
     """
-    hybrid, state = _backbone(given)
-    clip = "norm_pre.weight" in given
+    hybrid, state = _backbone(weights)
+    clip = "norm_pre.weight" in weights
     kernel, taken = patches(
-        given,
+        weights,
         "patch_embed.proj",
         "patches.patches.project" if hybrid else "patches.project",
         bias=not clip,
     )
     state |= taken
-    positions = given.take("pos_embed")[0]
-    has_token, after = "cls_token" in given, "fc_norm.weight" in given
-    tokens = [given.take(name) for name in ("cls_token", "reg_token") if name in given]
+    positions = weights.take("pos_embed")[0]
+    has_token, after = "cls_token" in weights, "fc_norm.weight" in weights
+    tokens = [weights.take(name) for name in ("cls_token", "reg_token") if name in weights]
     if tokens:
         state["pool.token"] = torch.cat(tokens, dim=1)
     extra = sum(each.shape[1] for each in tokens)
     if clip:
-        state |= given.module("norm_pre", "embedding_norm")
-    depth, parts = _take_blocks(given, state)
-    state |= given.module("fc_norm", "pool_norm") if after else given.module("norm", "encoder.norm")
-    pools = "attn_pool.latent" in given
+        state |= weights.module("norm_pre", "embedding_norm")
+    depth, parts = _take_blocks(weights, state)
+    state |= (
+        weights.module("fc_norm", "pool_norm") if after else weights.module("norm", "encoder.norm")
+    )
+    pools = "attn_pool.latent" in weights
     if pools:
-        state |= _attention_pool(given)
+        state |= _attention_pool(weights)
     pool = pool_name(settings["global_pool"], has_token, after, pools)
     representation = None
-    if "pre_logits.fc.weight" in given:
-        state |= given.module("pre_logits.fc", "representation.0")
+    if "pre_logits.fc.weight" in weights:
+        state |= weights.module("pre_logits.fc", "representation.0")
         representation = len(state["representation.0.bias"])
-    if "head.weight" in given:
-        state |= given.module("head", "head")
+    if "head.weight" in weights:
+        state |= weights.module("head", "head")
     stride = STEM_STRIDE * 2 ** max(len(hybrid["depths"]) - 1, 0) if hybrid else 1
     stated = settings["img_size"], settings.get("wanted_size")
     size = image_size(len(positions), extra, stride * kernel.shape[2], stated)
@@ -121,52 +123,54 @@ def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     return config, state
 
 
-def _take_blocks(given: ForeignTensors, state: State) -> tuple[int, dict[str, Any]]:
+def _take_blocks(weights: ForeignTensors, state: State) -> tuple[int, dict[str, Any]]:
     """Take the blocks of a VisionTransformer, and count them; say which parts they have."""
-    fc1, fc2 = given.shape("blocks.0.mlp.fc1.weight"), given.shape("blocks.0.mlp.fc2.weight")
+    fc1, fc2 = weights.shape("blocks.0.mlp.fc1.weight"), weights.shape("blocks.0.mlp.fc2.weight")
     gated = bool(fc1) and fc1[:1] == tuple(2 * each for each in fc2[1:])  # gate and values in one
     modules = ATTENTION if gated else ATTENTION | MLP
-    depth = encoder_blocks(given, "blocks.", state, modules, ["attn.qkv"])
+    depth = encoder_blocks(weights, "blocks.", state, modules, ["attn.qkv"])
     parts: dict[str, Any] = {"activation": "swiglu"} if gated else {}
     for block in range(depth):
         theirs, ours = f"blocks.{block}", f"encoder.blocks.{block}"
         if gated:
             both = f"{theirs}.mlp.fc1", f"{theirs}.mlp.fc2"
-            state |= swiglu(given, *both, f"{ours}.feedforward")
-        if f"{theirs}.ls1.gamma" in given:
+            state |= swiglu(weights, *both, f"{ours}.feedforward")
+        if f"{theirs}.ls1.gamma" in weights:
             parts["layer_scale"] = LAYER_SCALE
             names = {"ls1.gamma": "around_attention", "ls2.gamma": "around_feedforward"}
             pairs = {f"{theirs}.{key}": f"{ours}.{value}" for key, value in names.items()}
-            state |= layer_scales(given, pairs)
+            state |= layer_scales(weights, pairs)
     return depth, parts
 
 
-def _attention_pool(given: ForeignTensors) -> State:
-    state = {"pool.query": given.take("attn_pool.latent")}
-    state |= packed(given, ["attn_pool.q", "attn_pool.kv"], "pool.attention.qkv")
-    return state | given.modules("attn_pool", "pool", POOL)
+def _attention_pool(weights: ForeignTensors) -> State:
+    state = {"pool.query": weights.take("attn_pool.latent")}
+    state |= packed(weights, ["attn_pool.q", "attn_pool.kv"], "pool.attention.qkv")
+    return state | weights.modules("attn_pool", "pool", POOL)
 
 
-def _backbone(given: ForeignTensors) -> tuple[dict[str, Any], State]:
+def _backbone(weights: ForeignTensors) -> tuple[dict[str, Any], State]:
     """Take the ResNet, if there is one; return what HybridConfig says of it, and its state."""
-    whole = f"{BACKBONE}.stem.conv.weight" in given
-    if not whole and f"{BACKBONE}.conv.weight" not in given:
+    whole = f"{BACKBONE}.stem.conv.weight" in weights
+    if not whole and f"{BACKBONE}.conv.weight" not in weights:
         return {}, {}
     stem = f"{BACKBONE}.stem" if whole else BACKBONE
-    state = given.convolution(f"{stem}.conv", "patches.stem.convolution")
-    state |= given.module(f"{stem}.norm", "patches.stem.norm")
+    state = weights.convolution(f"{stem}.conv", "patches.stem.convolution")
+    state |= weights.module(f"{stem}.norm", "patches.stem.norm")
     depths: list[int] = []
-    for stage in range(given.reach(BACKBONE + ".stages.{}.blocks.0.conv1.weight")):
-        depths.append(given.count(f"{BACKBONE}.stages.{stage}.blocks."))
+    for stage in range(weights.reach(BACKBONE + ".stages.{}.blocks.0.conv1.weight")):
+        depths.append(weights.count(f"{BACKBONE}.stages.{stage}.blocks."))
         for block in range(depths[-1]):
             theirs = f"{BACKBONE}.stages.{stage}.blocks.{block}"
             ours = f"patches.stages.{stage}.{block}"
             pairs = [(f"conv{n}", f"norm{n}", part) for n, part in RESIDUAL.items()]
-            if f"{theirs}.downsample.conv.weight" in given:
+            if f"{theirs}.downsample.conv.weight" in weights:
                 pairs.append(("downsample.conv", "downsample.norm", "shortcut"))
             for convolution, norm, part in pairs:
-                state |= given.convolution(f"{theirs}.{convolution}", f"{ours}.{part}.convolution")
-                state |= given.module(f"{theirs}.{norm}", f"{ours}.{part}.norm")
+                state |= weights.convolution(
+                    f"{theirs}.{convolution}", f"{ours}.{part}.convolution"
+                )
+                state |= weights.module(f"{theirs}.{norm}", f"{ours}.{part}.norm")
     width, channels = state["patches.stem.convolution.weight"].shape[:2]
     return {"depths": tuple(depths), "stem_width": width, "channels": channels}, state
 
