@@ -103,15 +103,8 @@ def export_model(model: str | Path, request: ExportRequest, say: Say | None = No
                 parity,
             )
         if not exporter.standalone and not options.one_file:
-            write_record(
-                folder,
-                path,
-                exporter.name,
-                options.quantization,
-                exported.versions,
-                parity.to_json(),
-                failures,
-            )
+            about = exporter.name, options.quantization, exported.versions
+            write_record(folder, path, *about, parity.to_json(), failures)
         size = sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
         report = parity.to_json() | ({"forced": True, "failures": failures} if failures else {})
         kept, loads = _keep(folder, exporter, path, out, report, one_file=options.one_file)
