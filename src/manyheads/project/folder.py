@@ -483,12 +483,8 @@ def versions() -> dict[str, str]:
     }
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file of a folder."""
-    return _read_json(path, AGAIN)
-
-
-def _read_json(path: Path, again: str) -> Any:
+def read_json(path: Path, again: str = AGAIN) -> Any:
+    """Read a JSON file of a folder; `again` says what to do about a damaged one."""
     try:
         return loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -501,7 +497,7 @@ def read_versioned(path: Path, newest: int, again: str) -> dict[str, Any]:
     Raises:
         FolderError: it is damaged, or of another version; `again` says what to do.
     """
-    stored = _read_json(path, again)
+    stored = read_json(path, again)
     version = stored.get("format_version") if isinstance(stored, dict) else None
     if type(version) is not int or not 1 <= version <= newest:
         raise FolderError(

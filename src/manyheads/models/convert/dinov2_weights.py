@@ -10,8 +10,8 @@ from manyheads.models.convert.layers import (
     MLP,
     encoder_blocks,
     grid_positions,
+    hf_embeddings,
     layer_scales,
-    patches,
     swiglu,
     vit_shape,
 )
@@ -23,19 +23,11 @@ SCALES = {"layer_scale1.lambda1": "around_attention", "layer_scale2.lambda1": "a
 
 @keys("hf dinov2").reader
 def from_hf(settings: Settings, weights: ForeignTensors) -> tuple[VitConfig, State]:
-    """Map a Dinov2Model or a Dinov2ForImageClassification, and both with registers.
-
-    The mask token is of use in pre-training only.
-    """
+    """Map a Dinov2Model or a Dinov2ForImageClassification, and both with registers."""
     inner = weights.within(["dinov2.", "dinov2_with_registers.", ""])
-    embeddings = f"{inner}embeddings"
-    kernel, state = patches(weights, f"{embeddings}.patch_embeddings.projection")
-    tokens = [weights.take(f"{embeddings}.cls_token")]
-    if f"{embeddings}.register_tokens" in weights:
-        tokens.append(weights.take(f"{embeddings}.register_tokens"))
-    state["pool.token"] = torch.cat(tokens, dim=1)
-    positions = weights.take(f"{embeddings}.position_embeddings")[0]
-    weights.skip([f"{embeddings}.mask_token"])
+    registers = f"{inner}embeddings.register_tokens" in weights
+    names = ("cls_token", "register_tokens")[: 1 + registers]
+    kernel, positions, state = hf_embeddings(weights, inner, names)
     gated = settings["use_swiglu_ffn"]
     layers = f"{inner}encoder.layer."
     qkv = [f"attention.attention.{part}" for part in hf.QKV]

@@ -2,15 +2,13 @@
 
 from typing import Any
 
-import torch
-
 from manyheads.models.convert.converter import keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import (
     encoder_blocks,
     grid_positions,
+    hf_embeddings,
     hf_vit_shape,
-    patches,
 )
 from manyheads.models.deit import DeitConfig
 from manyheads.models.vit import VitConfig
@@ -36,12 +34,8 @@ def deit(settings: Settings, weights: ForeignTensors) -> tuple[VitConfig, State]
 
 def _read(settings: Settings, weights: ForeignTensors, prefix: str) -> tuple[VitConfig, State]:
     inner = weights.within([prefix, ""])
-    kernel, state = patches(weights, f"{inner}embeddings.patch_embeddings.projection")
     names = ("cls_token", "distillation_token")[: 1 + (prefix == "deit.")]
-    tokens = [weights.take(f"{inner}embeddings.{name}") for name in names]
-    state["pool.token"] = torch.cat(tokens, dim=1)
-    positions = weights.take(f"{inner}embeddings.position_embeddings")[0]
-    weights.skip([f"{inner}embeddings.mask_token"])
+    kernel, positions, state = hf_embeddings(weights, inner, names)
     qkv = [f"attention.attention.{part}" for part in QKV]
     depth = encoder_blocks(weights, f"{inner}encoder.layer.", state, LAYER, qkv)
     state |= weights.module(f"{inner}layernorm", "encoder.norm")
@@ -56,6 +50,6 @@ def _read(settings: Settings, weights: ForeignTensors, prefix: str) -> tuple[Vit
     elif "classifier.weight" in weights:
         state |= weights.module("classifier", "head")
     parts |= hf_vit_shape(settings, state, kernel, depth)
-    config = DeitConfig(**parts) if two else VitConfig(**parts, registers=len(tokens) - 1)
-    state["positions.table"] = grid_positions(positions, config.grid, len(tokens))
+    config = DeitConfig(**parts) if two else VitConfig(**parts, registers=len(names) - 1)
+    state["positions.table"] = grid_positions(positions, config.grid, len(names))
     return config, state

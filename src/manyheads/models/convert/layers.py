@@ -115,6 +115,21 @@ def vit_shape(state: Tensors, kernel: Tensor, size: Size, layers: int) -> dict[s
     }
 
 
+def hf_embeddings(
+    weights: ForeignTensors, inner: str, tokens: Sequence[str]
+) -> tuple[Tensor, Tensor, State]:
+    """Take the embeddings of a ViT of Hugging Face; return patch filters, positions, our state.
+
+    The mask token is of use in pre-training only.
+    """
+    theirs = f"{inner}embeddings"
+    kernel, state = patches(weights, f"{theirs}.patch_embeddings.projection")
+    named = [weights.take(f"{theirs}.{name}") for name in tokens]
+    state["pool.token"] = torch.cat(named, dim=1)
+    weights.skip([f"{theirs}.mask_token"])
+    return kernel, weights.take(f"{theirs}.position_embeddings")[0], state
+
+
 def hf_vit_shape(settings: Settings, state: Tensors, kernel: Tensor, layers: int) -> dict[str, Any]:
     """Read the sizes, heads, activation and epsilon of a ViT of Hugging Face."""
     return vit_shape(state, kernel, settings["image_size"], layers) | {
