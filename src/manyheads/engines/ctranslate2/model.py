@@ -13,7 +13,7 @@ from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.batching.batches import pad
 from manyheads.data.tokenizers.byte_pieces import byte_pieces
 from manyheads.data.tokenizers.tokenizer import TextTokenizer
-from manyheads.decode.loops import loops
+from manyheads.decode.loops import StopLoops, loops
 from manyheads.decode.step import Hypothesis
 from manyheads.engines.ctranslate2.exporter import Names
 from manyheads.engines.engine import EngineModel
@@ -37,8 +37,9 @@ Bytes = dict[int, int]  # of the tokens that are one byte
 class CTranslate2Model(EngineModel):
     """An encoder-decoder that searches in CTranslate2.
 
-    What CTranslate2 has no rule for is looked for in its outputs; those that break such a rule are
-    searched again on torch, where the rules apply.
+    What CTranslate2 has no rule for is looked for in its outputs. One that reaches its limit or
+    repeats itself is ended there if the search is greedy. All others that break a rule are searched
+    again on torch, where the rules apply.
     """
 
     config: TransformerConfig
@@ -119,7 +120,10 @@ class CTranslate2Model(EngineModel):
         for batch, found in later:
             if _scores_differ(decode, batch):
                 found = _shown(self._in_order(batch, found, decode), target, decode, n_best)
-            if again := _broken(batch, found, decode, bytes_of):
+            again = _broken(batch, found, decode, bytes_of)
+            if again and _ends_early(decode, batch):
+                again = self._cut(batch, found, again, decode, bytes_of)
+            if again:
                 self._search_again(batch, found, again, decode, ids, target, n_best, seed)
             yield batch, found
 
@@ -217,6 +221,17 @@ class CTranslate2Model(EngineModel):
             for some in found
         ]
 
+    def _cut(
+        self, jobs: list[Job], found: Found, again: list[int], decode: DecodeConfig, bytes_of: Bytes
+    ) -> list[int]:
+        """End greedy outputs where the rules would have; return those that need a search."""
+        ended = [n for n in again if bytes_of.keys().isdisjoint(found[n][0].tokens)]
+        outputs = [[_end(jobs[n], found[n][0], self.config.end)] for n in ended]
+        scored = self._in_order([jobs[n] for n in ended], outputs, decode) if ended else []
+        for number, output in zip(ended, scored, strict=True):
+            found[number] = output
+        return [number for number in again if number not in ended]
+
     def _search_again(
         self,
         jobs: list[Job],
@@ -277,6 +292,24 @@ def check(decode: DecodeConfig, jobs: list[Job]) -> None:
             f"The engine ctranslate2 has no {wrong[0]}: leave it out, or load the model with "
             "`engine='torch'`."
         )
+
+
+def _ends_early(decode: DecodeConfig, jobs: list[Job]) -> bool:
+    """Whether the rules that CTranslate2 lacks do no more than to end an output: if greedy."""
+    others = decode.sample or decode.forced_end or decode.renormalise
+    return not others and jobs[0].beams == 1 and not any(job.prefix for job in jobs)
+
+
+def _end(job: Job, output: Hypothesis, end: int) -> Hypothesis:
+    """End a greedy output at its limit, or where it has repeated itself for too long."""
+    tokens = output.tokens[: job.limit]
+    finished = output.finished and len(output.tokens) < job.limit
+    for length in range(job.max_loop + 1, len(tokens)) if job.max_loop else ():
+        rule = StopLoops([job.max_loop], end=end)
+        scores = rule(torch.zeros(1, 1, end + 2), torch.tensor(tokens[:length])[None, None], [0])
+        if scores[0, 0, end + 1] < 0:  # nothing but the end is left
+            return Hypothesis(tokens[:length], 0.0, 0.0, finished=True)
+    return Hypothesis(tokens, 0.0, 0.0, finished)
 
 
 def _scores_differ(decode: DecodeConfig, jobs: list[Job]) -> bool:
