@@ -259,25 +259,17 @@ def _recipe(
     if problem == "regression":
         raise UsageError(f"{source.where} is a regression (problem_type), not a classifier.")
     data = f"{CONVERTED}{source.origin}"
-    converted = source.converted(library, architecture=plan.architecture)
-    model = {"preset": nearest_preset(config)}
+    tables: dict[str, Any] = {
+        "image": image,
+        "converted": source.converted(library, architecture=plan.architecture),
+        "model": {"preset": nearest_preset(config)},
+    }
     if encodes:
-        return EmbedRecipe(
-            task="embed",
-            data=ImageData(train=data, valid=data),
-            image=image,
-            converted=converted,
-            model=model,
-        )
-    return ClassifyRecipe(
-        task="classify",
-        data=LabelledImageData(
-            train=data, valid=data, multi_label=problem == "multi_label_classification"
-        ),
-        image=image,
-        converted=converted,
-        model=model,
+        return EmbedRecipe(task="embed", data=ImageData(train=data, valid=data), **tables)
+    labelled = LabelledImageData(
+        train=data, valid=data, multi_label=problem == "multi_label_classification"
     )
+    return ClassifyRecipe(task="classify", data=labelled, **tables)
 
 
 def _labels(about: Mapping[str, Any], classes: int) -> tuple[list[str], list[str]]:

@@ -156,7 +156,7 @@ def _matcher(
                 "The tokenizer asks for a mask of padding, which hides it from texts; SigLIP "
                 "learned to read it, and here it does."
             )
-    recipe, more = _recipe(MatchRecipe, MatchData, "match", "matcher-vit-ti", config, source, kind)
+    recipe, more = _recipe("match", config, source, kind)
     return recipe, config, [*remarks, *more]
 
 
@@ -167,21 +167,19 @@ def _captioner(
     search, remarks = read_search(source.where, about, config, UNLIMITED)
     config = replace(config, start=search.start)
     kind = str(source.about["encoder"]["model_type"])
-    recipe, more = _recipe(
-        CaptionRecipe, CaptionData, "caption", "captioner-vit-ti", config, source, kind
-    )
+    recipe, more = _recipe("caption", config, source, kind)
     return recipe.model_copy(update={"decode": search.decode}), config, [*remarks, *more]
 
 
-def _recipe(
-    recipe: type[Any],
-    table: type[CaptionData],
-    task: str,
-    preset: str,
-    config: Any,
-    source: Source,
-    kind: str,
-) -> tuple[Any, list[str]]:
+# By task: the recipe, its [data] table, and a preset of the kind of model.
+RECIPES: dict[str, tuple[type[Any], type[CaptionData], str]] = {
+    "match": (MatchRecipe, MatchData, "matcher-vit-ti"),
+    "caption": (CaptionRecipe, CaptionData, "captioner-vit-ti"),
+}
+
+
+def _recipe(task: str, config: Any, source: Source, kind: str) -> tuple[Any, list[str]]:
+    recipe, table, preset = RECIPES[task]
     data = f"{CONVERTED}{source.origin}"
     prepared = from_transformers(source.processor, kind, source.where)
     size = (config.image.height, config.image.width)

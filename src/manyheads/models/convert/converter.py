@@ -18,17 +18,6 @@ from manyheads.errors import UsageError
 from manyheads.models.components import Activation
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 
-# What other libraries call activations.
-ACTIVATION_NAMES: dict[str, Activation] = {
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_new": "gelu-tanh",
-    "gelu_pytorch_tanh": "gelu-tanh",
-    "gelu_tanh": "gelu-tanh",
-    "quick_gelu": "quick-gelu",
-    "silu": "silu",
-    "swish": "silu",
-}
 Config = TypeVar("Config")
 Made = tuple[Config, State]
 LARGEST = 1 << 24  # number in a configuration; vocabularies are the largest
@@ -50,6 +39,7 @@ def read_tables(name: str) -> dict[str, Any]:
 
 
 TABLES = read_tables("converters.toml")
+ACTIVATION_NAMES: dict[str, Activation] = TABLES["activations"]  # what other libraries call them
 
 
 @dataclass(frozen=True)

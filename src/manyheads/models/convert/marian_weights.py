@@ -13,24 +13,15 @@ import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.components import Activation
-from manyheads.models.convert.converter import keys, name_map
+from manyheads.models.convert.converter import ACTIVATION_NAMES, keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.transformer import TransformerConfig
 from manyheads.nn.layers.positions import sinusoid_halves
 
-ACTIVATIONS: dict[str, Activation] = {
-    "swish": "silu",
-    "silu": "silu",
-    "relu": "relu",
-    "gelu": "gelu",
-}
+ACTIVATIONS = {name: ACTIVATION_NAMES[name] for name in ("swish", "silu", "relu", "gelu")}
 MODULES = name_map("hf marian")
 KEYS: dict[str, str] = MODULES.pop("config")
-ATTENTIONS = {
-    "encoder": {"self_attn": "attention"},
-    "decoder": {"self_attn": "attention", "encoder_attn": "cross"},
-}
+ATTENTIONS: dict[str, dict[str, str]] = MODULES.pop("attentions")
 FREE = {*KEYS.values(), "vocabulary", "target_vocabulary", "output_bias"}
 IDS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
 NORM_EPS = 1e-5  # fixed in their model

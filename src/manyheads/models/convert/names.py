@@ -54,15 +54,15 @@ def understand(name: str, families: Iterable[Family]) -> tuple[Family, Said]:
         start = re.match(rf"(?:{family.head})(?=_|$)", base)
         if start is None:
             continue
-        settings = family.says.get(start[0], {})
+        settings = dict(family.says.get(start[0], {}))
         for word in filter(None, base[start.end() :].split("_")):
-            said = _meaning(word, family.words)
-            if said is None:
+            meaning = _meaning(word, family.words)
+            if meaning is None:
                 raise UsageError(
                     f"The architecture {name!r} has the word {word!r}, which is not understood "
                     f"here: it may name parts that have no equivalent here. {_forms((family,))}"
                 )
-            settings = settings | said
+            settings |= meaning
         return family, settings
     # A similar name is not suggested: its weights may fit, and the answers be wrong.
     raise UsageError(
