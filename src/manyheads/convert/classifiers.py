@@ -120,31 +120,26 @@ def _convert(
             write_preprocessing(folder, recipe.image)
         else:
             write_labels(folder, recipe.image, labels)
-    return ConvertedImages(
-        out,
-        count_parameters(config),
-        0 if encodes else config.classes,
-        (config.height, config.width),
-        [*plan.remarks, *remarks],
-        recipe.task,
-    )
+    size, remarks = (config.height, config.width), [*plan.remarks, *remarks]
+    classes = 0 if encodes else config.classes
+    return ConvertedImages(out, count_parameters(config), classes, size, remarks, recipe.task)
 
 
 # --- What a source says -------------------------------------------------------------------------
 
 
 def _plan_timm(source: Source, architecture: str | None) -> _Plan:
-    told_name = source.about.get("architecture")
-    name = _agreed(told_name if isinstance(told_name, str) else None, architecture, source.where)
+    stated = source.about.get("architecture")
+    name = _agreed(stated if isinstance(stated, str) else None, architecture, source.where)
     if name is None:
         raise UsageError(_without_name("timm", source.where, families.TIMM))
     family, settings = understand(name, families.TIMM)
     convert = family.convert
-    told, arguments = _pretrained(source), table(source.about, "model_args")
+    pretrained, arguments = _pretrained(source), table(source.about, "model_args")
     if isinstance(source.about.get("global_pool"), str):
         arguments.setdefault("global_pool", source.about["global_pool"])
-    if told:
-        prepared = from_timm(told, source.where)
+    if pretrained:
+        prepared = from_timm(pretrained, source.where)
         settings["img_size"] = prepared.size
         return _Plan(convert, settings | arguments, prepared._replace(size=None), name, [])
     image, size = family.image, settings.get("img_size", 224)
@@ -162,13 +157,13 @@ def _plan_torchvision(source: Source, architecture: str | None) -> _Plan:
 
 
 def _plan_hf(source: Source, architecture: str | None) -> _Plan:
-    told = source.about.get("model_type")
-    if not isinstance(told, str):
+    stated = source.about.get("model_type")
+    if not isinstance(stated, str):
         raise UsageError(
             f"{source.where} comes without a config.json that tells its model_type: give the whole "
             "folder of a Hugging Face model."
         )
-    kind = _agreed(told, architecture, source.where)
+    kind = _agreed(stated, architecture, source.where)
     if kind not in families.HF:
         raise UsageError(
             f"The model_type {kind!r} is none that can be converted. Understood are "
@@ -275,13 +270,13 @@ def _recipe(
 def _labels(about: Mapping[str, Any], classes: int) -> tuple[list[str], list[str]]:
     """Return the names of the classes, or their numbers where nobody tells; and what to say."""
     inner = about.get("pretrained_cfg")
-    told = about.get("label_names") or about.get("labels")
-    if told is None and isinstance(inner, Mapping):
-        told = inner.get("label_names")
-    if told is None and isinstance(about.get("id2label"), Mapping):
+    names = about.get("label_names") or about.get("labels")
+    if names is None and isinstance(inner, Mapping):
+        names = inner.get("label_names")
+    if names is None and isinstance(about.get("id2label"), Mapping):
         numbered = about["id2label"]
-        told = [numbered.get(str(number)) for number in range(classes)]
+        names = [numbered.get(str(number)) for number in range(classes)]
     numbers = [str(number) for number in range(classes)]
-    if not isinstance(told, list) or len(told) != classes or None in told:
+    if not isinstance(names, list) or len(names) != classes or None in names:
         return numbers, ["The names of the classes are not known: they are numbers, from 0."]
-    return [str(name) for name in told], []
+    return [str(name) for name in names], []

@@ -52,11 +52,11 @@ class _Tokens:
     tokenizer: TokenizerOfHub
     file: str
     content: bytes
-    told: dict[str, Any]  # tokenizer_config.json, or special_tokens_map.json
+    settings: dict[str, Any]  # tokenizer_config.json, or special_tokens_map.json
 
     def special(self, key: str, folder: Path) -> int:
         """Return the id of a special token, such as that of "eos_token"."""
-        name = self.told.get(key)
+        name = self.settings.get(key)
         name = name.get("content") if isinstance(name, dict) else name
         found = self.tokenizer.number(name) if isinstance(name, str) else None
         if found is None:
@@ -151,7 +151,7 @@ def _matcher(
     remarks = []
     if config.text_pool == "last":
         config = replace(config, pad=tokens.special("pad_token", source.where))
-        if "attention_mask" in (tokens.told.get("model_input_names") or []):
+        if "attention_mask" in (tokens.settings.get("model_input_names") or []):
             remarks.append(
                 "The tokenizer asks for a mask of padding, which hides it from texts; SigLIP "
                 "learned to read it, and here it does."
@@ -198,28 +198,28 @@ def _recipe(task: str, config: Any, source: Source, kind: str) -> tuple[Any, lis
 
 def _read_tokens(folder: Path) -> _Tokens:
     """Read a tokenizer in whichever form the folder has it."""
-    told = find_table(folder / "special_tokens_map.json") or {}
-    told |= find_table(folder / "tokenizer_config.json") or {}
-    kind = str(told.get("tokenizer_class", ""))
+    settings = find_table(folder / "special_tokens_map.json") or {}
+    settings |= find_table(folder / "tokenizer_config.json") or {}
+    kind = str(settings.get("tokenizer_class", ""))
     special = [
         name.get("content", "") if isinstance(name, dict) else name
-        for key, name in told.items()
+        for key, name in settings.items()
         if key.endswith("_token") and isinstance(name, str | dict)
     ]
     # SigLIP's own steps before its sentencepiece model are in no tokenizer.json.
     if kind == "SiglipTokenizer" and (folder / "spiece.model").is_file():
-        return _made(SIGLIP, (folder / "spiece.model").read_bytes(), told)
+        return _made(SIGLIP, (folder / "spiece.model").read_bytes(), settings)
     if (folder / FAST).is_file():
-        return _made(FAST, (folder / FAST).read_bytes(), told)
+        return _made(FAST, (folder / FAST).read_bytes(), settings)
     if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
         vocabulary = read_vocabulary(folder / "vocab.json")
         merges = _text(folder / "merges.txt")
         if kind.startswith("CLIP"):
-            return _made(FAST, clip_byte_pairs(vocabulary, merges, special), told)
-        spaced = told.get("add_prefix_space") is True
-        return _made(FAST, byte_pairs(vocabulary, merges, special, prefix_space=spaced), told)
+            return _made(FAST, clip_byte_pairs(vocabulary, merges, special), settings)
+        spaced = settings.get("add_prefix_space") is True
+        return _made(FAST, byte_pairs(vocabulary, merges, special, prefix_space=spaced), settings)
     if (folder / "sentencepiece.bpe.model").is_file():
-        return _made(XLM, (folder / "sentencepiece.bpe.model").read_bytes(), told)
+        return _made(XLM, (folder / "sentencepiece.bpe.model").read_bytes(), settings)
     raise FolderError(
         f"{folder} has no tokenizer that is understood: looked for {FAST}, vocab.json with "
         "merges.txt, spiece.model of SigLIP, and sentencepiece.bpe.model. Get the whole folder "
@@ -227,8 +227,8 @@ def _read_tokens(folder: Path) -> _Tokens:
     )
 
 
-def _made(file: str, content: bytes, told: dict[str, Any]) -> _Tokens:
-    return _Tokens(read_tokenizer(file, content), file, content, told)
+def _made(file: str, content: bytes, settings: dict[str, Any]) -> _Tokens:
+    return _Tokens(read_tokenizer(file, content), file, content, settings)
 
 
 def _text(path: Path) -> str:

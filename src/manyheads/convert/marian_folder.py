@@ -96,8 +96,8 @@ def _convert(
 ) -> Conversion:
     files, about = source.where, source.about
     marian.read.check(about)
-    told = find_table(files / "tokenizer_config.json") or {}
-    remarks = _check_tokenizer_config(told, files)
+    settings = find_table(files / "tokenizer_config.json") or {}
+    remarks = _check_tokenizer_config(settings, files)
     tokenizers = read_marian(files, prefix=prefix)
     with misfits(files):
         config, state = marian.read(about, source.tensors)
@@ -110,8 +110,8 @@ def _convert(
     data = PairData(
         train=f"{CONVERTED}{source.origin}",
         valid=f"{CONVERTED}{source.origin}",
-        source=source_language or _language(told, "source_lang", files) or "source",
-        target=target_language or _language(told, "target_lang", files) or "target",
+        source=source_language or _language(settings, "source_lang", files) or "source",
+        target=target_language or _language(settings, "target_lang", files) or "target",
     )
     recipe = TranslateRecipe(
         task="translate",
@@ -245,8 +245,8 @@ def _check_tokens(tokenizers: Tokenizers, config: TransformerConfig, folder: Pat
                 )
 
 
-def _language(told: Mapping[str, Any], key: str, folder: Path) -> str | None:
-    value = told.get(key)
+def _language(settings: Mapping[str, Any], key: str, folder: Path) -> str | None:
+    value = settings.get(key)
     if not isinstance(value, str | None):
         raise FolderError(
             f"{folder / 'tokenizer_config.json'} has {key} = {value!r:.80}, which must be the name "
@@ -255,21 +255,21 @@ def _language(told: Mapping[str, Any], key: str, folder: Path) -> str | None:
     return value
 
 
-def _check_tokenizer_config(told: Mapping[str, Any], folder: Path) -> list[str]:
+def _check_tokenizer_config(settings: Mapping[str, Any], folder: Path) -> list[str]:
     """Refuse special tokens of other names; say what is read otherwise."""
     special = {"eos_token": END, "pad_token": PAD, "unk_token": UNKNOWN}
     for key, usual in special.items():
-        value = told.get(key) or usual
+        value = settings.get(key) or usual
         if (value.get("content") if isinstance(value, dict) else value) != usual:
             raise UsageError(
                 f"{folder / 'tokenizer_config.json'} has {key} = {value!r:.80}; only {usual!r} "
                 "can be converted."
             )
     remarks = [
-        f"Their tokenizer has {key} = {told[key]!r:.80}, and Manyheads has no "
+        f"Their tokenizer has {key} = {settings[key]!r:.80}, and Manyheads has no "
         "equivalent: outputs may differ."
         for key in ("sp_model_kwargs", "additional_special_tokens", "extra_special_tokens")
-        if told.get(key)
+        if settings.get(key)
     ]
     added = find_table(folder / "added_tokens.json") or {}
     more = [token for token in added if token not in special.values()]

@@ -32,7 +32,7 @@ class _Search(BaseModel):
     no_repeat_ngram_size: Length = 0
     min_length: Length = 0  # with the start token
     min_new_tokens: Length = 0  # without
-    max_length: Length = 0  # likewise; 0: not told
+    max_length: Length = 0  # likewise; 0: not stated
     max_new_tokens: Length = 0
     forced_eos_token_id: Token | list[Token] | None = None
     eos_token_id: Token | list[Token] | None = None
@@ -69,17 +69,17 @@ def read_search(
         UsageError: other tokens end an output.
     """
     path = folder / "generation_config.json"
-    told = find_table(path)
-    where, strange = (path, told or {}) if told is not None else (folder / "config.json", {})
-    told = dict(about) if told is None else told
-    read = _checked_search(told, where)
+    settings = find_table(path)
+    where, strange = folder / "config.json" if settings is None else path, settings or {}
+    settings = dict(about) if settings is None else settings
+    read = _checked_search(settings, where)
     known = {*_Search.model_fields, *SEARCH, *SAMPLING, *TABLES["harmless"]}
     off = SEARCH | (SAMPLING if read.do_sample else {}) | dict.fromkeys(strange.keys() - known)
     remarks = [
-        f"Their search has {key} = {told[key]!r:.80}, and Manyheads has no "
+        f"Their search has {key} = {settings[key]!r:.80}, and Manyheads has no "
         "equivalent: outputs may differ."
         for key in sorted(off)
-        if told.get(key) not in (None, off[key], [], {})
+        if settings.get(key) not in (None, off[key], [], {})
     ]
     if isinstance(read.early_stopping, str):
         remarks.append(
@@ -134,8 +134,8 @@ def read_search(
     return Found(decode, config.start if start is None else start), remarks
 
 
-def _checked_search(told: Mapping[str, Any], where: Path) -> _Search:
-    given = {key: value for key, value in told.items() if value is not None}
+def _checked_search(settings: Mapping[str, Any], where: Path) -> _Search:
+    given = {key: value for key, value in settings.items() if value is not None}
     try:
         return _Search.model_validate(given)
     except ValidationError as error:

@@ -53,10 +53,11 @@ def load_embedder(model: str | Path | Predictor | Embedder, **options: Any) -> E
 def _fitting() -> str:
     """Name the tasks and the shipped models that embed."""
     tasks = [name for name in TASKS if _embeds(find_task(name).predictor)]
-    models = []
-    for name, manifest in shipped("pretrained").items():
-        if ModelFolder(manifest.parent).recipe.task in tasks:
-            models.append(name)
+    models = [
+        name
+        for name, manifest in shipped("pretrained").items()
+        if ModelFolder(manifest.parent).recipe.task in tasks
+    ]
     named = ", ".join(map(repr, tasks)) or "none"
     return f"Tasks whose models can: {named}; shipped models: {', '.join(models) or 'none'}."
 

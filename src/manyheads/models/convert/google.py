@@ -12,6 +12,7 @@ from manyheads.errors import UsageError
 from manyheads.models.convert import resnet_v2_weights, timm
 from manyheads.models.convert.converter import Converter, keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.layers import prefixed
 from manyheads.models.resnet_v2 import ResNetV2Config
 from manyheads.models.vit import VitConfig
 
@@ -27,12 +28,7 @@ def _convert(settings: Settings, tensors: Tensors) -> tuple[VitConfig | ResNetV2
     Settings may say `img_size` for a ViT whose grid is not square, and `num_groups`.
     """
     for prefix in ("opt/target/", "params/"):  # with the optimizer's state, or without
-        if any(name.startswith(prefix) for name in tensors):
-            tensors = {
-                name.removeprefix(prefix): tensor
-                for name, tensor in tensors.items()
-                if name.startswith(prefix)
-            }
+        tensors = prefixed(tensors, prefix) or tensors
     if any(name.startswith(BIT) for name in tensors):
         return _bit(settings, tensors)
     if "embedding/kernel" in tensors:
