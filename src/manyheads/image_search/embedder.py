@@ -74,11 +74,7 @@ def check_vectors(vectors: np.ndarray, shape: tuple[int, int | None], embedder: 
     Raises:
         UsageError: they are not what the protocol promises.
     """
-    if (
-        vectors.ndim != 2
-        or len(vectors) != shape[0]
-        or vectors.shape[1] != (shape[1] or vectors.shape[1])
-    ):
+    if vectors.ndim != 2 or vectors.shape != (shape[0], shape[1] or vectors.shape[1]):
         raise UsageError(
             f"{embedder.folder.name} gave an array of shape {vectors.shape} for {shape[0]} inputs: "
             f"expected is ({shape[0]}, {shape[1] or 'dim'})."

@@ -18,7 +18,7 @@ from manyheads.models.convert.layers import (
 from manyheads.models.vit import VitConfig
 
 LAYER = name_map("hf dinov2")
-SCALES = {"layer_scale1.lambda1": "around_attention", "layer_scale2.lambda1": "around_feedforward"}
+SCALES = ("layer_scale1.lambda1", "layer_scale2.lambda1")
 
 
 @keys("hf dinov2").reader
@@ -34,8 +34,7 @@ def from_hf(settings: Settings, weights: ForeignTensors) -> tuple[VitConfig, Sta
     depth = encoder_blocks(weights, layers, state, LAYER if gated else LAYER | MLP, qkv)
     for layer in range(depth):
         theirs, ours = f"{layers}{layer}", f"encoder.blocks.{layer}"
-        pairs = {f"{theirs}.{key}": f"{ours}.{value}" for key, value in SCALES.items()}
-        state |= layer_scales(weights, pairs)
+        state |= layer_scales(weights, theirs, ours, SCALES)
         if gated:
             both = f"{theirs}.mlp.weights_in", f"{theirs}.mlp.weights_out"
             state |= swiglu(weights, *both, f"{ours}.feedforward")

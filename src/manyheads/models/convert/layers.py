@@ -64,9 +64,13 @@ def encoder_blocks(
     return depth
 
 
-def layer_scales(weights: ForeignTensors, pairs: Mapping[str, str]) -> State:
-    """Take the gains of residual branches; `pairs` maps their names to our residual connections."""
-    return {f"{ours}.dropout.1.gain": weights.take(theirs) for theirs, ours in pairs.items()}
+def layer_scales(weights: ForeignTensors, theirs: str, ours: str, gains: tuple[str, str]) -> State:
+    """Take the gains of a block's residual branches: of attention, of the feed-forward part."""
+    branches = zip(gains, ("around_attention", "around_feedforward"), strict=True)
+    return {
+        f"{ours}.{branch}.dropout.1.gain": weights.take(f"{theirs}.{gain}")
+        for gain, branch in branches
+    }
 
 
 def swiglu(weights: ForeignTensors, packed: str, contract: str, ours: str) -> State:

@@ -43,12 +43,11 @@ def _check(about: Settings) -> None:
                 f"This Hugging Face Marian model has encoder_{key} {encoder} and decoder_{key} "
                 f"{decoder}; Transformer has the same in both."
             )
-    if not isinstance(about["max_position_embeddings"], int) or (
-        about["max_position_embeddings"] > LONGEST
-    ):
+    length = about["max_position_embeddings"]
+    if not isinstance(length, int) or length > LONGEST:
         raise UsageError(
-            "This Hugging Face Marian model has max_position_embeddings "
-            f"{about['max_position_embeddings']!r}; at most {LONGEST:,} are supported."
+            f"This Hugging Face Marian model has max_position_embeddings {length!r}; at most "
+            f"{LONGEST:,} are supported."
         )
     for key in IDS:
         if not isinstance(about[key], int):

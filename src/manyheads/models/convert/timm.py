@@ -137,9 +137,7 @@ def _take_blocks(weights: ForeignTensors, state: State) -> tuple[int, dict[str, 
             state |= swiglu(weights, *both, f"{ours}.feedforward")
         if f"{theirs}.ls1.gamma" in weights:
             parts["layer_scale"] = LAYER_SCALE
-            names = {"ls1.gamma": "around_attention", "ls2.gamma": "around_feedforward"}
-            pairs = {f"{theirs}.{key}": f"{ours}.{value}" for key, value in names.items()}
-            state |= layer_scales(weights, pairs)
+            state |= layer_scales(weights, theirs, ours, ("ls1.gamma", "ls2.gamma"))
     return depth, parts
 
 
