@@ -156,7 +156,9 @@ def _matcher(
                 "The tokenizer asks for a mask of padding, which hides it from texts; SigLIP "
                 "learned to read it, and here it does."
             )
-    recipe, more = _recipe("match", config, source, kind)
+    tables, more = _tables("matcher-vit-ti", config, source, kind)
+    data = f"{CONVERTED}{source.origin}"
+    recipe = MatchRecipe(task="match", data=MatchData(train=data, valid=data), **tables)
     return recipe, config, [*remarks, *more]
 
 
@@ -167,30 +169,24 @@ def _captioner(
     search, remarks = read_search(source.where, about, config, UNLIMITED)
     config = replace(config, start=search.start)
     kind = str(source.about["encoder"]["model_type"])
-    recipe, more = _recipe("caption", config, source, kind)
-    return recipe.model_copy(update={"decode": search.decode}), config, [*remarks, *more]
-
-
-# By task: the recipe, its [data] table, and a preset of the kind of model.
-RECIPES: dict[str, tuple[type[Any], type[CaptionData], str]] = {
-    "match": (MatchRecipe, MatchData, "matcher-vit-ti"),
-    "caption": (CaptionRecipe, CaptionData, "captioner-vit-ti"),
-}
-
-
-def _recipe(task: str, config: Any, source: Source, kind: str) -> tuple[Any, list[str]]:
-    recipe, table, preset = RECIPES[task]
+    tables, more = _tables("captioner-vit-ti", config, source, kind)
     data = f"{CONVERTED}{source.origin}"
+    captions = CaptionData(train=data, valid=data)
+    recipe = CaptionRecipe(task="caption", data=captions, decode=search.decode, **tables)
+    return recipe, config, [*remarks, *more]
+
+
+def _tables(
+    preset: str, config: Any, source: Source, kind: str
+) -> tuple[dict[str, Any], list[str]]:
     prepared = from_transformers(source.processor, kind, source.where)
     size = (config.image.height, config.image.width)
-    made = recipe(
-        task=task,
-        data=table(train=data, valid=data),
-        image=preprocessing(prepared, size, "RGB", source.where),
-        converted=source.converted("hf", architecture=source.about["model_type"]),
-        model={"preset": preset, "encoder": config.encoder, "image": asdict(config.image)},
-    )
-    return made, [assumed(kind)] if source.processor is None else []
+    tables = {
+        "image": preprocessing(prepared, size, "RGB", source.where),
+        "converted": source.converted("hf", architecture=source.about["model_type"]),
+        "model": {"preset": preset, "encoder": config.encoder, "image": asdict(config.image)},
+    }
+    return tables, [assumed(kind)] if source.processor is None else []
 
 
 # --- Tokenizers ---------------------------------------------------------------------------------

@@ -483,8 +483,12 @@ def versions() -> dict[str, str]:
     }
 
 
-def read_json(path: Path, again: str = AGAIN) -> Any:
-    """Read a JSON file of a folder; `again` says what to do about a damaged one."""
+def read_json(path: Path) -> Any:
+    """Read a JSON file of a folder."""
+    return _read_json(path, AGAIN)
+
+
+def _read_json(path: Path, again: str) -> Any:
     try:
         return loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -497,7 +501,7 @@ def read_versioned(path: Path, newest: int, again: str) -> dict[str, Any]:
     Raises:
         FolderError: it is damaged, or of another version; `again` says what to do.
     """
-    stored = read_json(path, again)
+    stored = _read_json(path, again)
     version = stored.get("format_version") if isinstance(stored, dict) else None
     if type(version) is not int or not 1 <= version <= newest:
         raise FolderError(
