@@ -796,8 +796,7 @@ def test_changes_inside_touch_as_many_files_as_the_guide_says(tmp_path: Path) ->
     text_format, image_format, model, task = (apply(diff, copy) for diff in DIFFS)
     code, before, _ = (EXTEND / "own_model.py").read_text().partition("\nmanyheads.register_preset")
     assert before
-    presets = "PRESETS = {'mixer-tiny': MixerConfig()}"
-    (copy / "models" / "mixer.py").write_text(f"{code}\n{presets}\n")
+    (copy / "models" / "mixer.py").write_text(code)
     model.add("models/mixer.py")
     code, before, _ = (EXTEND / "own_task.py").read_text().partition("manyheads.register_task(")
     assert before

@@ -361,16 +361,7 @@ def _summary(folder: IndexFolder | None, counts: Counts) -> IndexAnswer:
             f"None of {len(unreadable):,} images can be read, so there is no index. The first: "
             f"{unreadable[0].error}"
         )
-    return IndexAnswer(
-        images=len(folder),
-        added=counts.added,
-        changed=counts.changed,
-        unchanged=counts.unchanged,
-        removed=counts.removed,
-        embedded=counts.embedded,
-        gone=counts.gone,
-        unreadable=tuple(counts.unreadable),
-    )
+    return IndexAnswer(images=len(folder), **vars(counts))
 
 
 def _kind_of(query: str) -> Kind:

@@ -397,6 +397,17 @@ def _plugins(recipe: Recipe) -> list[str]:
     return sorted(LOADED | set(filter(None, map(home, modules))))
 
 
+def stored_entry(folder: ModelFolder, key: str, kind: type[T], again: str) -> T | None:
+    """Read an entry of manyheads.json; None if there is none.
+
+    Raises:
+        FolderError: it is damaged; `again` says what to do.
+    """
+    if (entry := folder.manifest.get(key)) is None:
+        return None
+    return validated(kind, entry, folder.path / "manyheads.json", again, key)
+
+
 def store_entry(folder: ModelFolder, key: str, entry: Mapping[str, Any]) -> None:
     """Keep an entry in manyheads.json."""
     path = folder.path / "manyheads.json"

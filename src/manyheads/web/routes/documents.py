@@ -259,8 +259,8 @@ def _streamed(
         except TimeoutError:
             raise refusal("too_slow", seconds=seconds, retry_after=seconds / 4) from None
 
-    lines = _lines(asyncio.create_task(bounded()), steps, answer, http.url.path)
-    return StreamingResponse(lines, media_type="application/x-ndjson")
+    content = _lines(asyncio.create_task(bounded()), steps, answer, http.url.path)
+    return StreamingResponse(content, media_type="application/x-ndjson")
 
 
 async def _lines(
