@@ -118,9 +118,7 @@ def translate_document(
         DataError: the text contains a lone surrogate.
     """
     _check_texts([text], format)
-    fallbacks = FallbackTranslator(
-        translator, glossary or Glossary([]), options or translator.decode, seed
-    )
+    fallbacks = FallbackTranslator(translator, glossary, options, seed)
     return _translate(fallbacks, open_text(text, format), longest)
 
 
@@ -131,22 +129,12 @@ def translate_texts(
     format: str = "text",
     glossary: Glossary | None = None,
 ) -> list[Document]:
-    """Translate texts that are independent of each other, each as `translate_document` does.
+    """Translate independent texts, each as `translate_document` does, and with its errors.
 
     Their sentences are translated together; lines are those with something to translate.
-
-    Args:
-        translator: the model.
-        texts: plain texts, Markdown or HTML.
-        format: "text", "markdown" or "html".
-        glossary: required translations.
-
-    Raises:
-        UsageError: there is no such format of texts.
-        DataError: a text contains a lone surrogate.
     """
     _check_texts(texts, format)
-    fallbacks = FallbackTranslator(translator, glossary or Glossary([]), translator.decode, seed=1)
+    fallbacks = FallbackTranslator(translator, glossary)
     found = [Document(text, (), b"") for text in texts]
     for split in TEXT_FORMATS[format]:
         lines = [list(split(each.text, translator.source)) for each in found]
@@ -183,26 +171,16 @@ def translate_file(
 ) -> Document:
     """Translate the content of a file; the answer's `content` has the same format and encoding.
 
-    Args:
-        translator: the model.
-        content: of the file.
-        name: of the file; its ending decides the format.
-        format: one of `FORMATS`, if the name does not tell.
-        glossary: required translations.
-        options: how to search; the recipe's [decode] table if None.
-        longest: a sentence of more tokens is divided; the limit of the model's training if None.
-        seed: of sampling.
-        unpacked: the most that a DOCX or XLSX may unpack to.
-        through: makes what translates the sentences, such as several processes, from what would.
+    The ending of `name` decides the format, if `format` (one of `FORMATS`) does not; `unpacked` is
+    the most that a DOCX or XLSX may unpack to. `through` makes what translates the sentences, such
+    as several processes, from what would. The other arguments are as in `translate_document`.
 
     Raises:
         UsageError: there is no such format, or documents with this ending cannot be read.
         DataError: the content is damaged, or is not Unicode.
     """
     opened = open_document(content, name, format_of(name, format), unpacked)
-    fallbacks = FallbackTranslator(
-        translator, glossary or Glossary([]), options or translator.decode, seed
-    )
+    fallbacks = FallbackTranslator(translator, glossary, options, seed)
     return _translate(fallbacks if through is None else through(fallbacks), opened, longest)
 
 
@@ -219,8 +197,7 @@ def translate_lines(
 
     The document's text has one line for each text; notes count texts from `first`.
     """
-    options = options or translator.decode
-    fallbacks = FallbackTranslator(translator, glossary or Glossary([]), options, seed)
+    fallbacks = FallbackTranslator(translator, glossary, options, seed)
     found = translate_blocks(fallbacks, [split_line(text, translator.source) for text in texts])
     lines = [block.line(number) for number, block in enumerate(found, first)]
     translated = "".join(f"{one_line(line.translation)}\n" for line in lines)

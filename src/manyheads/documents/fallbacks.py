@@ -125,14 +125,19 @@ class _Job(NamedTuple):
     demands: list[list[int]]
 
 
-@dataclass(frozen=True, slots=True)
 class FallbackTranslator:
     """Translates sentences, and step by step again those that lost something."""
 
-    translator: TextTranslator
-    glossary: Glossary
-    options: DecodeConfig
-    seed: int
+    def __init__(
+        self,
+        translator: TextTranslator,
+        glossary: Glossary | None = None,
+        options: DecodeConfig | None = None,
+        seed: int = 1,
+    ) -> None:
+        self.translator, self.seed = translator, seed
+        self.glossary = glossary or Glossary([])
+        self.options = options or translator.decode
 
     def translate_with_fallbacks(self, sentences: Iterable[str]) -> dict[str, Sentence]:
         """Translate each of some different sentences."""

@@ -81,9 +81,17 @@ def json_rows(path: Path, report: Report) -> Iterator[tuple[int, Any]]:
 
 
 def parquet_rows(
-    path: Path, choose: Choose, report: Report, *, size: int = 256, extra: str = "images"
+    path: Path,
+    choose: Choose,
+    report: Report,
+    *,
+    size: int = 256,
+    extra: str = "images",
+    name: str | None = None,
 ) -> Iterator[Row]:
     """Yield the chosen columns of a parquet file, which may be in a .gz, `size` rows at a time.
+
+    Messages call it `name`, if not by its path.
 
     Raises:
         NotFoundError: no such file.
@@ -93,7 +101,7 @@ def parquet_rows(
     with optional_import("pyarrow", extra=extra):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    number = 0
+    number, name = 0, name or str(path)
     try:
         # Without a buffer ahead, a large file is never in memory as a whole.
         with _seekable(path, report) as content, pq.ParquetFile(content, pre_buffer=False) as file:
@@ -102,7 +110,7 @@ def parquet_rows(
             for batch in file.iter_batches(size, columns=columns) if columns else ():
                 for row in _decoded(batch):
                     number += 1
-                    place = f"{path}, row {number}"
+                    place = f"{name}, row {number}"
                     if isinstance(row, UnicodeDecodeError):
                         byte = f"byte {row.start + 1} of the text, 0x{row.object[row.start]:02x}"
                         message = f"{byte}, is not valid UTF-8. Convert the texts."
@@ -112,7 +120,7 @@ def parquet_rows(
                         yield Row(number, place, row)
     # The last three: what Python cannot hold, such as dates beyond the year 9999.
     except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError) as error:
-        raise DataError(f"{path} cannot be read as parquet: {error}.") from error
+        raise DataError(f"{name} cannot be read as parquet: {str(error).rstrip('.')}.") from error
 
 
 def _seekable(path: Path, report: Report) -> IO[bytes]:
