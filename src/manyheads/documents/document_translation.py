@@ -26,7 +26,7 @@ from manyheads.data.documents.glossary import Glossary
 from manyheads.data.documents.office import UNPACKED, Unpacked
 from manyheads.data.documents.segments import split_line, split_long
 from manyheads.data.documents.spans import Part
-from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.data.text.encoding import reject_surrogates
 from manyheads.documents.fallbacks import FallbackTranslator, Sentence, TextTranslator, tidy
 from manyheads.errors import DataError, NotFoundError, UsageError, nearest
 from manyheads.predict.text_predictor import one_line

@@ -46,29 +46,12 @@ _DEMANDED: tuple[Kind, ...] = ("number", "term")  # words of the language, which
 class TextTranslator(Protocol):
     """What documents need of a translator."""
 
-    @property
-    def folder(self) -> ModelFolder:
-        """Where it is stored."""
-
-    @property
-    def source(self) -> str:
-        """The language that it translates from."""
-
-    @property
-    def target(self) -> str:
-        """The language that it translates into."""
-
-    @property
-    def decode(self) -> DecodeConfig:
-        """How it searches unless told otherwise."""
-
-    @property
-    def longest(self) -> int:
-        """Tokens of the longest source in training, the end included."""
-
-    @property
-    def tokenizers(self) -> Tokenizers:
-        """Its tokenizers."""
+    folder: ModelFolder  # where it is stored
+    source: str  # the language that it translates from
+    target: str
+    decode: DecodeConfig  # how it searches unless told otherwise
+    longest: int  # tokens of the longest source in training, the end included
+    tokenizers: Tokenizers
 
     def source_length(self, text: str) -> int:
         """Count the tokens of a source, its end included."""

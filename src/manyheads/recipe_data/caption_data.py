@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
-from manyheads.data.images.caption_collector import CaptionColumns
+from manyheads.data.images.captioned_images import CaptionColumns
 from manyheads.data.text.languages import is_language_code
 from manyheads.recipe_data.image_data import ImageData, ImageRecipe
 

@@ -6,11 +6,14 @@ from dataclasses import replace
 import torch
 
 from manyheads.data.checks.separation import hold_out_captioned
-from manyheads.data.images.caption_collector import Selection, describe
-from manyheads.data.images.caption_files import read_caption_folder, read_caption_shards
-from manyheads.data.images.caption_tables import read_caption_tables, read_captioned_hub
-from manyheads.data.images.captioned_images import CaptionedImages
-from manyheads.data.images.coco_captions import read_coco
+from manyheads.data.images.caption_readers import (
+    read_caption_folder,
+    read_caption_shards,
+    read_caption_tables,
+    read_captioned_hub,
+    read_coco,
+)
+from manyheads.data.images.captioned_images import CaptionedImages, Selection, describe
 from manyheads.data.text.lines import Problem, Report
 from manyheads.data.text.rows import HUB, TABLES
 from manyheads.errors import DataError, RecipeError, UsageError

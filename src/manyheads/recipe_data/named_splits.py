@@ -7,8 +7,7 @@ from manyheads.data.images.image_set import (
     ImageSet,
 )
 from manyheads.data.split_register import reject_test_split
-from manyheads.data.text.corpus import Corpus
-from manyheads.data.text.streamed_corpus import StreamedCorpus
+from manyheads.data.text.corpus import Corpus, StreamedCorpus
 from manyheads.errors import UsageError, nearest
 from manyheads.project.base_recipe import DataTable
 from manyheads.project.paths import data_files

@@ -6,15 +6,21 @@ from itertools import chain
 
 from manyheads.data.augment.text_noise import joined_pairs
 from manyheads.data.synthetic.dates import SPLITS, generate
-from manyheads.data.text.corpus import Corpus, hashes, origin, read_parallel
+from manyheads.data.text.corpus import (
+    Corpus,
+    StreamedCorpus,
+    hashes,
+    origin,
+    read_bounded,
+    read_parallel,
+)
 from manyheads.data.text.exclusion import Exclusion, held_out_texts
 from manyheads.data.text.formats import FORMATS, Pair, read_pairs
-from manyheads.data.text.streamed_corpus import StreamedCorpus, read_bounded
 from manyheads.errors import RecipeError, UsageError, nearest
 from manyheads.project.base_recipe import CONVERTED
 from manyheads.project.paths import endings, find_data, is_hub_data
 from manyheads.recipe_data.named_splits import named
-from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.text_data import PairData
 from manyheads.streams import stream
 
 DATES = {"train": 120_000, "valid": 3_300, "test": 3_300}  # pairs generated a split

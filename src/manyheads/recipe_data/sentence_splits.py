@@ -5,7 +5,7 @@ from manyheads.data.text.sentences import Sentences, read_sentences
 from manyheads.errors import RecipeError
 from manyheads.project.paths import find_data
 from manyheads.recipe_data.named_splits import named
-from manyheads.recipe_data.sentence_data import SentenceData
+from manyheads.recipe_data.text_data import SentenceData
 
 
 def sentences(name: str, data: SentenceData) -> Sentences:

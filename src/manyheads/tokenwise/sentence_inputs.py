@@ -7,8 +7,8 @@ from manyheads.data.text.sentences import Sentences
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.fit.inputs import Say
 from manyheads.project.sentencepiece_files import learn_tokenizer
-from manyheads.recipe_data.sentence_data import LanguageData
 from manyheads.recipe_data.sentence_splits import sentences, training_sentences
+from manyheads.recipe_data.text_data import LanguageData
 from manyheads.tokenwise.token_task import Examples
 
 

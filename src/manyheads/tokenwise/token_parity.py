@@ -14,7 +14,7 @@ from manyheads.engines.engine_parity import Parity
 from manyheads.measure.parity_inputs import data_to_compare, run_both
 from manyheads.measure.score import sentences_to_measure
 from manyheads.predict.text_reader import TokenPredictor
-from manyheads.recipe_data.sentence_data import SentenceData
+from manyheads.recipe_data.text_data import SentenceData
 from manyheads.tokenwise.token_task import Examples, Measure
 
 

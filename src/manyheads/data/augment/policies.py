@@ -13,14 +13,8 @@ Policy = Literal["none", "rand", "trivial"]
 # The fourteen operations of Cubuk et al. 2020, section 3, geometric and tonal.
 GEOMETRIC = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")
 TONAL = (
-    "brightness",
-    "colour",
-    "contrast",
-    "sharpness",
-    "posterize",
-    "solarize",
-    "autocontrast",
-    "equalize",
+    *("brightness", "colour", "contrast", "sharpness"),
+    *("posterize", "solarize", "autocontrast", "equalize"),
 )
 KINDS = (*GEOMETRIC, *TONAL, "identity")
 

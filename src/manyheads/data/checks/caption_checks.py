@@ -19,8 +19,7 @@ from manyheads.data.checks.image_checks import (
 from manyheads.data.checks.issue_detectors import fix_mojibake, is_foreign, text_detectors
 from manyheads.data.checks.leakage import plain
 from manyheads.data.checks.separation import by_language, text_keys
-from manyheads.data.images.caption_collector import describe
-from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.captioned_images import CaptionedImages, describe
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.text.languages import count_words, languages_with_words, script, typical_words
 from manyheads.data.text.lines import Problem

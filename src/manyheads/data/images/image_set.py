@@ -32,7 +32,7 @@ from manyheads.data.images.image_file import (
     read_content,
 )
 from manyheads.data.regular_files import files_below, size_of
-from manyheads.data.text.surrogates import is_valid_unicode
+from manyheads.data.text.encoding import is_valid_unicode
 from manyheads.errors import DataError, UnreadableError, optional_import
 
 Found = list[int | str]  # of each image a checksum, or why it cannot be read

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageFilter
 
-from manyheads.data.images.line_image import PAPER, spread_contrast
+from manyheads.data.images.line_images import PAPER, spread_contrast
 
 MOST = 4_000_000  # pixels that are analysed; a larger image is made smaller for it
 CONTRAST = 20  # grey levels that ink differs from the paper around it at least

@@ -18,7 +18,7 @@ import numpy as np
 from annotated_types import Ge, Le
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from manyheads.data.images.line_image import spread_contrast
+from manyheads.data.images.line_images import spread_contrast
 from manyheads.errors import DataError, NotFoundError
 from manyheads.streams import generator
 

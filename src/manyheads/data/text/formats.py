@@ -15,7 +15,7 @@ from statistics import mode
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
-from manyheads.data.text.encoding import unicode_encoding
+from manyheads.data.text.encoding import is_valid_unicode, unicode_encoding
 from manyheads.data.text.lines import LONGEST, Problem, Report, blocks, ending, lines, refuse
 from manyheads.data.text.rows import (
     HUB,
@@ -27,7 +27,6 @@ from manyheads.data.text.rows import (
     parquet_rows,
     tsv_rows,
 )
-from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.errors import DataError, UsageError
 from manyheads.registration import checked_ending, register
 

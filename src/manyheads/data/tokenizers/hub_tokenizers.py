@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.data.text.encoding import reject_surrogates
 from manyheads.data.tokenizers.tokenizer import Piece, SentencePieces
 from manyheads.errors import FolderError, optional_import
-from manyheads.strict_json import loads
 
 FAST, SIGLIP, XLM = "tokenizer.json", "siglip.model", "xlm-roberta.model"
 FILES = (FAST, SIGLIP, XLM)  # of a converted folder; one of them
@@ -256,22 +255,6 @@ def _merges(text: str) -> list[tuple[str, str]]:
 def _finished(made: Any, special: Sequence[str]) -> bytes:
     made.add_special_tokens([token for token in special if made.token_to_id(token) is not None])
     return str(made.to_str()).encode()
-
-
-def read_vocabulary(path: Path) -> dict[str, int]:
-    """Read vocab.json.
-
-    Raises:
-        FolderError: it is damaged.
-    """
-    try:
-        found = loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FolderError(f"{path} cannot be read: {error}. Get it again.") from error
-    numbers = found.values() if isinstance(found, dict) else [None]
-    if not all(type(number) is int and number >= 0 for number in numbers):
-        raise FolderError(f"{path} does not map tokens to ids. Get it again.")
-    return dict(found)
 
 
 def tokenizers_library() -> Any:

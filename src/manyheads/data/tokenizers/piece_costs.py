@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from manyheads.data.tokenizers.byte_pieces import byte_pieces
-from manyheads.data.tokenizers.tokenizer import TextTokenizer
+from manyheads.data.tokenizers.tokenizer import TextTokenizer, byte_pieces
 
 SPACE = "▁"  # as sentencepiece writes it
 UNKNOWN = "<unk>"
