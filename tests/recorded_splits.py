@@ -27,9 +27,8 @@ from torch import Tensor
 
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import ImageSet
-from manyheads.data.text.corpus import Corpus, StreamedCorpus
+from manyheads.data.text.corpus import Corpus, Sentences, StreamedCorpus
 from manyheads.data.text.formats import read_pairs
-from manyheads.data.text.sentences import Sentences
 from manyheads.errors import NotFoundError
 from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.base_recipe import Recipe, read_recipe

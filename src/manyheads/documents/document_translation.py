@@ -76,8 +76,8 @@ class Document:
         among = sum(len(line.sentences) for line in self.lines)
         for kind, count in counts.items():
             if count > SHOWN:
-                told = f"{count:,} of {among:,} sentences: {kind.removesuffix('.')}."
-                first[kind].insert(0, f"{told} The first {SHOWN}:")
+                total = f"{count:,} of {among:,} sentences: {kind.removesuffix('.')}."
+                first[kind].insert(0, f"{total} The first {SHOWN}:")
         return tuple(chain.from_iterable(first.values()))
 
 
@@ -204,30 +204,28 @@ def translate_lines(
     return Document(translated, tuple(lines), translated.encode())
 
 
-def _translate(
-    fallbacks: SentenceTranslator, opened: OpenDocument, longest: int | None
-) -> Document:
+def _translate(fallbacks: SentenceTranslator, doc: OpenDocument, longest: int | None) -> Document:
     language = fallbacks.translator.source
     lines: list[Line] = []
     changed: dict[str, str] = {}
-    every = opened.passes is TEXT_FORMATS["text"]
-    for name, original in opened.texts.items():
+    every = doc.passes is TEXT_FORMATS["text"]
+    for name, original in doc.texts.items():
         text = original
-        for split in opened.passes:
+        for split in doc.passes:
             blocks = translate_blocks(fallbacks, split(text, language), longest)
             text = "".join(block.translation for block in blocks)
             for number, block in _numbered(blocks):
                 if block.sentences or every:
-                    count = number if opened.unit == "line" else len(lines) + 1
-                    lines.append(block.line(count, opened.shown))
+                    count = number if doc.unit == "line" else len(lines) + 1
+                    lines.append(block.line(count, doc.shown))
         if text != original:
             changed[name] = text
-    content = opened.pack(changed)
-    if "" in opened.texts:
-        text = changed.get("", opened.texts[""])
+    content = doc.pack(changed)
+    if "" in doc.texts:
+        text = changed.get("", doc.texts[""])
     else:
         text = "".join(f"{line.translation}\n" for line in lines)
-    return Document(text, tuple(lines), content, opened.unit)
+    return Document(text, tuple(lines), content, doc.unit)
 
 
 def _numbered(blocks: Iterable["Block"]) -> Iterator[tuple[int, "Block"]]:

@@ -12,21 +12,14 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.cancellation import raise_if_cancelled
+from manyheads.data.documents import placeholders
 from manyheads.data.documents.glossary import Glossary, with_terms
 from manyheads.data.documents.markup_transfer import Link, MarkupSpan, extract_markup, reinsert
-from manyheads.data.documents.placeholders import (
-    Item,
-    Kind,
-    cut,
-    find,
-    has_words,
-    preserves,
-    put_together,
-)
+from manyheads.data.documents.placeholders import Item, Kind, cut, find, put_together
 from manyheads.data.documents.segments import is_bullet
 from manyheads.data.text.capitals import to_capitals
 from manyheads.data.tokenizers.tokenizer import Tokenizers
@@ -40,6 +33,9 @@ How = Literal["whole", "guided", "pieces", "kept"]
 PATIENCE = 2.0
 MOST = 32  # tokens demanded of a search, which gets as many beams more
 SPACE = "\u2581"  # as sentencepiece writes it
+# Of a search for what is demanded.
+_PLAIN_BEAMS: dict[str, Any] = {"sample": False, "temperature": 1.0, "top_k": None, "top_p": 1.0}
+_PLAIN_BEAMS |= {"groups": 1, "diversity": 0.0}
 _DEMANDED: tuple[Kind, ...] = ("number", "term")  # words of the language, which a model can write
 
 
@@ -139,22 +135,16 @@ class FallbackTranslator:
                     self.take(found, text, items[text], [output], "guided")
         left = [text for text in items if text not in found]
         pieces = {text: list(_divide(text, items[text])) for text in left}
-        wanted = dict.fromkeys(
-            piece
-            for each in pieces.values()
-            for piece in each
-            if isinstance(piece, str) and any(map(str.isalpha, piece))
-        )
+        every = (piece for each in pieces.values() for piece in each if isinstance(piece, str))
+        wanted = dict.fromkeys(piece for piece in every if any(map(str.isalpha, piece)))
         answers: dict[str, Sentence] = {}
         for text, outputs in self.translate(wanted).items():
             self.take(answers, text, [], outputs, "whole")
         for text in left:
             found[text] = self.assemble(text, items[text], pieces[text], answers)
         for text, (_, overlaps) in terms.items():
-            notes = (
-                f"glossary: {first!r} and {second!r} overlap; {first!r} was used."
-                for first, second in sorted(overlaps)
-            )
+            pairs = sorted(overlaps)
+            notes = (f"glossary: {a!r} and {b!r} overlap; {a!r} was used." for a, b in pairs)
             found[text] = replace(found[text], notes=(*notes, *found[text].notes))
         return found
 
@@ -212,15 +202,7 @@ class FallbackTranslator:
         """Search for translations that contain what is demanded; align them where needed."""
         return self.translator.translate(
             [job.rest for job in jobs],
-            options=replace(
-                self.options,
-                sample=False,
-                temperature=1.0,
-                top_k=None,
-                top_p=1.0,
-                groups=1,
-                diversity=0.0,
-            ),
+            options=replace(self.options, **_PLAIN_BEAMS),
             constraints=[job.demands for job in jobs],
             align=any(job.spans for job in jobs),
         )
@@ -263,9 +245,11 @@ class FallbackTranslator:
         model = self.translator
         opaque = [item for item in find(translation) if item.kind != "number"]
         return (
-            has_words(translation, opaque)
+            placeholders.has_words(translation, opaque)
             and is_bullet(translation) <= is_bullet(text)
-            and preserves(text, items, translation, source=model.source, target=model.target)
+            and placeholders.preserves(
+                text, items, translation, source=model.source, target=model.target
+            )
         )
 
     def assemble(
@@ -276,20 +260,17 @@ class FallbackTranslator:
         answers: dict[str, Sentence],
     ) -> Sentence:
         """Put items back between translated pieces."""
-        parts = [
-            answers[piece].translation if isinstance(piece, str) and piece in answers else piece
-            for piece in pieces
-        ]
-        together = put_together(parts)
-        used = [answers[piece] for piece in pieces if isinstance(piece, str) and piece in answers]
+        own = [answers.get(piece) if isinstance(piece, str) else None for piece in pieces]
+        rows = zip(own, pieces, strict=True)
+        together = put_together([a.translation if a else piece for a, piece in rows])
+        used = [each for each in own if each]
         if used and self.complete(text, items, together):
             notes = tuple(dict.fromkeys(note for each in used for note in each.notes))
             return Sentence(text, together, "pieces", all(each.finished for each in used), notes)
         terms = any(item.kind == "term" for item in items)
         kept = put_together(pieces) if terms else text
-        return Sentence(
-            text, kept, "kept", notes=("no translation kept all it must: it was left.",)
-        )
+        note = "no translation kept all it must: it was left."
+        return Sentence(text, kept, "kept", notes=(note,))
 
 
 def _without_markup(text: str, items: Sequence[Item]) -> tuple[str, list[MarkupSpan]]:
@@ -318,7 +299,5 @@ def tidy(source: str, translation: str) -> str:
     r"""Make a model's output fit into a line: no line ends, no full stop where there was none."""
     text = re.sub(r"[^\S\xa0\u2009\u202f\u3000]+", " ", translation).strip()
     # Control characters and the sign for invalid bytes stay only if the source has them.
-    text = "".join(
-        c for c in text if c in source or (unicodedata.category(c) != "Cc" and c != "\ufffd")
-    ).strip()
-    return same_end(source, text)
+    odd = {c for c in set(text) - set(source) if unicodedata.category(c) == "Cc" or c == "\ufffd"}
+    return same_end(source, "".join(c for c in text if c not in odd).strip())

@@ -3,6 +3,7 @@
 import glob
 import io
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +55,8 @@ def translate_table(
     texts = list(read_texts(name, column, translator.source))
     own = FallbackTranslator(translator, glossary, options, seed)
     fallbacks = own if through is None else through(own)
-    rows = [
-        [part for line in split_document(text, translator.source) for part in line]
-        for text in texts
-    ]
-    blocks = translate_blocks(fallbacks, rows, longest)
+    rows = (chain.from_iterable(split_document(text, translator.source)) for text in texts)
+    blocks = translate_blocks(fallbacks, [list(row) for row in rows], longest)
     lines = tuple(block.line(number) for number, block in enumerate(blocks, 1))
     written = "".join(f"{one_line(line.translation)}\n" for line in lines)
     return Document(written, lines, written.encode(), "row")
@@ -122,7 +120,6 @@ def _shown(name: str, path: str) -> str:
 
 
 def _column(path: str, types: Mapping[str, Any], column: str | None, language: str) -> str:
-    """Choose the column of the texts."""
 
     def leaves(name: str, kind: Any) -> Iterator[tuple[str, Any]]:
         if not str(kind).startswith("struct"):

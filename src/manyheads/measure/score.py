@@ -6,7 +6,7 @@ from typing import Any
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data.images.image_set import ImageSet
 from manyheads.data.split_register import find_registered_splits
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.measure.text_metrics import Score
 from manyheads.project.base_recipe import DataTable

@@ -9,6 +9,7 @@ from manyheads.data.synthetic.dates import SPLITS, generate
 from manyheads.data.text.corpus import (
     Corpus,
     StreamedCorpus,
+    TrainingCorpus,
     hashes,
     origin,
     read_bounded,
@@ -33,17 +34,14 @@ def read_corpus(name: str, data: PairData) -> Corpus:
     return read_parallel(find_corpus(name, data), data.source, data.target, data.columns)
 
 
-def training_corpus(
-    data: PairData, say: Callable[[str], None] = lambda _: None
-) -> Corpus | StreamedCorpus:
+def training_corpus(data: PairData, say: Callable[[str], None] = lambda _: None) -> TrainingCorpus:
     """Read what is trained on, without what is excluded; a large corpus stays on disk."""
     if data.train.startswith("dates:"):
         return read_corpus(data.train, data)
     paths = [find_corpus(name, data) for name in (data.train, *data.additional)]
     sides = (data.source, data.target)
-    exclusion = Exclusion.of(
-        text for name in data.exclude for text in held_out_texts(find_corpus(name, data), *sides)
-    )
+    excluded = (held_out_texts(find_corpus(name, data), *sides) for name in data.exclude)
+    exclusion = Exclusion.of(chain.from_iterable(excluded))
 
     def pairs() -> Iterator[Pair]:
         every = chain.from_iterable(read_pairs(p, *sides, columns=data.columns) for p in paths)
@@ -58,17 +56,14 @@ def training_corpus(
     return corpus
 
 
-def with_joined_pairs(
-    corpus: Corpus | StreamedCorpus, share: float, seed: int
-) -> Corpus | StreamedCorpus:
+def with_joined_pairs(corpus: TrainingCorpus, share: float, seed: int) -> TrainingCorpus:
     """Add pairs that are two pairs in one line, `share` times as many as there are."""
     if not share:
         return corpus
     if isinstance(corpus, StreamedCorpus):
         raise RecipeError("augment.joined is for corpora that fit into memory: leave it out.")
-    return corpus.extended(
-        joined_pairs(corpus.source, corpus.target, share, stream(seed, "joined"))
-    )
+    pairs = joined_pairs(corpus.source, corpus.target, share, stream(seed, "joined"))
+    return corpus.extended(pairs)
 
 
 def find_corpus(name: str, data: PairData) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.doctor import text_leakage
 from manyheads.doctor.finding import cut
 from manyheads.doctor.random_sample import random_sample

@@ -11,7 +11,7 @@ from torch import nn
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.asks.look_request import LookRequest
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, TokenizerConfig
 from manyheads.doctor.run_batches import LineWriter
 from manyheads.doctor.run_inspection import RunInspection

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manyheads.data.augment.policies import Size
+
 NOISE = 1 << 16  # noise values; every erased box uses a part of them
 
 
@@ -37,9 +39,8 @@ class Mixing:
         boxes = stream("cutmix")
         self.places = boxes.random((examples, 2))
         # The share of the image itself in the mix.
-        self.own = np.where(
-            self.cut, _beta(boxes, cutmix, examples), _beta(stream("mixup"), mixup, examples)
-        )
+        shares = _beta(boxes, cutmix, examples), _beta(stream("mixup"), mixup, examples)
+        self.own = np.where(self.cut, *shares)
         self.own[whole >= mix] = 1.0
 
     def __call__(
@@ -105,9 +106,7 @@ class Erasing:
         return pixels.float().index_copy(0, at, erased)
 
 
-def _boxes(
-    high: np.ndarray, wide: np.ndarray, places: np.ndarray, size: tuple[int, int]
-) -> np.ndarray:
+def _boxes(high: np.ndarray, wide: np.ndarray, places: np.ndarray, size: Size) -> np.ndarray:
     """Place boxes of these relative sizes inside the image: (image, top bottom left right)."""
     height, width = size
     tall, broad = np.rint(high * height), np.rint(wide * width)
@@ -120,7 +119,7 @@ def _areas(boxes: np.ndarray) -> np.ndarray:
     return (boxes[:, 1] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 2])
 
 
-def _mask(boxes: np.ndarray, size: tuple[int, int], device: torch.device) -> Tensor:
+def _mask(boxes: np.ndarray, size: Size, device: torch.device) -> Tensor:
     """Mark the pixels of boxes: (image, height, width) boolean."""
     top, bottom, left, right = torch.from_numpy(boxes).to(device).T[:, :, None]
     rows = torch.arange(size[0], device=device)

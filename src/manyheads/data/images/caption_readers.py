@@ -9,6 +9,7 @@ rows with the same path are one image, with the texts of all rows. In COCO's .js
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
@@ -50,9 +51,7 @@ NO_IMAGE = "a text without an image of this name"
 T = TypeVar("T")
 
 
-def read_caption_folder(
-    folder: Path, columns: CaptionColumns, report: Report = refuse
-) -> CaptionedImages:
+def read_caption_folder(folder: Path, columns: CaptionColumns, report: Report) -> CaptionedImages:
     """Read the images of a folder, at any depth, each with its .txt files beside it.
 
     Raises:
@@ -72,7 +71,7 @@ def read_caption_folder(
             images.setdefault(path.with_suffix(""), []).append(path)
     if not images:
         raise DataError(f"{folder} has no images ({', '.join(sorted(SUFFIXES))}).")
-    found = CaptionCollector(columns, report)
+    collector = CaptionCollector(columns, report)
     others = [path for path in files if not is_image(path)]
     texts: dict[Path, list[tuple[str, Path]]] = {}
     for path in [each for each in others if each.suffix.lower() == TEXT]:
@@ -80,22 +79,22 @@ def read_caption_folder(
         if stem is not None:
             texts.setdefault(stem, []).append((language, path))
         elif path.stem.lower() not in ABOUT:
-            found.leave_out("no-image", str(path), NO_IMAGE)
+            collector.leave_out("no-image", str(path), NO_IMAGE)
     digest = hashlib.sha256()
     for stem, (path, *more) in images.items():
         if more:
-            _same_name([str(each) for each in (path, *more)], found)
+            _same_name([str(each) for each in (path, *more)], collector)
             continue
         entry = f"{path.relative_to(folder)}\t{size_of(path)}\n"
         digest.update(entry.encode(errors="surrogateescape"))
-        found.add(str(path), path, [], key=path)
+        collector.add(str(path), path, [], key=path)
         for language, place in _default_first(texts.get(stem, []), columns.default_language):
             for line, text in lines(place, report):
                 digest.update(f"{language}\t{text}\n".encode())
                 where = f"{place}, line {line}"
-                found.add(str(path), path, [(language, text or None)], place=where, key=path)
+                collector.add(str(path), path, [(language, text or None)], place=where, key=path)
     used = {path for paths in texts.values() for _, path in paths}
-    return found.finish(
+    return collector.finish(
         lambda path: open_content(read_content(path)),
         origin=str(folder),
         hashes=(digest.hexdigest(),),
@@ -119,7 +118,7 @@ def _default_first(texts: Iterable[tuple[str, T]], default: str) -> list[tuple[s
 
 
 def read_caption_shards(
-    shards: Sequence[Path], columns: CaptionColumns, report: Report = refuse
+    shards: Sequence[Path], columns: CaptionColumns, report: Report
 ) -> CaptionedImages:
     """Read uncompressed .tar archives of images and texts.
 
@@ -129,55 +128,50 @@ def read_caption_shards(
     Raises:
         DataError: not an archive, nothing that can be used, or an image name with another dot.
     """
-    found = CaptionCollector(columns, report)
+    collector = CaptionCollector(columns, report)
     digest, seen = hashlib.sha256(), dict[str, None]()
     for place, images, parts in read_samples(shards):
-        texts = _texts(place, parts, found, seen)
+        texts = _texts(place, parts, collector, seen)
         if len(images) > 1:
-            _same_name([str(each) for each in images], found)
+            _same_name([str(each) for each in images], collector)
         elif images:
             (image,) = images
-            found.add(str(image), image, texts)
+            collector.add(str(image), image, texts)
             entry = f"{image.name}\t{image.size}\t{texts}\n"
             digest.update(entry.encode(errors="surrogateescape"))
         elif texts:
-            found.leave_out("no-image", place, NO_IMAGE)
+            collector.leave_out("no-image", place, NO_IMAGE)
     origin = ", ".join(map(str, shards))
     if seen and columns.named:
         require_columns(columns.names, seen, origin, KEYS)
-    return found.finish(
+    return collector.finish(
         lambda image: open_content(image.content()), origin=origin, hashes=(digest.hexdigest(),)
     )
 
 
 def _texts(
-    place: str, parts: Mapping[str, Member], found: CaptionCollector, seen: dict[str, None]
+    place: str, parts: Mapping[str, Member], collector: CaptionCollector, seen: dict[str, None]
 ) -> list[tuple[object, object]]:
     """Return the texts of an image, each with its language; `seen` collects names in .json."""
-    columns = found.columns
+    columns = collector.columns
     plain = [] if columns.named else _plain_texts(parts, columns.default_language)
     try:
         if plain:
-            return [
-                (language, text)
-                for language, member in plain
-                for text in _lines(member).split("\n")
-                if text
-            ]
+            texts = [(language, _lines(member).split("\n")) for language, member in plain]
+            return [(language, text) for language, lines in texts for text in lines if text]
         if JSON not in parts:
             return []
         row = loads(_lines(parts[JSON]))
         if not isinstance(row, dict):
             raise ValueError("its .json is not a table of names and values")
     except ValueError as error:
-        found.leave_out("invalid-record", place, f"its text cannot be read: {error}")
+        collector.leave_out("invalid-record", place, f"its text cannot be read: {error}")
         return []
     seen |= dict.fromkeys(row)
     return [(language, value) for language, value in columns.pick(row) if value is not None]
 
 
 def _plain_texts(parts: Mapping[str, Member], default: str) -> list[tuple[str, Member]]:
-    """Return the .txt members, each with its language."""
     texts = []
     for ending, member in parts.items():
         language, _, last = ending[1:].rpartition(".")
@@ -190,9 +184,9 @@ def _lines(member: Member) -> str:
     return member.text().removeprefix("\ufeff").replace("\r\n", "\n")
 
 
-def _same_name(names: Sequence[str], found: CaptionCollector) -> None:
+def _same_name(names: Sequence[str], collector: CaptionCollector) -> None:
     for name in names:
-        found.leave_out("same-name", name, f"{len(names)} images have this name, so one text")
+        collector.leave_out("same-name", name, f"{len(names)} images have this name, so one text")
 
 
 # Types of columns of images in a .parquet.
@@ -222,33 +216,25 @@ def read_caption_tables(
         DataError: a file cannot be read, has no such columns, or nothing that can be used.
     """
     origin = ", ".join(map(str, paths))
-    found, store = CaptionCollector(columns, report), CellStore(IN_MEMORY)
+    collector, store = CaptionCollector(columns, report), CellStore(IN_MEMORY)
     wanted = [columns.image, *columns.wanted]
     hashes, seen = [], dict[str, None]()
     for path in paths:
-
-        def choose(types: Mapping[str, Any], path: Path = path) -> list[str]:
-            require_columns(wanted, types, str(path), KEYS)
-            _check_types(path, types, columns)
-            return wanted
-
-        sizes = list[int]()
-        for _, place, row in table_rows(path, choose, report):
-            if path.suffix != ".jsonl":  # of which every row has its own keys
-                require_columns(wanted, row, str(path), KEYS)
+        sizes, check = list[int](), partial(_check_types, path=path, columns=columns)
+        for _, place, row in table_rows(path, wanted, KEYS, report, check):
             seen |= dict.fromkeys(row)
-            if not found.selects(row):
+            if not collector.selects(row):
                 continue
             content = _content(row[columns.image]) if columns.image in row else None
             if content is None:
                 cell = f"{columns.image} is {row.get(columns.image)!a:.50}"
-                found.leave_out("no-image", place, f"{cell}, neither an image nor a path")
+                collector.leave_out("no-image", place, f"{cell}, neither an image nor a path")
             elif isinstance(content, bytes):
-                found.add(place, store.add(content), columns.pick(row))
+                collector.add(place, store.add(content), columns.pick(row))
             else:
                 at = (folder or path.parent) / expand_user(content)
                 sizes.append(size_of(at))
-                found.add(str(at), at, columns.pick(row), place=place, key=str(at))
+                collector.add(str(at), at, columns.pick(row), place=place, key=str(at))
         digest = content_hash(path)
         if path.suffix != ".parquet" or sizes:  # of images that are files of their own
             digest = hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest()
@@ -259,7 +245,7 @@ def read_caption_tables(
     def read(cell: int | Path) -> ImageContent:
         return open_content(read_content(cell) if isinstance(cell, Path) else store[cell])
 
-    return found.finish(read, origin=origin, hashes=tuple(hashes))
+    return collector.finish(read, origin=origin, hashes=tuple(hashes))
 
 
 def _content(cell: object) -> bytes | str | None:
@@ -269,7 +255,7 @@ def _content(cell: object) -> bytes | str | None:
     return cell if isinstance(cell, bytes | str) and cell else None
 
 
-def _check_types(path: Path, types: Mapping[str, Any], columns: CaptionColumns) -> None:
+def _check_types(types: Mapping[str, Any], path: Path, columns: CaptionColumns) -> None:
     """Refuse columns of other types than images and texts, before any row is read."""
     image = column_type(types[columns.image])
     if image not in (*IMAGES, *TEXTS) and not image.startswith("struct"):
@@ -282,20 +268,18 @@ def _check_types(path: Path, types: Mapping[str, Any], columns: CaptionColumns) 
             raise DataError(f"{path}: {name} holds {kind}, not texts or lists of texts.")
 
 
-def read_captioned_hub(
-    name: str, columns: CaptionColumns, report: Report = refuse
-) -> CaptionedImages:
+def read_captioned_hub(name: str, columns: CaptionColumns, report: Report) -> CaptionedImages:
     """Read a data set that `open_hub` opens, with its errors.
 
     Raises:
         DataError: the data set has no such columns, or nothing that can be used.
     """
     rows, digest = open_hub_images(name, columns.image, columns.wanted, KEYS)
-    found = CaptionCollector(columns, report)
+    collector = CaptionCollector(columns, report)
     for index, row in enumerate(rows.select_columns(columns.wanted)):
-        if found.selects(row):
-            found.add(f"{name}, row {index + 1}", index, columns.pick(row))
-    return found.finish(
+        if collector.selects(row):
+            collector.add(f"{name}, row {index + 1}", index, columns.pick(row))
+    return collector.finish(
         lambda index: read_cell(rows[index][columns.image], Path()), origin=name, hashes=(digest,)
     )
 
@@ -324,48 +308,46 @@ def read_coco(
     table, digest, seen = _read(path, {*LISTS, *IMAGE, ANNOTATION, *columns.wanted})
     if table["annotations"]:
         require_columns(columns.wanted, seen, str(path), KEYS)
-    found = CaptionCollector(columns, report)
-    files = _files(path, table["images"], found)
+    collector = CaptionCollector(columns, report)
+    files = _files(path, table["images"], collector)
     names = [name for name in files.values() if name is not None]
     base = _image_folder(path, names, folder)
     places = {name: base / expand_user(name) for name in names}
     for name, at in places.items():
-        found.add(str(at), at, [], key=name)
+        collector.add(str(at), at, [], key=name)
     for number, annotation in enumerate(table["annotations"], 1):
         place = f"{path}, annotation {number}"
         if not isinstance(annotation, dict) or not _is_id(annotation.get(ANNOTATION)):
-            found.leave_out("invalid-record", place, f"expected an {ANNOTATION} and a caption")
+            collector.leave_out("invalid-record", place, f"expected an {ANNOTATION} and a caption")
             continue
         image_id = annotation[ANNOTATION]
         if image_id not in files:
-            found.leave_out("no-image", place, f"no image has the id {image_id!a:.50}")
+            collector.leave_out("no-image", place, f"no image has the id {image_id!a:.50}")
         elif (file := files[image_id]) is not None:
-            found.add(file, None, columns.pick(annotation), place=place, key=file)
+            collector.add(file, None, columns.pick(annotation), place=place, key=file)
     sizes = [size_of(at) for at in places.values()]
-    return found.finish(
+    return collector.finish(
         lambda at: open_content(read_content(at)),
         origin=str(path),
         hashes=(hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest(),),
     )
 
 
-def _files(
-    path: Path, images: Sequence[Any], found: CaptionCollector
-) -> dict[int | str, str | None]:
+def _files(path: Path, rows: list[Any], collector: CaptionCollector) -> dict[int | str, str | None]:
     """Return the name of each image's file by its id; None: not selected, or it has no name."""
     files: dict[int | str, str | None] = {}
-    for number, image in enumerate(images, 1):
+    for number, image in enumerate(rows, 1):
         place = f"{path}, image {number}"
-        given, name = (image.get(key) if isinstance(image, dict) else None for key in IMAGE)
-        if not _is_id(given):
-            found.leave_out("invalid-record", place, "expected an id and a file_name")
-        elif given in files:
-            found.leave_out("invalid-record", place, f"another image has the id {given!a:.50}")
+        ident, name = (image.get(key) if isinstance(image, dict) else None for key in IMAGE)
+        if not _is_id(ident):
+            collector.leave_out("invalid-record", place, "expected an id and a file_name")
+        elif ident in files:
+            collector.leave_out("invalid-record", place, f"another image has the id {ident!a:.50}")
         elif not isinstance(name, str) or not name:
-            found.leave_out("no-image", place, f"file_name is {name!a:.50}, not a path")
-            files[given] = None
+            collector.leave_out("no-image", place, f"file_name is {name!a:.50}, not a path")
+            files[ident] = None
         else:
-            files[given] = name if found.selects(image) else None
+            files[ident] = name if collector.selects(image) else None
     return files
 
 
@@ -415,9 +397,9 @@ def _image_folder(path: Path, names: Sequence[str], folder: Path | None) -> Path
         for each in ("", split, "images", f"images/{split}", f"{split}/images")
     ]
     sample = names[:SAMPLE]
-    found = {place: sum(size_of(place / expand_user(n)) >= 0 for n in sample) for place in places}
-    best = max(places, key=lambda place: found[place])
-    if sample and not found[best]:
+    counts = {place: sum(size_of(place / expand_user(n)) >= 0 for n in sample) for place in places}
+    best = max(places, key=lambda place: counts[place])
+    if sample and not counts[best]:
         raise DataError(
             f"The images of {path} are not found, such as {names[0]!a}: looked in "
             f"{', '.join(map(str, dict.fromkeys(places)))}. Name their folder with data.images."

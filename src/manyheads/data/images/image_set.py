@@ -161,11 +161,9 @@ class Preprocessing:
                 f"it has {array.shape[2]} channels, the recipe declares {self.channels} "
                 "(image.mode, image.num_channels)"
             )
-        channels = [
-            self._fit(Image.fromarray(np.ascontiguousarray(each)))
-            for each in np.moveaxis(array, 2, 0)
-        ]
-        return np.stack([np.asarray(each, dtype=np.uint8) for each in channels])
+        channels = map(np.ascontiguousarray, np.moveaxis(array, 2, 0))
+        fitted = [self._fit(Image.fromarray(channel)) for channel in channels]
+        return np.stack([np.asarray(each, dtype=np.uint8) for each in fitted])
 
     def normalise(self, pixels: Tensor) -> Tensor:
         """Scale a batch of pixels to 0..1, subtract the mean, divide by the standard deviation."""
@@ -338,9 +336,8 @@ def number_labels(
     if separator is None:
         for name, value in zip(names, values, strict=True):
             if isinstance(value, list | tuple):
-                raise DataError(
-                    f"{name} has a list of labels, {value!r}: set data.multi_label = true."
-                )
+                message = "set data.multi_label = true."
+                raise DataError(f"{name} has a list of labels, {value!r}: {message}")
             if value is None or value != value or not str(value).strip():  # of NaN, too
                 raise DataError(f"{name} has no label. Give it one, or remove it.")
     lists = [_listed(value, separator, name) for name, value in zip(names, values, strict=True)]

@@ -119,11 +119,11 @@ IN_MEMORY = 2 << 30  # bytes of prepared lines; what is beyond is read from disk
 class LineImages:
     """Lines that were printed; every epoch has the same ones."""
 
-    def __init__(self, found: CaptionedImages, image: LineImage, *, skip: bool = False) -> None:
+    def __init__(self, captions: CaptionedImages, image: LineImage, *, skip: bool = False) -> None:
         """Open every image once, for its width; leave out those without a text or too wide.
 
         Args:
-            found: images with texts; of several texts of an image the first counts.
+            captions: images with texts; of several texts of an image the first counts.
             image: the size of lines.
             skip: leave out images that cannot be read, too.
 
@@ -133,10 +133,10 @@ class LineImages:
         """
         self.skip = skip
         self.image = image
-        self.source = found.images
-        self.origin, self.hashes = found.images.origin, found.images.hashes
-        first = np.searchsorted(found.owners, np.arange(len(found) + 1))
-        with_text = [n for n in range(len(found)) if first[n] < first[n + 1]]
+        self.source = captions.images
+        self.origin, self.hashes = captions.images.origin, captions.images.hashes
+        first = np.searchsorted(captions.owners, np.arange(len(captions) + 1))
+        with_text = [n for n in range(len(captions)) if first[n] < first[n + 1]]
         self._known: dict[int, np.ndarray] = {}
         kept: dict[int, int] = {}
         size = 0
@@ -149,15 +149,15 @@ class LineImages:
             if size <= IN_MEMORY:
                 self._known[index] = pixels
         self.missing: list[str] = []
-        self.left_out = len(found) - len(kept)
+        self.left_out = len(captions) - len(kept)
         if not kept:
             raise DataError(
-                f"{self.origin}: none of {len(found):,} images is a line with a text, at most "
+                f"{self.origin}: none of {len(captions):,} images is a line with a text, at most "
                 f"{image.max_width:,} pixels wide at a height of {image.height} (image.max_width)."
             )
         self._indices = list(kept)
         self._widths = np.array(list(kept.values()))
-        self.texts = [" ".join(found.texts[first[index]].split()) for index in kept]
+        self.texts = [" ".join(captions.texts[first[index]].split()) for index in kept]
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -182,8 +182,8 @@ class LineImages:
     def pixels(self, index: int, epoch: int) -> np.ndarray:
         """Return a line: (height, width), 0..255, dark on light."""
         place = self._indices[index]
-        found = self._known.get(place)
-        return self._read(place) if found is None else found
+        captions = self._known.get(place)
+        return self._read(place) if captions is None else captions
 
     def describe(self, index: int, epoch: int) -> str:
         """Name a line for messages."""

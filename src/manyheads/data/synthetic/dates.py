@@ -34,8 +34,6 @@ from manyheads.data.text.word_links import Link, Span
 from manyheads.errors import DataError, nearest, optional_import
 from manyheads.streams import stream
 
-__all__ = ["PHRASINGS", "SPLITS", "DateExample", "Kind", "Phrasing", "generate", "render"]
-
 Kind = Literal["full", "yearless", "month", "timed", "range"]
 SPLITS = ("train", "valid", "test")
 
@@ -114,29 +112,6 @@ def generate(split: str, *, size: int, seed: int = 0) -> list[DateExample]:
     days = {kind: _days(unit, seed)[split] for kind, unit in _UNITS.items()}
     examples = _weighted(rng, days) if split == "train" else _in_turn(rng, days)
     return list(islice(examples, size))
-
-
-def render(
-    phrasing: Phrasing, start: date, end: date | None = None, *, spelling: int = 0
-) -> DateExample:
-    """Write a date, or a range with an end, in one spelling of a phrasing, and in Korean.
-
-    A timed phrasing takes a ``datetime``; a date that the phrasing cannot express raises DataError.
-    """
-    layout = _layouts(phrasing)[spelling]
-    last = start if end is None else end
-    if not (
-        {start.year, last.year} <= set(layout.years)
-        and start.toordinal() <= last.toordinal()
-        and _difference(start, last) in layout.korean
-        and (phrasing.kind != "timed" or isinstance(start, datetime))
-    ):
-        raise DataError(
-            f"{phrasing.name!r} cannot express {start}{f' to {end}' if end else ''}: years go from "
-            f"{layout.years[0]} to {layout.years[-1]}, a timed phrasing takes a datetime, and only "
-            "a range takes an end, later than its start and equal to it in the parts left out"
-        )
-    return layout.write(start, last)
 
 
 @lru_cache(maxsize=8)

@@ -69,10 +69,8 @@ class MarianTokenizer(SentencePieces):
 
     def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
         """Turn token ids back into text; special tokens are skipped."""
-        pieces = [
-            [self.piece(token) for token in sequence if token not in self._special]
-            for sequence in sequences
-        ]
+        kept = ([token for token in each if token not in self._special] for each in sequences)
+        pieces = [list(map(self.piece, tokens)) for tokens in kept]
         # Pieces that are only in the other language's model are returned unchanged.
         return [self._processor.DecodePieces(each).replace("▁", " ").strip() for each in pieces]
 

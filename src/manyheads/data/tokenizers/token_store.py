@@ -103,6 +103,7 @@ def smallest_dtype(count: int) -> np.dtype:
 
 CHUNK = 10_000  # pairs encoded at a time
 BYTE = np.dtype(np.uint8)
+Pairs = Iterable[tuple[str, str]]  # texts
 
 
 @dataclass(frozen=True)
@@ -127,31 +128,20 @@ class TokenStore:
         return source, target
 
 
-def encode_in_memory(
-    pairs: Iterable[tuple[str, str]], tokenizers: Tokenizers, *, texts: bool = False
-) -> TokenStore:
+def encode_in_memory(pairs: Pairs, tokenizers: Tokenizers, *, texts: bool = False) -> TokenStore:
     """Encode a corpus that fits into memory."""
     dtypes = _dtypes(tokenizers, texts)
     buffers = [io.BytesIO() for _ in dtypes]
-    writers = [
-        JaggedWriter(buffer, dtype) for buffer, dtype in zip(buffers, dtypes.values(), strict=True)
-    ]
+    writers = list(map(JaggedWriter, buffers, dtypes.values()))
     _encode(pairs, tokenizers, writers)
+    values = map(np.frombuffer, (buffer.getvalue() for buffer in buffers), dtypes.values())
     return _store(
-        [
-            JaggedArray(np.frombuffer(buffer.getvalue(), writer.dtype), writer.offsets())
-            for buffer, writer in zip(buffers, writers, strict=True)
-        ]
+        [JaggedArray(v, writer.offsets()) for v, writer in zip(values, writers, strict=True)]
     )
 
 
 def encode_on_disk(
-    pairs: Iterable[tuple[str, str]],
-    tokenizers: Tokenizers,
-    folder: Path,
-    key: str,
-    *,
-    texts: bool = False,
+    pairs: Pairs, tokenizers: Tokenizers, folder: Path, key: str, *, texts: bool = False
 ) -> TokenStore:
     """Encode a corpus into files under `folder`, or reuse the files with the same key.
 
@@ -165,10 +155,8 @@ def encode_on_disk(
     shutil.rmtree(folder, ignore_errors=True)
     with new_folder(final) as partial:
         with ExitStack() as files:
-            writers = [
-                JaggedWriter(files.enter_context(writing(partial / name)), dtype)
-                for name, dtype in dtypes.items()
-            ]
+            opened = [files.enter_context(writing(partial / name)) for name in dtypes]
+            writers = list(map(JaggedWriter, opened, dtypes.values()))
             _encode(pairs, tokenizers, writers)
         for name, writer in zip(dtypes, writers, strict=True):
             with output_errors(final):
@@ -178,9 +166,7 @@ def encode_on_disk(
     return found
 
 
-def _encode(
-    pairs: Iterable[tuple[str, str]], tokenizers: Tokenizers, writers: Sequence[JaggedWriter]
-) -> None:
+def _encode(pairs: Pairs, tokenizers: Tokenizers, writers: Sequence[JaggedWriter]) -> None:
     pairs = iter(pairs)
     while chunk := list(islice(pairs, CHUNK)):
         sources, targets = [source for source, _ in chunk], [target for _, target in chunk]
@@ -216,8 +202,5 @@ def _offsets(path: Path) -> Path:
 
 
 def _dtypes(tokenizers: Tokenizers, texts: bool) -> dict[str, np.dtype]:
-    ids = {
-        "source.ids": smallest_dtype(len(tokenizers.source)),
-        "target.ids": smallest_dtype(len(tokenizers.target)),
-    }
+    ids = {f"{side}.ids": smallest_dtype(len(t)) for side, t in tokenizers._asdict().items()}
     return ids | ({"source.text": BYTE, "target.text": BYTE} if texts else {})

@@ -87,12 +87,8 @@ class SentencePieces:
         """Split a text into tokens, each with the characters that it covers."""
         reject_surrogates([text])
         found = self._processor.EncodeAsOffsetMapping(text)
-        return [
-            Piece(piece, token, begin, end)
-            for piece, token, (begin, end) in zip(
-                found["pieces"], found["ids"], found["offsets"], strict=True
-            )
-        ]
+        pieces = zip(found["pieces"], found["ids"], found["offsets"], strict=True)
+        return [Piece(text, token, *span) for text, token, span in pieces]
 
 
 class Tokenizer(SentencePieces):

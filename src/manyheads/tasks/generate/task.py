@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from manyheads.data.batching.batches import pad
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, UNKNOWN, TextTokenizer, byte_pieces
 from manyheads.decode.beam import beam_search
 from manyheads.decode.constraints import Rule, SuppressTokens

@@ -13,7 +13,7 @@ from manyheads.data.synthetic.text_lines import (
     find_fonts,
     random_letters,
 )
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.errors import RecipeError, nearest
 from manyheads.files import expand_user
 from manyheads.project.paths import data_root, find_data, here, split_selection
