@@ -86,6 +86,9 @@ class Sentence:
     notes: tuple[str, ...] = ()  # what to know about it
 
 
+Answers = dict[str, Sentence]  # by their sources
+
+
 class Output(NamedTuple):
     """One output of the model."""
 
@@ -122,7 +125,7 @@ class FallbackTranslator:
         """Translate each of some different sentences."""
         terms = {text: self.terms(text) for text in sentences}
         items = {text: with_terms(find(text), own) for text, (own, _) in terms.items()}
-        found: dict[str, Sentence] = {}
+        found: Answers = {}
         scores: dict[str, float] = {}
         for text, outputs in self.translate(items).items():
             scores[text] = outputs[0].found.score
@@ -137,7 +140,7 @@ class FallbackTranslator:
         pieces = {text: list(_divide(text, items[text])) for text in left}
         every = (piece for each in pieces.values() for piece in each if isinstance(piece, str))
         wanted = dict.fromkeys(piece for piece in every if any(map(str.isalpha, piece)))
-        answers: dict[str, Sentence] = {}
+        answers: Answers = {}
         for text, outputs in self.translate(wanted).items():
             self.take(answers, text, [], outputs, "whole")
         for text in left:
@@ -155,13 +158,9 @@ class FallbackTranslator:
 
     def translate(self, texts: Iterable[str]) -> dict[str, list[Output]]:
         """Translate different texts as they are; all that the search finds, best first."""
-        texts = list(texts)
-        found = self.translator.translate(
-            texts,
-            options=self.options,
-            seed=self.seed,
-            n_best=1 if self.options.sample else self.options.beams,
-        )
+        texts, options = list(texts), self.options
+        n_best = 1 if options.sample else options.beams
+        found = self.translator.translate(texts, options=options, seed=self.seed, n_best=n_best)
         return {
             text: [Output(tidy(text, each.text), text, each) for each in best]
             for text, best in zip(texts, found, strict=True)
@@ -214,12 +213,7 @@ class FallbackTranslator:
         return tokens[1:] if len(tokens) > 1 and tokenizer.piece(tokens[0]) == SPACE else tokens
 
     def take(
-        self,
-        found: dict[str, Sentence],
-        text: str,
-        items: Sequence[Item],
-        outputs: Sequence[Output],
-        how: How,
+        self, found: Answers, text: str, items: Sequence[Item], outputs: Sequence[Output], how: How
     ) -> None:
         """Keep the first output that is complete."""
         for output in outputs:
@@ -253,11 +247,7 @@ class FallbackTranslator:
         )
 
     def assemble(
-        self,
-        text: str,
-        items: Sequence[Item],
-        pieces: Sequence[str | Item],
-        answers: dict[str, Sentence],
+        self, text: str, items: Sequence[Item], pieces: Sequence[str | Item], answers: Answers
     ) -> Sentence:
         """Put items back between translated pieces."""
         own = [answers.get(piece) if isinstance(piece, str) else None for piece in pieces]

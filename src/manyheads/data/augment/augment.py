@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manyheads.data.augment import affine_ops, color_ops, policies
 from manyheads.data.augment.mixing import Erasing, Mixing
-from manyheads.data.augment.policies import KINDS, Draws, Policy, Space
+from manyheads.data.augment.policies import KINDS, Draws, Policy, Size, Space
 from manyheads.streams import generator
 
 Fraction = Annotated[float, Ge(0), Le(1)]
@@ -81,13 +81,7 @@ class Augmenter:
     """
 
     def __init__(
-        self,
-        config: Augmentation,
-        examples: int,
-        *,
-        seed: int,
-        epoch: int,
-        size: tuple[int, int] | None = None,
+        self, config: Augmentation, count: int, *, seed: int, epoch: int, size: Size | None = None
     ) -> None:
         """Draw the parameters of all images; a `size` of None is that of the images."""
 
@@ -97,15 +91,15 @@ class Augmenter:
         self.config = config
         self.size = size
         shift = config.shift
-        self.shifts = stream("").integers(-shift, shift + 1, size=(examples, 2))
-        self.flips = stream("flip").random(examples) < (0.5 if config.flip else 0.0)
-        self.crops = stream("crop").random((examples, 4)) if config.resized_crop < 1 else None
-        self.draws = config.draw_operations(stream("policy"), examples)
-        self.erase = Erasing(stream("erase"), examples, config.erase) if config.erase else None
+        self.shifts = stream("").integers(-shift, shift + 1, size=(count, 2))
+        self.flips = stream("flip").random(count) < (0.5 if config.flip else 0.0)
+        self.crops = stream("crop").random((count, 4)) if config.resized_crop < 1 else None
+        self.draws = config.draw_operations(stream("policy"), count)
+        self.erase = Erasing(stream("erase"), count, config.erase) if config.erase else None
         self.mixing = None
         if config.mixes and (not config.mix_epochs or epoch < config.mix_epochs):
             self.mixing = Mixing(
-                stream, examples, mixup=config.mixup, cutmix=config.cutmix, mix=config.mix
+                stream, count, mixup=config.mixup, cutmix=config.cutmix, mix=config.mix
             )
 
     def __call__(self, pixels: Tensor, indices: np.ndarray) -> Tensor:
@@ -149,12 +143,7 @@ class Augmenter:
         return torch.where(flips[:, None, None, None], pixels.flip(3), pixels)
 
     def _warp(
-        self,
-        pixels: Tensor,
-        indices: np.ndarray,
-        drawn: Draws,
-        space: Space,
-        size: tuple[int, int],
+        self, pixels: Tensor, indices: np.ndarray, drawn: Draws, space: Space, size: Size
     ) -> Tensor:
         maps = affine_ops.operation_maps(drawn, space)
         if self.crops is not None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from manyheads.data.augment.policies import Size
 
+Streams = Callable[[str], np.random.Generator]  # by their names
 NOISE = 1 << 16  # noise values; every erased box uses a part of them
 
 
@@ -19,13 +20,7 @@ class Mixing:
     """The draws of mixup and CutMix of one epoch: a row for every example."""
 
     def __init__(
-        self,
-        stream: Callable[[str], np.random.Generator],
-        examples: int,
-        *,
-        mixup: float,
-        cutmix: float,
-        mix: float,
+        self, stream: Streams, examples: int, *, mixup: float, cutmix: float, mix: float
     ) -> None:
         """Draw the parameters of all images, a share `mix` of which are mixed.
 
@@ -55,11 +50,8 @@ class Mixing:
         own = np.where(cut, 1 - _areas(boxes) / (height * width), own)
         shares = torch.from_numpy(own).to(pixels.device, torch.float32)
         inside = _mask(boxes, (height, width), pixels.device)
-        mask = torch.where(
-            torch.from_numpy(cut).to(pixels.device)[:, None, None],
-            1.0 - inside.float(),
-            shares[:, None, None],
-        )[:, None]
+        boxed = torch.from_numpy(cut).to(pixels.device)[:, None, None]
+        mask = torch.where(boxed, 1.0 - inside.float(), shares[:, None, None])[:, None]
         mixed = torch.lerp(other, pixels, mask)
         partner = targets.roll(-1, dims=0)
         return mixed, partner + shares[:, None].to(targets.device) * (targets - partner)

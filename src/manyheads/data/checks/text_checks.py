@@ -80,10 +80,7 @@ class Checker:
     """
 
     def __init__(
-        self,
-        source: str | None = None,
-        target: str | None = None,
-        held_out: Mapping[str, HeldOut] | None = None,
+        self, source: str | None, target: str | None, held_out: Mapping[str, HeldOut] | None = None
     ) -> None:
         """Prepare the detectors for the languages of both sides, if they are known.
 

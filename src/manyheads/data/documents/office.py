@@ -162,9 +162,7 @@ def _reading(name: str) -> Iterator[None]:
         ) from error
 
 
-def split_xml(
-    text: str, language: str, *, package: Package, keep: Collection[str] = ()
-) -> list[Line]:
+def split_xml(text: str, language: str, *, package: Package, keep: Collection[str]) -> list[Line]:
     """Split a part of an archive into paragraphs, and each paragraph into parts.
 
     Paragraphs whose whole text is in `keep` are copied.

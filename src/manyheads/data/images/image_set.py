@@ -409,11 +409,7 @@ def read_folder(folder: Path) -> ImageSet:
 
 
 def _from_files(
-    folder: Path,
-    paths: Sequence[Path],
-    labels: np.ndarray,
-    classes: list[str],
-    files: Iterable[Path],
+    folder: Path, paths: Sequence[Path], labels: np.ndarray, classes: list[str], files: list[Path]
 ) -> ImageSet:
     # Hash names and sizes instead of the content: reading every image could take hours.
     listing = "\n".join(f"{path.relative_to(folder)}\t{size_of(path)}" for path in paths)

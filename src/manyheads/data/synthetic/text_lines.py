@@ -27,6 +27,7 @@ SUFFIXES = (".ttf", ".otf")
 SIZES = (16, 18, 20, 22, 24, 26, 28, 32, 36, 40, 48)  # of glyphs as they are drawn, in pixels
 ABOVE, BELOW = 0.84, 0.22  # of the baseline, in font sizes: Hangul above, Latin descenders below
 MARGIN = 6  # pixels around a drawn line, so that turning cuts nothing off
+Size = tuple[int, int]  # width and height
 NOISE = 1 << 19  # normal values that all lines take their noise from
 MISSING = "\U0010ffff"  # no font has it: what is drawn for it stands for missing characters
 
@@ -300,12 +301,7 @@ class RenderedLines:
         return Image.blend(ink, Image.fromarray(moved), share)
 
     def _place(
-        self,
-        ink: Image.Image,
-        size: tuple[int, int],
-        styles: _Styles,
-        index: int,
-        draws: Sequence[float],
+        self, ink: Image.Image, size: Size, styles: _Styles, index: int, draws: list[float]
     ) -> Image.Image:
         """Put drawn text onto a line: scaled, turned by a slope and slanted."""
         strength, down = self.rendering.distortion, float(styles.scales[index])

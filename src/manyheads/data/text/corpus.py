@@ -111,10 +111,7 @@ def read_lines(path: Path) -> tuple[list[str], str]:
 
 
 def read_parallel(
-    path: str | Path,
-    source: str,
-    target: str,
-    columns: Wanted = (None, None),
+    path: str | Path, source: str, target: str, columns: Wanted = (None, None)
 ) -> Corpus:
     """Read sentence pairs of any format of `read_pairs` into memory."""
     pairs = list(read_pairs(path, source, target, columns=columns))

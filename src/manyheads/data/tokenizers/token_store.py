@@ -135,9 +135,7 @@ def encode_in_memory(pairs: Pairs, tokenizers: Tokenizers, *, texts: bool = Fals
     writers = list(map(JaggedWriter, buffers, dtypes.values()))
     _encode(pairs, tokenizers, writers)
     values = map(np.frombuffer, (buffer.getvalue() for buffer in buffers), dtypes.values())
-    return _store(
-        [JaggedArray(v, writer.offsets()) for v, writer in zip(values, writers, strict=True)]
-    )
+    return _store([JaggedArray(v, w.offsets()) for v, w in zip(values, writers, strict=True)])
 
 
 def encode_on_disk(
