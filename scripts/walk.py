@@ -47,7 +47,7 @@ TASKS = (
     "fill|masked_lm",
     "tag|tagger|word_spacer",
     "match|matcher|matches",
-    "read|line_reader|read_parity|line_image|line_images|printed_lines|text_lines",
+    "read|line_reader|read_parity|line_images|printed_lines|text_lines",
     "reconstruct|reconstructor",
     "embed|embedder",
 )

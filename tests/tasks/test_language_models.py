@@ -8,7 +8,7 @@ import torch
 
 import manyheads
 from manyheads.data import split_register as splits
-from manyheads.data.text.sentences import read_sentences
+from manyheads.data.text.corpus import read_sentences
 from manyheads.errors import FolderError, RecipeError, UsageError
 from manyheads.lens.panels import Table
 from manyheads.measure.stored_model import evaluate

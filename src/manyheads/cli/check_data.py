@@ -39,13 +39,15 @@ def run(
 
     Exit code 1 with errors.
     """
-    from manyheads.check_data.caption_check import (
+    from manyheads.check_data.image_check import (
         are_captions,
+        are_images,
         check_caption_recipe,
         check_captions,
+        check_image_recipe,
+        check_images,
         named_columns,
     )
-    from manyheads.check_data.image_check import are_images, check_image_recipe, check_images
     from manyheads.check_data.text_check import (
         check,
         clean,

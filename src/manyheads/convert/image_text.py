@@ -24,8 +24,8 @@ from manyheads.data.tokenizers.hub_tokenizers import (
     byte_pairs,
     clip_byte_pairs,
     read_tokenizer,
-    read_vocabulary,
 )
+from manyheads.data.tokenizers.marian_tokenizer import read_vocabulary
 from manyheads.errors import FolderError, UsageError
 from manyheads.files import write_atomically
 from manyheads.models.captioner import CaptionerConfig

@@ -37,7 +37,7 @@ from manyheads.project.folder import ModelFolder, refuse_used, write_json, write
 from manyheads.project.model_facts import count_parameters
 from manyheads.project.paths import find_model
 from manyheads.project.sentencepiece_files import load_vocabularies
-from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.text_data import PairData
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.train.checkpoint import restore
 

@@ -16,7 +16,7 @@ from manyheads.asks.image_search_request import (
     IndexRequest,
 )
 from manyheads.data.images.image_file import SUFFIXES, ImageContent, is_image, open_image
-from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.data.text.encoding import reject_surrogates
 from manyheads.errors import (
     DataError,
     FolderError,

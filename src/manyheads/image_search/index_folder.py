@@ -23,7 +23,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from manyheads.data.text.surrogates import is_valid_unicode
+from manyheads.data.text.encoding import is_valid_unicode
 from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.files import append_bytes, cannot_write, flush, output_errors
 from manyheads.project.folder import read_versioned, validated, write_json

@@ -11,7 +11,7 @@ from torch import nn
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.asks.look_request import LookRequest
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, TokenizerConfig
 from manyheads.doctor.run_batches import LineWriter
 from manyheads.doctor.run_inspection import RunInspection
@@ -26,7 +26,7 @@ from manyheads.predict.task_pipeline import Explanation, Pipeline, Prepared, Say
 from manyheads.predict.text_reader import TokenPredictor
 from manyheads.project.base_recipe import Recipe
 from manyheads.project.folder import ModelFolder
-from manyheads.recipe_data.sentence_data import LanguageData, SentenceData
+from manyheads.recipe_data.text_data import LanguageData, SentenceData
 from manyheads.tokenwise.line_samples import LineSamples, sample_lines
 from manyheads.tokenwise.look_at_tokens import explain_tokens, shapes_of_tokens
 from manyheads.tokenwise.sentence_inputs import language_splits, say_left_out

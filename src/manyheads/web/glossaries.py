@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from manyheads.data.documents.glossary import Entry, Glossary
-from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.data.text.encoding import reject_surrogates
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.strict_json import dumps, loads
 from manyheads.web.problems import refusal

@@ -11,8 +11,7 @@ from torch import nn
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.batching.batches import pad
-from manyheads.data.tokenizers.byte_pieces import byte_pieces
-from manyheads.data.tokenizers.tokenizer import TextTokenizer
+from manyheads.data.tokenizers.tokenizer import TextTokenizer, byte_pieces
 from manyheads.decode.loops import StopLoops, loops
 from manyheads.decode.step import Hypothesis
 from manyheads.engines.ctranslate2.exporter import Names
