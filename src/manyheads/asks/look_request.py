@@ -24,10 +24,10 @@ class LookRequest(Request):
         Literal["black", "mean", "blur"],
         Option("Images: what gradients are integrated from: black, mean, blur."),
     ] = "black"
-    integrated: Annotated[
-        bool | None,
-        Option("Integrate gradients; by default if it is cheap.", negative=True),
-    ] = None
+    # None: if that costs little. Where nothing else explains an answer, they are there always.
+    integrated: Annotated[bool | None, Option("Also integrate gradients, which takes seconds.")] = (
+        False
+    )
     language: Annotated[str | None, Option("Captioners: language of the text, such as ko.")] = None
     # Of translators and captioners:
     reference: Annotated[

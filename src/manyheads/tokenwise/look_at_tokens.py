@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import torch
 
-from manyheads.errors import UsageError
 from manyheads.lens.labels import labels
 from manyheads.lens.measures.token_losses import loss_table
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
@@ -16,11 +15,11 @@ from manyheads.predict.text_reader import TokenPredictor, refuse_empty
 
 
 def explain_tokens(
-    reader: TokenPredictor, text: str, *, integrated: bool | None = None
+    reader: TokenPredictor, text: str, *, integrated: bool | None = False
 ) -> tuple[str, TextView]:
     """Run a model over a text with a recorder open; return its answer and the view.
 
-    Gradients are integrated if `integrated` is True, or None and the cost is low.
+    `integrated` is that of `explain_reading`.
     """
     refuse_empty(text)
     given = reader.read_tokens(text)
@@ -54,11 +53,6 @@ def explain_tokens(
             given="given those before it",
         )
         figures = [costs, *figures]
-    if not view.maps and not view.gates and not view.overlays:
-        raise UsageError(
-            f"{reader.folder.name} is a plain RNN, with neither attention nor gates to look at. "
-            "Leave out `integrated=False`, or ask for its `shapes`."
-        )
     return output.answer, replace(view, figures=figures)
 
 

@@ -28,7 +28,7 @@ def explain_image(
     top: int = 5,
     target: str | None = None,
     baseline: str = "black",
-    integrated: bool | None = None,
+    integrated: bool | None = False,
 ) -> tuple[ImageView, Tensor]:
     """Classify an image with a recorder open, and explain one class: by default the most likely.
 

@@ -29,12 +29,11 @@ from manyheads.tasks.translate.word_alignment import reads_source
 
 
 def explain_text(
-    translator: Translator, text: str, *, integrated: bool | None = None
+    translator: Translator, text: str, *, integrated: bool | None = False
 ) -> tuple[str, TextView]:
     """Translate a text, then run the model once over text and translation with a recorder open.
 
-    Gradients are integrated if `integrated` is True, or None and the cost is low. Returns the
-    translation and its view.
+    `integrated` is that of `explain_reading`. Returns the translation and its view.
     """
     with record() as search:
         source, target, best = _translated(translator, text)
