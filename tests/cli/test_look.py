@@ -174,6 +174,19 @@ def test_the_steps_of_a_translation(call: Call, translator: Path) -> None:
     assert "not measured for this model" in out
 
 
+def test_the_same_model_untrained(call: Call, translator: Path) -> None:
+    """The trained model's translation, and where the untrained one looks; it searches for none."""
+    code, out, err = call("look", translator, "three four", "--untrained", "--out", "look.html")
+    assert code == 0, err
+    assert out.splitlines()[0] == call("translate", "--model", translator, "three four").out.strip()
+    assert "The model shown is untrained" in err
+    page = Path("look.html").read_text(encoding="utf-8")
+    assert f"<title>{translator.name}, untrained: three four" in page
+    code, out, err = call("look", translator, "three four", "--untrained", "--steps")
+    assert (code, out) == (2, "")
+    assert "leave --steps out" in err
+
+
 def test_alignment_of_a_translation(call: Call, translator: Path) -> None:
     """Each output token but the end has a source token that is not the end."""
     view = json.loads(call("look", translator, "three four", "--json").out)

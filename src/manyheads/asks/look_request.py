@@ -15,6 +15,9 @@ class LookRequest(Request):
         Option("A sentence, or an image's path.", metavar="INPUT", argument=True),
     ]
     kind: Literal["text", "image"] | None = None  # None: as the model reads it, or a file is
+    untrained: Annotated[
+        bool, Option("Show the same model with freshly drawn weights, to compare maps with.")
+    ] = False
     # Of image models:
     target: Annotated[
         str | None,

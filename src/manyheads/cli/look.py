@@ -73,7 +73,7 @@ def run(
             if path is not None:
                 given = request.given if of_images else None
                 make_room(path, given, *own_files(predictor.folder.path))
-        if steps and not answers(predictor, TranslateRequest):
+        if steps and (request.untrained or not answers(predictor, TranslateRequest)):
             raise UsageError(f"{model} does not search for a translation: leave --steps out.")
         found = None if shapes else look_at(predictor, request)
     if found is None:

@@ -9,25 +9,27 @@ from manyheads.lens.measures.token_losses import loss_table
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import TextView, text_view
 from manyheads.looking.explained import explained
-from manyheads.looking.figures import figures_of_text, watched
+from manyheads.looking.figures import figures_of_text
 from manyheads.looking.text_overlays import Reading
+from manyheads.looking.untrained import compared, watch
 from manyheads.predict.text_reader import TokenPredictor, refuse_empty
 
 
 def explain_tokens(
-    reader: TokenPredictor, text: str, *, integrated: bool | None = False
+    reader: TokenPredictor, text: str, *, integrated: bool | None = False, fresh: bool = False
 ) -> tuple[str, TextView]:
     """Run a model over a text with a recorder open; return its answer and the view.
 
-    `integrated` is that of `explain_reading`.
+    `integrated` is that of `explain_reading`; if `fresh`, the recorded model is untrained, and the
+    answer that of the trained one.
     """
     refuse_empty(text)
     given = reader.read_tokens(text)
     tokens = reader.tensor(given.ids)
-    with watched(reader.model) as seen:
-        logits = reader.model(tokens)
+    seen, logits, own = watch(reader, lambda each: each.model(tokens), fresh=fresh)
     log_probabilities = logits[0].float().log_softmax(dim=-1)
-    output = reader.outputs(text, given.ids, log_probabilities.argmax(dim=-1).tolist())
+    chosen = own[0].float().log_softmax(dim=-1).argmax(dim=-1)
+    output = reader.outputs(text, given.ids, chosen.tolist())
     chances = [
         row[token].exp().item() for row, token in zip(log_probabilities, output.ids, strict=True)
     ]
@@ -39,7 +41,7 @@ def explain_tokens(
         source_spans=given.spans,
     )
     reading = Reading(
-        reader.model, tokens, output.ids, reader.model, view.source, view.output, given.spans
+        seen.model, tokens, output.ids, seen.model, view.source, view.output, given.spans
     )
     view = explained(view, reading, integrated=integrated)
     figures = figures_of_text(
@@ -53,7 +55,7 @@ def explain_tokens(
             given="given those before it",
         )
         figures = [costs, *figures]
-    return output.answer, replace(view, figures=figures)
+    return output.answer, replace(compared(view, seen), figures=figures)
 
 
 def shapes_of_tokens(reader: TokenPredictor, text: str) -> list[ShapeLine]:

@@ -17,9 +17,10 @@ from manyheads.lens.trace.decoding_trace import decoded
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import Span, StepView, TextView, text_view
 from manyheads.looking.explained import explained
-from manyheads.looking.figures import figures_of_text, watched
+from manyheads.looking.figures import figures_of_text
 from manyheads.looking.refusals import refuse_for_texts, word_figures
 from manyheads.looking.text_overlays import Reading
+from manyheads.looking.untrained import compared, untrained, watch
 from manyheads.nn.recording.trace import Trace, record
 from manyheads.predict.task_pipeline import Explanation
 from manyheads.predict.text_reader import refuse_empty
@@ -29,17 +30,17 @@ from manyheads.tasks.translate.word_alignment import reads_source
 
 
 def explain_text(
-    translator: Translator, text: str, *, integrated: bool | None = False
+    translator: Translator, text: str, *, integrated: bool | None = False, fresh: bool = False
 ) -> tuple[str, TextView]:
     """Translate a text, then run the model once over text and translation with a recorder open.
 
-    `integrated` is that of `explain_reading`. Returns the translation and its view.
+    `integrated` is that of `explain_reading`; if `fresh`, the recorded model is untrained. Returns
+    the translation and its view.
     """
     with record() as search:
         source, target, best = _translated(translator, text)
     read, wanted = target[:, :-1], target[:, 1:]
-    with watched(translator.model) as seen:
-        logits = translator.model(source, read)
+    seen, logits, _ = watch(translator, lambda each: each.model(source, read), fresh=fresh)
     log_chances = logits.float().log_softmax(dim=-1).gather(2, wanted[..., None])
     chances = log_chances.exp()[0, :, 0].tolist()
     sources, targets = translator.tokenizers
@@ -60,10 +61,10 @@ def explain_text(
         output_spans=output_spans,
     )
     reading = Reading(
-        translator.model,
+        seen.model,
         source,
         wanted[0].tolist(),
-        lambda ids: translator.model(ids, read.expand(len(ids), -1)),
+        lambda ids: seen.model(ids, read.expand(len(ids), -1)),
         view.source,
         view.output,
         source_spans,
@@ -88,14 +89,16 @@ def explain_text(
     )
     aligned = (
         alignment_view(seen.trace, translator.alignment, len(best.tokens), len(view.source) - 1)
-        if reads_source(translator.model)
+        if reads_source(translator.model) and not fresh
         else None
     )
     return best.text, replace(
-        view,
+        compared(view, seen),
         figures=[costs, *figures],
         alignment=aligned,
-        steps=_steps(translator, search, best),
+        steps=[]
+        if fresh
+        else _steps(translator, search, best),  # an untrained model searched nothing
     )
 
 
@@ -133,10 +136,13 @@ def look(predictor: Translator, request: LookRequest) -> Explanation:
     """Show where the translation comes from, and what the request asks for besides."""
     given = refuse_for_texts(predictor, request, translates=True)
     text = predictor.read_source(given).text
-    figures = word_figures(predictor, text, request)
+    shown = untrained(predictor) if request.untrained else predictor
+    figures = word_figures(shown, text, request)
     if request.reference is not None:
-        figures.insert(0, reference_figure(predictor, text, request.reference))
-    output, view = explain_text(predictor, text, integrated=request.integrated)
+        figures.insert(0, reference_figure(shown, text, request.reference))
+    output, view = explain_text(
+        predictor, text, integrated=request.integrated, fresh=request.untrained
+    )
     told = {"text": text, "translation": output}
     return Explanation(told, replace(view, figures=[*figures, *view.figures]))
 
