@@ -21,7 +21,8 @@ from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.text_view import TextView
 from manyheads.looking.look_inside import Look, head_steps_at, look
 from manyheads.looking.untrained import NOTE, SAME, untrained
-from manyheads.nn.attention.attention import AttentionContext, attend
+from manyheads.nn.attention.attention import attend
+from manyheads.nn.recording.attention_record import AttentionContext
 from manyheads.nn.recording.trace import LayerId, record
 from tests import language
 from tests.schema import errors
@@ -73,7 +74,7 @@ def test_rows_and_columns_are_those_of_the_trained_model(model: Any, fresh: Look
         )
         apart = np.abs(np.array(found.weights) - np.array(trained.weights)).sum(axis=2) / 2
         assert found.untrained_distance == pytest.approx(apart.mean(axis=1).tolist(), abs=2e-3)
-        assert trained.untrained_distance is trained.untrained_noise is None
+        assert (trained.untrained_distance, trained.untrained_noise) == (None, None)
     assert max(fresh.view.probabilities) < 0.1 < min(own.view.probabilities[:2])
     assert (fresh.view.steps, fresh.view.alignment) == ([], None)
     assert fresh.title.startswith("multi30k-en-de, untrained: ")

@@ -41,7 +41,7 @@ export function verdict(view) {
 }
 
 /**
- * A switch between a model and the same one untrained, at the end of `box`.
+ * A switch between a model and the same one untrained, on top of `box`.
  *
  * `ask(untrained)` asks for the figure of one of them, and `show(answer)` draws an answer of the trained
  * model again. Whoever draws an answer tells it to `drawn`.
@@ -49,13 +49,14 @@ export function verdict(view) {
 export function makeBelieve(box, { ask, show }) {
   const words = WORDS[isKorean() ? "ko" : "en"];
   const name = `believe-${++made}`;
-  const said = h("p", { class: "about", role: "status" });
+  const said = h("span", { role: "status" });
   const [trained, untrained] = words.choices.map((choice, i) =>
     h("input", { type: "radio", name, id: `${name}-${i}`, value: i ? "untrained" : "trained", onchange: () => choose(Boolean(i)) }),
   );
   const labels = [trained, untrained].map((input, i) => h("label", { for: input.id }, input, ` ${words.choices[i]} `));
-  const group = h("fieldset", { class: "believe", hidden: true }, h("legend", {}, words.legend), labels, said);
-  box.append(group);
+  const switched = h("span", { role: "radiogroup", "aria-label": words.legend }, `${words.legend} `, labels);
+  const group = h("div", { class: "believe", hidden: true }, h("p", { class: "about" }, switched, h("br"), said));
+  box.prepend(group);
   let kept = null;
 
   const choose = (fresh) => (fresh || !kept ? ask(fresh) : show(kept));
