@@ -416,6 +416,8 @@ def test_the_command_line_takes_plugins(trained: Path, call: Call) -> None:  # n
     assert call("compare", task, "one").code == 2
     looked = call("look", task, "seven two one", "--json")
     view = json.loads(looked.out)
+    untrained = call("look", task, "seven two one", "--untrained")
+    assert (untrained.code, "leave --untrained out" in untrained.err) == (2, True)
     assert view["answer"] == view["output"][0]
     assert [each["name"] for each in view["overlays"]] == ["contribution"]
     assert sum(view["overlays"][0]["weights"][0]) == pytest.approx(float(view["answer"]), abs=0.06)

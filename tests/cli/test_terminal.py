@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import torch
 from manyheads import __main__
 from manyheads.cli import terminal
 from manyheads.cli.main import TRACEBACK, main
-from manyheads.cli.terminal import console, escape_controls, visible
+from manyheads.cli.terminal import console, escape_controls, visible, waiting
 from manyheads.memory import is_out_of_memory
 from manyheads.project import paths
 from tests.cli.conftest import Call
@@ -46,6 +47,30 @@ class Gone(io.RawIOBase):
         if self.error is not None:
             raise self.error
         return len(data)
+
+
+# --- Work that takes a while --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0.0, False), (0.6, True)])
+def test_long_work_is_shown(monkeypatch: pytest.MonkeyPatch, seconds: float, shown: bool) -> None:
+    """What is done and for how long, on stderr; a terminal is left as it was."""
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", Terminal(raw, encoding="utf-8", write_through=True))
+    monkeypatch.setenv("TERM", "xterm")
+    with waiting("looking into digits"):
+        time.sleep(seconds)
+    told = raw.getvalue().decode()
+    assert ("looking into digits" in told) == shown == ("0:00:00" in told)
+    assert told.endswith("\x1b[2K" if shown else "")  # the line is erased
+
+
+def test_nothing_is_shown_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(raw, write_through=True))
+    with waiting("looking into digits"):
+        time.sleep(0.6)
+    assert raw.getvalue() == b""
 
 
 # --- Control characters -------------------------------------------------------------------------

@@ -284,6 +284,37 @@ def test_integrated_gradients_when_asked(page: Page, shipped: Running) -> None:
     page.wait(STEPS)
 
 
+UNTRAINED = "document.querySelector('.believe [value=untrained]').checked"
+
+
+def test_the_same_model_untrained(page: Page, shipped: Running) -> None:
+    """One switch beside the figure, by mouse and keyboard; what was not learned is said."""
+    visit(page, shipped, "model=multi30k-en-de&text=A+man+is+cleaning+a+window.", DRAWN)
+    page.wait("!document.querySelector('.believe').hidden")
+    before, translation = text_of(page, ".look .figure"), text_of(page, ".out")
+    page.click(".believe [value=untrained]")
+    page.wait(f"{DRAWN} && document.querySelector('.look h1')?.textContent.endsWith('untrained')")
+    assert "does not differ from the untrained model's" in text_of(page, ".believe")
+    assert text_of(page, ".look .figure") != before
+    assert text_of(page, ".out") == translation
+    page.click(".queries .token", 0)
+    page.click(".heads button", 1)
+    page.wait(STEPS)  # of the untrained model
+    asked = len(page.requests)
+    page.evaluate("document.querySelector('.believe [value=untrained]').focus()")
+    page.key("ArrowLeft")
+    page.wait(
+        f"!{UNTRAINED} && document.querySelector('.look h1')?.textContent === 'multi30k-en-de'"
+    )
+    assert [each for each in page.requests[asked:] if each.endswith("/look")] == []  # it was kept
+    assert "does not differ" in text_of(page, ".believe")
+    page.click(".believe [value=untrained]")
+    page.wait(f"{DRAWN} && document.querySelector('.look h1')?.textContent.endsWith('untrained')")
+    page.evaluate("document.querySelector('#source').focus()")
+    page.type(" Two dogs play.")
+    page.wait(f"!{UNTRAINED} && {DRAWN}")  # another sentence begins with the trained model
+
+
 def test_the_keyboard_has_tooltips(page: Page, shipped: Running) -> None:
     """Of words with their weights and candidates, and of cells; they go with the focus."""
     visit(page, shipped, "model=multi30k-en-de&text=Two+dogs+play.&inside=1", DRAWN)
@@ -335,12 +366,14 @@ def test_figures_speak_korean(page: Page, shipped: Running, model: str, given: s
     """Every title, legend and note that the shipped models' figures have."""
     visit(page, shipped, "view=picture")
     body = {"text": given} if given else {"image": encoded(png())}
-    answer = shipped.client.post("/api/v1/look", json={"model": model, "integrated": True, **body})
-    texts = sorted(texts_of(answer.json()))
+    path, wanted = "/api/v1/look", {"model": model, **body}
+    texts: set[str] = set()
+    for option in ("integrated", "untrained"):
+        texts |= texts_of(shipped.client.post(path, json={**wanted, option: True}).json())
     assert len(texts) > 8
     left = page.evaluate(
         "import('/static/draw/language.js').then(({ hasKorean }) => "
-        f"{json.dumps(texts)}.filter(text => !hasKorean(text)))"
+        f"{json.dumps(sorted(texts))}.filter(text => !hasKorean(text)))"
     )
     assert left == []
 

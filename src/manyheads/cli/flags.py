@@ -18,8 +18,8 @@ def with_flags(message: str) -> str:
     Examples:
         >>> with_flags("set `final=True`, or `split='valid'`; leave `n_best` out")
         'set --final, or --split valid; leave --n-best out'
-        >>> with_flags("leave out `integrated=False`")
-        'leave out --no-integrated'
+        >>> with_flags("`recase=False` leaves capitals alone")
+        '--no-recase leaves capitals alone'
     """
     return _PARAMETER.sub(_flag, message)
 

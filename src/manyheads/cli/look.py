@@ -23,38 +23,43 @@ def run(
     figures: Path | None = None,
 ) -> None:
     """Show what a model attends to in a text or an image: a page to explore."""
-    from manyheads.asks.translate_request import TranslateRequest
-    from manyheads.cli.show import print_json, print_tables, warn
-    from manyheads.cli.steps import print_steps
-    from manyheads.errors import UsageError
-    from manyheads.lens.panels import Table
-    from manyheads.lens.view.text_view import TextView
-    from manyheads.looking.look_inside import FIGURES, FORMS, look_at
-    from manyheads.predict.base_predictor import answers
-    from manyheads.predict.load import load as load_model
-    from manyheads.project.folder import own_files
-    from manyheads.project.paths import checked_name, make_room
+    from manyheads.cli.terminal import waiting
 
-    if shapes:
-        others = {"out": out, "steps": steps, "figures": figures}
-        _refuse_beside_shapes(others | request.model_dump(exclude={"given"}, exclude_defaults=True))
-    if out is not None:
-        checked_name(out, FORMS)
-    if figures is not None:
-        checked_name(figures, FIGURES)
-        if out is not None and figures.resolve() == out.resolve():
-            raise UsageError(f"--out and --figures are both {out}: give two names.")
-    predictor = load_model(model, **dict(load))
-    of_images = predictor.folder.recipe.data.has_images
-    for path in (out, figures):
-        if path is not None:
-            make_room(path, request.given if of_images else None, *own_files(predictor.folder.path))
-    if shapes:
+    with waiting(f"looking into {model}"):
+        from manyheads.asks.translate_request import TranslateRequest
+        from manyheads.cli.show import print_json, print_tables, warn
+        from manyheads.cli.steps import print_steps
+        from manyheads.errors import UsageError
+        from manyheads.lens.panels import Table
+        from manyheads.lens.view.text_view import TextView
+        from manyheads.looking.look_inside import FIGURES, FORMS, look_at
+        from manyheads.predict.base_predictor import answers
+        from manyheads.predict.load import load as load_model
+        from manyheads.project.folder import own_files
+        from manyheads.project.paths import checked_name, make_room
+
+        if shapes:
+            others = {"out": out, "steps": steps, "figures": figures}
+            asked = request.model_dump(exclude={"given"}, exclude_defaults=True)
+            _refuse_beside_shapes(others | asked)
+        if out is not None:
+            checked_name(out, FORMS)
+        if figures is not None:
+            checked_name(figures, FIGURES)
+            if out is not None and figures.resolve() == out.resolve():
+                raise UsageError(f"--out and --figures are both {out}: give two names.")
+        predictor = load_model(model, **dict(load))
+        of_images = predictor.folder.recipe.data.has_images
+        for path in (out, figures):
+            if path is not None:
+                given = request.given if of_images else None
+                make_room(path, given, *own_files(predictor.folder.path))
+        if steps and (request.untrained or not answers(predictor, TranslateRequest)):
+            raise UsageError(f"{model} does not search for a translation: leave --steps out.")
+        look = None if shapes else look_at(predictor, request)
+    if look is None:
         _print_shapes(predictor, request.given, as_json=json)
         return
-    if steps and not answers(predictor, TranslateRequest):
-        raise UsageError(f"{model} does not search for a translation: leave --steps out.")
-    look = look_at(predictor, request)
     if json:
         print_json(look.to_json())
     else:

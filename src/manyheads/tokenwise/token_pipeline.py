@@ -20,6 +20,7 @@ from manyheads.files import write_atomically
 from manyheads.fit.inputs import digest, refuse_longer
 from manyheads.lens.trace.module_shapes import ShapeLine
 from manyheads.looking.refusals import refuse_for_texts, word_figures
+from manyheads.looking.untrained import untrained
 from manyheads.measure.score import refuse_report, scored, sentences_to_measure
 from manyheads.measure.text_metrics import Score
 from manyheads.predict.task_pipeline import Explanation, Pipeline, Prepared, Say
@@ -109,8 +110,11 @@ class TokenPipeline(Pipeline[R, P]):
     def look(self, predictor: P, request: LookRequest) -> Explanation:
         """Show what each output depends on."""
         text = refuse_for_texts(predictor, request)
-        figures = word_figures(predictor, text, request)
-        answer, view = explain_tokens(predictor, text, integrated=request.integrated)
+        shown = untrained(predictor) if request.untrained else predictor
+        figures = word_figures(shown, text, request)
+        answer, view = explain_tokens(
+            predictor, text, integrated=request.integrated, fresh=request.untrained
+        )
         told = {"text": text, "answer": answer}
         return Explanation(told, replace(view, figures=[*figures, *view.figures]))
 

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
-from starlette.responses import FileResponse
-from starlette.staticfiles import StaticFiles
+from fastapi import Request as HttpRequest
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
+from starlette.responses import Response
 
 from manyheads.lens.view.report import STATIC as DRAWING
 from manyheads.version import __version__
@@ -24,8 +25,10 @@ from manyheads.web.routes import (
 )
 from manyheads.web.served import Served
 from manyheads.web.settings import Settings
+from manyheads.web.static_files import HashedFiles
 
 STATIC = Path(__file__).parent / "static"
+UNCOMPRESSED = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/x-ndjson")  # sent line by line
 
 DESCRIPTION = """Translate, classify, describe, read and search with Manyheads models, and look \
 inside them. Errors are problem+json with the members title, detail, where and remedy."""
@@ -63,12 +66,16 @@ def create_app(served: Served, settings: Settings) -> Guard:
         app.include_router(module.router)
     app.include_router(compatible.libretranslate)
     app.include_router(compatible.deepl)
-    app.mount("/static/draw", StaticFiles(directory=DRAWING))
-    app.mount("/static", StaticFiles(directory=STATIC))
+    app.add_middleware(
+        GZipMiddleware, minimum_size=1000, compresslevel=5, exclude_content_types=UNCOMPRESSED
+    )
+    files = HashedFiles(directory=STATIC)
+    app.mount("/static/draw", HashedFiles(directory=DRAWING))
+    app.mount("/static", files)
 
     @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
+    async def page(http: HttpRequest) -> Response:
+        return await files.get_response("index.html", http.scope)
 
     return Guard(app, settings, served.metrics)
 

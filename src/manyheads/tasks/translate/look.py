@@ -17,9 +17,10 @@ from manyheads.lens.trace.decoding_trace import decoded
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import Span, StepView, TextView, text_view
 from manyheads.looking.explained import explained
-from manyheads.looking.figures import figures_of_text, watched
+from manyheads.looking.figures import figures_of_text
 from manyheads.looking.refusals import refuse_for_texts, word_figures
 from manyheads.looking.text_overlays import Reading
+from manyheads.looking.untrained import compared, untrained, watch
 from manyheads.nn.recording.trace import Trace, record
 from manyheads.predict.task_pipeline import Explanation
 from manyheads.predict.text_reader import refuse_empty
@@ -31,18 +32,22 @@ CANDIDATES = 5  # of each step
 
 
 def explain_text(
-    translator: Translator, text: str, *, integrated: bool | None = None, prefix: str = ""
+    translator: Translator,
+    text: str,
+    *,
+    integrated: bool | None = False,
+    fresh: bool = False,
+    prefix: str = "",
 ) -> tuple[str, TextView]:
     """Translate a text, then run the model once over text and translation with a recorder open.
 
-    Gradients are integrated if `integrated` is True, or None and the cost is low. The translation
-    begins with `prefix`. Returns the translation and its view.
+    `integrated` is that of `explain_reading`; if `fresh`, the recorded model is untrained; the
+    translation begins with `prefix`. Returns the translation and its view.
     """
     with record() as search:
         source, target, best = _translated(translator, text, prefix)
     read, wanted = target[:, :-1], target[:, 1:]
-    with watched(translator.model) as seen:
-        logits = translator.model(source, read)
+    seen, logits, _ = watch(translator, lambda each: each.model(source, read), fresh=fresh)
     log_chances = logits.float().log_softmax(dim=-1).gather(2, wanted[..., None])
     chances = log_chances.exp()[0, :, 0].tolist()
     sources, targets = translator.tokenizers
@@ -63,10 +68,10 @@ def explain_text(
         output_spans=output_spans,
     )
     reading = Reading(
-        translator.model,
+        seen.model,
         source,
         wanted[0].tolist(),
-        lambda ids: translator.model(ids, read.expand(len(ids), -1)),
+        lambda ids: seen.model(ids, read.expand(len(ids), -1)),
         view.source,
         view.output,
         source_spans,
@@ -91,16 +96,17 @@ def explain_text(
     )
     aligned = (
         alignment_view(seen.trace, translator.alignment, len(best.tokens), len(view.source) - 1)
-        if reads_source(translator.model)
+        if reads_source(translator.model) and not fresh
         else None
     )
+    steps: list[StepView] = []  # an untrained model searched nothing
+    if not fresh:
+        steps = _likeliest(translator, best, logits) if prefix else _steps(translator, search, best)
     return best.text, replace(
-        view,
+        compared(view, seen),
         figures=[costs, *figures],
         alignment=aligned,
-        steps=(
-            _likeliest(translator, best, logits) if prefix else _steps(translator, search, best)
-        ),
+        steps=steps,
     )
 
 
@@ -160,11 +166,16 @@ def look(predictor: Translator, request: LookRequest) -> Explanation:
     """Show where the translation comes from, and what the request asks for besides."""
     given = refuse_for_texts(predictor, request, translates=True)
     text = predictor.read_source(given).text
-    figures = word_figures(predictor, text, request)
+    shown = untrained(predictor) if request.untrained else predictor
+    figures = word_figures(shown, text, request)
     if request.reference is not None:
-        figures.insert(0, reference_figure(predictor, text, request.reference))
+        figures.insert(0, reference_figure(shown, text, request.reference))
     output, view = explain_text(
-        predictor, text, integrated=request.integrated, prefix=request.prefix
+        predictor,
+        text,
+        integrated=request.integrated,
+        fresh=request.untrained,
+        prefix=request.prefix,
     )
     told = {"text": text, "translation": output}
     return Explanation(told, replace(view, figures=[*figures, *view.figures]))

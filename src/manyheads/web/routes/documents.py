@@ -253,9 +253,7 @@ def _streamed(
         seconds = models.limits.document_answer
         try:
             async with asyncio.timeout(seconds):
-                return await with_translator(
-                    models, model, work, characters, progress, lines=lines
-                )
+                return await with_translator(models, model, work, characters, progress, lines=lines)
         except TimeoutError:
             raise refusal("too_slow", seconds=seconds, retry_after=seconds / 4) from None
 
