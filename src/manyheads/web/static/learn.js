@@ -35,6 +35,7 @@ export function learn(page, models) {
   const code = h("ul", { class: "code" });
   const errata = h("div", { class: "errata" });
   const served = h("p", { class: "about" });
+  const shows = h("p", { class: "shows", role: "status" });
   const unknown = h("p", { class: "about", role: "status" });
   const own = h("input", { type: "text", id: "own-sentence", maxlength: 300, autocomplete: "off", spellcheck: "false" });
   const ownFile = h("input", { type: "file", id: "own-picture", accept: "image/*" });
@@ -58,6 +59,7 @@ export function learn(page, models) {
     served,
     code,
     errata,
+    shows,
   );
   const figure = makeFigure(book);
   let stopped = false;
@@ -144,7 +146,7 @@ export function learn(page, models) {
   async function draw(idea, mine) {
     figure.clear();
     shown = { idea, given: mine };
-    served.textContent = "";
+    served.textContent = shows.textContent = "";
     trial.hidden = !idea;
     example.hidden = !mine;
     if (!mine) own.value = ownFile.value = "";
@@ -163,6 +165,7 @@ export function learn(page, models) {
       return;
     }
     served.textContent = t().liveOn(title(model));
+    if (!mine && model.name === wanted.model) shows.textContent = wanted.shows[language()];
     const given = wanted.image ? { image: mine ?? (await imageUrl(wanted.image)) } : { text: mine ?? wanted.text };
     if (stopped || walking || shown.idea !== idea || shown.given !== mine) return;
     const languages = { source: model.source, target: model.target };

@@ -2,7 +2,7 @@
 
 const EN = {
   parts: "Ways to learn",
-  path: "The path: eight steps on your own sentence",
+  path: "The path: eight steps",
   book: "The book of ideas",
   own: "Try it on your own sentence",
   ownImage: "Try it on your own picture",
@@ -11,7 +11,7 @@ const EN = {
 };
 const KO = {
   parts: "배우는 길",
-  path: "길: 내 문장으로 여덟 걸음",
+  path: "여덟 걸음",
   book: "개념의 책",
   own: "내 문장으로 해 보기",
   ownImage: "내 사진으로 해 보기",
