@@ -501,7 +501,7 @@ def test_by_touch(page: Page, shipped: Running) -> None:
         page.wait(DRAWN)
         visit(page, shipped, "view=learn&idea=T5", DRAWN)
         tap(page, ".walk .step", 1)
-        page.wait("location.hash.includes('idea=T5')")
+        page.wait("location.hash.includes('idea=T5a')")
         page.wait(DRAWN)
     finally:
         page.command("Emulation.setTouchEmulationEnabled", enabled=False)

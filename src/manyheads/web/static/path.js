@@ -287,6 +287,7 @@ export function path(page, models) {
     const mine = ++showing;
     const number = step();
     const told = t[kept.kind][number - 1];
+    delete card.dataset.step; // it is set once the step can be answered
     const heading = h("h2", { tabindex: -1 }, h("small", {}, t.step(number)), ` ${told.title}`);
     const waiting = h("p", { class: "about" }, t.waiting);
     card.replaceChildren(heading, waiting);
@@ -305,6 +306,7 @@ export function path(page, models) {
     if (found) ask(number, told, found, waiting);
     else waiting.textContent = kept.kind === "text" ? t.short : t.short_image;
     card.append(steps(number));
+    card.dataset.step = number;
   }
 
   function ask(number, told, found, place) {
