@@ -215,14 +215,15 @@ export function path(page, models) {
     const count = text ? view.source.filter((token) => !isSpecial(token)).length : view.grids[0].rows * view.grids[0].columns;
     /** A part; the main one of its step has the step's number. */
     const part = (number, name, { more = "", label = null, first = true } = {}) => {
-      const told = [label ?? name, t.step(number), first ? t.marks[state(number)] : ""].filter(Boolean).join(", ");
+      const told = [label, t.step(number), first ? t.marks[state(number)] : ""].filter(Boolean).join(", ");
       const mark = { right: "✓", wrong: "•", none: number }[state(number)];
       return h(
         "button",
-        { type: "button", "data-step": number, "aria-label": told, title: label, class: first ? "first" : null, onclick: () => go(number) },
+        { type: "button", "data-step": number, title: label, class: first ? "first" : null, onclick: () => go(number) },
         first ? h("i", { "aria-hidden": "true" }, String(mark)) : null,
         name,
         more ? h("small", {}, ` ${more}`) : null,
+        h("span", { class: "unseen" }, `, ${told}`),
       );
     };
     const arrow = () => h("span", { class: "arrow", "aria-hidden": "true" }, "→");

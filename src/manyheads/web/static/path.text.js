@@ -29,8 +29,9 @@ function pieces({ view, text, words }) {
   const count = view.source.filter((token) => !isSpecial(token)).length;
   const [spaced, letters] = [text.split(/\s+/).length, [...text.replace(/\s/g, "")].length];
   const options = [...new Set([count, spaced, letters, count + 2, count + 4])].slice(0, 4).sort((a, b) => a - b);
-  const longest = grouped(view.source).sort((a, b) => b.length - a.length)[0] ?? [];
-  const long = longest.filter(isWord).length > 1;
+  const spelled = grouped(view.source).map((word) => word.filter((token) => isWord(token) || token === "▁"));
+  const longest = spelled.sort((a, b) => b.length - a.length)[0] ?? [];
+  const long = longest.length > 1;
   return {
     given: { count, spaced, word: long ? longest.map(piece).join("").replaceAll("␣", "") : "", parts: longest.length },
     options: options.map(String),
@@ -77,10 +78,10 @@ function exchanged(text) {
   const places = words.map((_, i) => i).filter((i) => [...(words[i].match(core)?.[0] ?? "")].length > (/[가-힣]/.test(text) ? 1 : 2));
   const [from, to] = [places[0], places.at(-1)];
   if (from === undefined || from === to) return null;
-  let [first, last] = [from, to].map((i) => words[i].match(core)[0]);
+  const [first, last] = [from, to].map((i) => words[i].match(core)[0]);
   if (first === last) return null;
   const changed = [...words];
-  if (from === 0 && /^\p{Lu}\p{Ll}/u.test(first)) {
+  if (from === 0 && /^\p{Lu}\p{Ll}/u.test(first) && /^\p{Ll}/u.test(last)) {
     changed[0] = words[0].replace(core, () => last[0].toUpperCase() + last.slice(1));
     changed[to] = words[to].replace(core, () => first[0].toLowerCase() + first.slice(1));
   } else {
@@ -163,12 +164,25 @@ async function keys({ view, words, ask }) {
   };
 }
 
+/** A word about which the heads disagree as much as they can: nearly half of them look at one piece. */
+function disputed({ map }) {
+  const found = map.rows.map((token, row) => {
+    const looks = map.weights.map((each) => each[row]);
+    const best = strongest(map.mean[row]);
+    const count = looks.filter((weights) => strongest(weights) === best).length;
+    return { token, row, best, looks, count };
+  });
+  const fits = found.filter(({ token, best, count }) => isWord(token) && isWord(map.columns[best]) && once(map.columns, best) && count);
+  const cost = ({ token, count }) => Math.abs(count - map.weights.length / 2) + Number([...piece(token)].length < LONG);
+  return fits.sort((a, b) => cost(a) - cost(b))[0];
+}
+
 function heads({ view, words }) {
   const met = meeting(view);
-  if (!met || met.map.weights.length < 2) return null;
-  const { map, row, best } = met;
-  const looks = map.weights.map((each) => each[row]);
-  const count = looks.filter((weights) => strongest(weights) === best).length;
+  const dispute = met && disputed(met);
+  if (!dispute || met.map.weights.length < 2) return null;
+  const { map } = met;
+  const { row, best, looks, count } = dispute;
   const all = looks.map((_, i) => i + 1);
   const options = all.length <= 8 ? all : [...new Set([1, count, Math.ceil(all.length / 2), all.length])].sort((a, b) => a - b);
   return {
