@@ -195,7 +195,8 @@ def test_dials_answer_at_once(page: Page, shipped: Running) -> None:
     open_path(page, shipped, text=OTHER)
     right(page, 7)
     top = "parseInt(document.querySelector('.path-bars li > :last-child').textContent)"
-    sharp, flat = [], []
+    sharp: list[int] = []
+    flat: list[int] = []
     for value, kept in ((0.2, sharp), (2, flat)):
         page.evaluate(
             "(() => { const dial = document.getElementById('path-temperature');"

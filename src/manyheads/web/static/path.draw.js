@@ -77,13 +77,13 @@ export function plane(points, names, { lit = [], label }) {
   );
 }
 
-/** Numbers as colours: blue above zero, orange below; each row is scaled alone, or all together if `tall`. */
-export function heat(values, label, tall = false) {
-  const canvas = h("canvas", { class: `path-heat${tall ? " tall" : ""}`, role: "img", "aria-label": label });
+/** Numbers as colours: blue above zero, orange below; each row is scaled alone, or all together in a `shape`. */
+export function heat(values, label, shape = "") {
+  const canvas = h("canvas", { class: `path-heat ${shape}`, role: "img", "aria-label": label });
   const peak = (row) => Math.max(...row.map(Math.abs), 1e-9);
   [canvas.height, canvas.width] = [values.length, values[0].length];
   const pixels = new ImageData(canvas.width, canvas.height);
-  const shares = values.flatMap((row) => row.map((value) => value / (tall ? peak(values.flat()) : peak(row))));
+  const shares = values.flatMap((row) => row.map((value) => value / (shape ? peak(values.flat()) : peak(row))));
   shares.forEach((share, i) => {
     const colour = share < 0 ? [214, 110, 30] : [47, 127, 220];
     pixels.data.set([...colour, Math.round(255 * Math.abs(share))], 4 * i);

@@ -1,5 +1,6 @@
 // The eight steps on a picture: patches instead of pieces, a class instead of the next word.
 
+import { say } from "/static/draw/language.js";
 import { makeAsker } from "./api.js";
 import * as draw from "./path.draw.js";
 import { h, percent } from "./parts.js";
@@ -69,7 +70,7 @@ function patches(c) {
     options: options.map(String),
     right: options.indexOf(count),
     above: () => [picture(c, { lines: false })],
-    shown: () => [picture(c)],
+    shown: () => [h("div", {}, picture(c), c.view.notes.map((note) => h("p", { class: "about" }, say(note))))],
   };
 }
 
@@ -140,7 +141,7 @@ async function positions(c) {
     shown: () => [
       draw.figure(c.words.before, draw.bars(percentages(before.slice(0, 4)))),
       draw.figure(c.words.swappedHalves, draw.bars(percentages(after.slice(0, 4)))),
-      tiles ? draw.figure(c.words.tiles, draw.heat(tiles.values, c.words.tiles)) : null,
+      tiles ? draw.figure(c.words.tiles, draw.heat(tiles.values, c.words.tiles, "square")) : null,
     ],
   };
 }

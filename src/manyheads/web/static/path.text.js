@@ -105,7 +105,7 @@ async function positions({ view, text, words, translate }) {
     shown: () => [
       draw.figure(text, h("p", { class: "path-out", lang: view.target }, before)),
       draw.figure(other.text, h("p", { class: "path-out", lang: view.target }, marked)),
-      waves ? draw.figure(words.waves(waves.rows.length, waves.columns.length), draw.heat(waves.values, words.waves(waves.rows.length, waves.columns.length), true)) : null,
+      waves ? draw.figure(words.waves(waves.rows.length, waves.columns.length), draw.heat(waves.values, words.waves(waves.rows.length, waves.columns.length), "tall")) : null,
     ],
   };
 }
