@@ -2,7 +2,8 @@
 
 An idea has an `id` of docs/atlas.md, a title and a sentence in English and Korean, an equation in
 TeX (what `static/tex.js` knows of it), code as "module:name", and a figure: a model with a text or
-an example image, and either the map that is opened or the group of figures that is shown (`panel`).
+an example image, and either the map that is opened or the group of figures that is shown (`panel`);
+`shows` says what can be seen in the example.
 """
 
 import ast
