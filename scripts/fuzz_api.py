@@ -17,6 +17,8 @@ asked and a sentence of 13 words is translated, again and again. Failures are an
 /health/live after a second, a 95th percentile of the translations above two, 2.5 GB of memory, and
 a process that divides documents on after its clients have left.
 
+An error or a traceback in the server's log is a failure, too, whatever was answered.
+
 Failures are listed, and the exit code is 1.
 """
 
@@ -29,6 +31,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import zlib
@@ -51,24 +54,32 @@ CHECKS = (
 LIVE, TRANSLATED, MEMORY = 1.0, 2.0, 2500  # seconds, seconds, MB
 SENTENCE = "A man in a blue shirt is cleaning the window of a house."  # 13 words
 TOO_LATE = 30.0  # seconds in which a client that does not read is left
+UNEXPECTED = re.compile(r" (?:ERROR|CRITICAL) |^Traceback|^Exception ")  # in a line of the log
 
 
 @contextmanager
-def server() -> Iterator[tuple[str, int]]:
-    """Serve the shipped models on a free port; give address and process when all are loaded."""
-    command = [sys.executable, "-m", "manyheads", "serve", "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, encoding="utf-8") as process:
-        assert process.stderr is not None
+def server(failures: list[str], *models: str) -> Iterator[tuple[str, int]]:
+    """Serve models, the shipped ones if none is named, on a free port.
+
+    Gives address and process when all are loaded; adds to the failures what the log has of them.
+    """
+    command = [sys.executable, "-m", "manyheads", "serve", "--port", "0", *models]
+    with tempfile.NamedTemporaryFile() as log, subprocess.Popen(command, stderr=log) as process:
+
+        def lines() -> list[str]:
+            return Path(log.name).read_text("utf-8", "replace").splitlines()
+
         try:
-            found = re.search(r"http://\S+", process.stderr.readline())
-            assert found is not None, "the server did not start"
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-            while not ready(found[0]):
+            while not (found := re.search(r"http://\S+", " ".join(lines()[:1]))) or not ready(
+                found[0]
+            ):
+                assert process.poll() is None, f"the server has ended: {lines()}"
                 time.sleep(0.2)
             yield found[0], process.pid
         finally:
             process.terminate()
             process.wait(timeout=120)
+            failures += [f"in the log: {line}" for line in lines() if UNEXPECTED.search(line)]
 
 
 def ready(address: str) -> bool:
@@ -335,7 +346,7 @@ def main() -> int:
     given = parser.parse_args()
     failures: list[str] = []
     failed = False
-    with server() as (address, pid):
+    with server(failures) as (address, pid):
         if given.only in (None, "kinds"):
             failures += kinds(address)
         if given.only in (None, "load"):
