@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
@@ -262,7 +263,7 @@ def test_answers_are_the_same_merged_and_alone() -> None:
 
 def test_samples_in_parts_are_those_of_one_batch() -> None:
     """Two of each text, with the texts in turns of others: a draw depends on its text alone."""
-    asked = {"texts": TEXTS, "n_best": 2, "temperature": 0.8, "seed": 7}
+    asked: dict[str, Any] = {"texts": TEXTS, "n_best": 2, "temperature": 0.8, "seed": 7}
     request = TranslateRequest(**asked)
     whole = load("multi30k-en-de").answer(request)
     assert len({each.text for answer in whole for each in answer.n_best}) > len(TEXTS)
