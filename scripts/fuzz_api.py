@@ -24,6 +24,7 @@ Failures are listed, and the exit code is 1.
 
 import argparse
 import base64
+import io
 import json
 import os
 import re
@@ -34,6 +35,7 @@ import sys
 import tempfile
 import threading
 import time
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -106,6 +108,15 @@ def png(side: int, *, rows: int | None = None, end: bool = True) -> bytes:
     data = b"".join(packer.compress(row) for _ in range(side if rows is None else rows))
     data = chunk(b"IDAT", data + packer.flush())
     return b"\x89PNG\r\n\x1a\n" + head + data + (chunk(b"IEND", b"") if end else b"")
+
+
+def workbook(cells: str) -> bytes:
+    """An XLSX with these cells."""
+    content, name = io.BytesIO(), "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+        archive.writestr("xl/worksheets/a.xml", f'<worksheet xmlns="{name}">{cells}</worksheet>')
+    return content.getvalue()
 
 
 NUMBERS = ("1e400", "-1e400", "1e308", "-1", "1" + "0" * 400, '"1e400"', "0.5", "true", "[]", "{}")
@@ -267,6 +278,7 @@ def load(address: str, pid: int) -> list[str]:
     translate = {"texts": [SENTENCE], "model": "multi30k-en-de", "prefix": prefix}
     document = {"text": text, "model": "multi30k-en-de", "stream": True}
     png_type = {"Content-Type": "image/png"}
+    cells = workbook("<c><is><t>a</t></is></c>" * 290_000)
     cases: dict[str, tuple[int, float, dict[str, Any]]] = {
         f"24 PNGs of {len(image) // 1000} kB": (
             24,
@@ -282,6 +294,11 @@ def load(address: str, pid: int) -> list[str]:
             8,
             20.0,
             {"url": "/api/v1/translate", "json": translate},
+        ),
+        f"4 workbooks of {len(cells) // 1000} kB": (
+            4,
+            20.0,
+            {"url": "/api/v1/translate/file?target=de&name=a.xlsx", "content": cells},
         ),
     }
     failures = []

@@ -28,6 +28,7 @@ from manyheads.errors import DataError
 _UNSEEN = re.compile(r"<(?:\w+:)?(?:lang|noProof)\b[^<>]*/>")  # properties without effect
 _REFERENCE_OR_LINE = re.compile(r"(&[^;]{1,32};|\n)")
 _BETWEEN_WORDS = re.compile(r"(?<=>)(\s++)(?=<)|<[^<>]*+>")  # line ends and tags
+_TABLE = r"xl/tables/[^/]*\.xml"
 _DEEPEST = 500  # elements in each other
 _RUN = frozenset({"r", "t", "rPr", "proofErr"})
 
@@ -40,7 +41,7 @@ class Unpacked:
     """
 
     part: int = 64 << 20  # bytes of one part with texts; each costs many times as much memory
-    texts: int = 1 << 30  # bytes of all parts with texts
+    texts: int = 1 << 30  # bytes of all parts with texts, or with headers of tables
     all: int = 1 << 30  # bytes of all parts
     parts: int = 65_535
 
@@ -88,10 +89,11 @@ def unpack(
     """
     with _reading(name), zipfile.ZipFile(BytesIO(content)) as archive:
         infos = archive.infolist()
-        found = [info for info in infos if re.fullmatch(package.parts, info.filename)]
-        _check_size(infos, found, name, most)
+        read = [i for i in infos if re.fullmatch(f"{package.parts}|{_TABLE}", i.filename)]
+        _check_size(infos, read, name, most)
         if package.main not in archive.namelist():
             raise DataError(f"{name} has no {package.main}: it is a document of another kind.")
+        found = [info for info in read if re.fullmatch(package.parts, info.filename)]
         return {info.filename: archive.read(info).decode("utf-8") for info in found}
 
 
@@ -130,14 +132,15 @@ def pack(content: bytes, name: str, changed: Mapping[str, str]) -> bytes:
     return packed.getvalue()
 
 
-def table_headers(content: bytes, name: str, most: Unpacked = UNPACKED) -> frozenset[str]:
-    """Return the names of the columns of all tables: a workbook whose cells differ is damaged."""
+def table_headers(content: bytes, name: str) -> frozenset[str]:
+    """Return the names of the columns of all tables: a workbook whose cells differ is damaged.
+
+    `unpack` has refused what is too large.
+    """
     found: set[str] = set()
     with _reading(name), zipfile.ZipFile(BytesIO(content)) as archive:
         for info in archive.infolist():
-            if re.fullmatch(r"xl/tables/[^/]*\.xml", info.filename):
-                if info.file_size > most.part:
-                    raise DataError(f"{name}: {info.filename} is larger than any table.")
+            if re.fullmatch(_TABLE, info.filename):
                 found.update(_column_names(archive.read(info)))
     return frozenset(found)
 
