@@ -8,6 +8,8 @@
 Names for using models are here; `manyheads.extend` has those for adding a task of one's own.
 """
 
+from manyheads import interruption as interruption  # noqa: I001 - before what takes time
+
 from importlib import import_module
 
 from manyheads.lazy import lazy

@@ -1,6 +1,5 @@
 """What reaches a terminal, a pipe, and nobody; and errors that nobody foresaw."""
 
-import builtins
 import io
 import os
 import pty
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 import torch
 
-from manyheads import __main__
 from manyheads.cli import terminal
 from manyheads.cli.main import TRACEBACK, main
 from manyheads.cli.terminal import console, escape_controls, visible, waiting
@@ -274,24 +272,6 @@ def test_ctrl_c_while_a_library_is_imported(call: Call, monkeypatch: pytest.Monk
     error.__context__ = KeyboardInterrupt()
     monkeypatch.setattr(paths, "shipped", broken(error))
     assert call("models") == (130, "", "manyheads: interrupted.\n")
-
-
-def test_ctrl_c_while_the_command_is_imported(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Before there is anything that could explain it."""
-    real = builtins.__import__
-
-    def interrupted(name: str, *given: Any, **named: Any) -> Any:
-        if name == "manyheads.cli.main":
-            raise KeyboardInterrupt
-        return real(name, *given, **named)
-
-    monkeypatch.setattr(builtins, "__import__", interrupted)
-    with pytest.raises(SystemExit) as caught:
-        __main__.main()
-    assert caught.value.code == 130
-    assert capsys.readouterr().err == "manyheads: interrupted.\n"
 
 
 class _FixedError(Exception):

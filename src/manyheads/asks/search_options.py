@@ -59,11 +59,6 @@ class SearchOptions(BatchRequest):
         return self.sample or any(each is not None for each in narrowed)
 
     @property
-    def independent(self) -> bool:
-        """Only without sampling: all inputs draw from one generator."""
-        return not self.samples
-
-    @property
     def sampling(self) -> "Sampling | None":
         """The distribution to draw from, if tokens are drawn."""
         from manyheads.decode.sampling import Sampling  # imports torch

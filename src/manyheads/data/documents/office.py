@@ -29,6 +29,7 @@ _TEXT = re.compile(r"<((?:\w+:)?t)>")
 _UNSEEN = re.compile(r"<(?:\w+:)?(?:lang|noProof)\b[^<>]*/>")  # properties without effect
 _REFERENCE_OR_LINE = re.compile(r"(&[^;]{1,32};|\n)")
 _BETWEEN_WORDS = re.compile(r"(?<=>)(\s++)(?=<)|<[^<>]*+>")  # line ends and tags
+_TABLE = r"xl/tables/[^/]*\.xml"
 _DEEPEST = 500  # elements in each other
 _RUN = frozenset({"r", "t", "rPr", "proofErr"})
 
@@ -41,7 +42,7 @@ class Unpacked:
     """
 
     part: int = 64 << 20  # bytes of one part with texts; each costs many times as much memory
-    texts: int = 1 << 30  # bytes of all parts with texts
+    texts: int = 1 << 30  # bytes of all parts with texts, or with headers of tables
     all: int = 1 << 30  # bytes of all parts
     parts: int = 65_535
 
@@ -87,9 +88,9 @@ def unpack(kind: Package, content: bytes, name: str, most: Unpacked = UNPACKED) 
     """
     with _reading(name), zipfile.ZipFile(BytesIO(content)) as archive:
         infos = archive.infolist()
-        found = [info for info in infos if re.fullmatch(kind.parts, info.filename)]
-        largest = max((info.file_size for info in found), default=0)
-        texts, every = (sum(info.file_size for info in each) for each in (found, infos))
+        read = [info for info in infos if re.fullmatch(f"{kind.parts}|{_TABLE}", info.filename)]
+        largest = max((info.file_size for info in read), default=0)
+        texts, every = (sum(info.file_size for info in each) for each in (read, infos))
         if largest > most.part or texts > most.texts or every > most.all or len(infos) > most.parts:
             raise DataError(
                 f"{name} unpacks to more than {min(most.part, most.texts) >> 20} MB in a part with "
@@ -97,6 +98,7 @@ def unpack(kind: Package, content: bytes, name: str, most: Unpacked = UNPACKED) 
             )
         if kind.main not in archive.namelist():
             raise DataError(f"{name} has no {kind.main}: it is a document of another kind.")
+        found = [info for info in read if re.fullmatch(kind.parts, info.filename)]
         return {info.filename: archive.read(info).decode("utf-8") for info in found}
 
 
@@ -121,14 +123,15 @@ def pack(content: bytes, name: str, changed: Mapping[str, str]) -> bytes:
     return packed.getvalue()
 
 
-def table_headers(content: bytes, name: str, most: Unpacked = UNPACKED) -> frozenset[str]:
-    """Return the names of the columns of all tables: a workbook whose cells differ is damaged."""
+def table_headers(content: bytes, name: str) -> frozenset[str]:
+    """Return the names of the columns of all tables: a workbook whose cells differ is damaged.
+
+    `unpack` has refused what is too large.
+    """
     names: set[str] = set()
     with _reading(name), zipfile.ZipFile(BytesIO(content)) as archive:
         for info in archive.infolist():
-            if re.fullmatch(r"xl/tables/[^/]*\.xml", info.filename):
-                if info.file_size > most.part:
-                    raise DataError(f"{name}: {info.filename} is larger than any table.")
+            if re.fullmatch(_TABLE, info.filename):
                 names.update(_column_names(archive.read(info)))
     return frozenset(names)
 
