@@ -289,7 +289,7 @@ UNTRAINED = "document.querySelector('.believe [value=untrained]').checked"
 
 def test_the_same_model_untrained(page: Page, shipped: Running) -> None:
     """One switch beside the figure, by mouse and keyboard; what was not learned is said."""
-    visit(page, shipped, "model=multi30k-en-de&text=A+man+is+cleaning+a+window.", DRAWN)
+    visit(page, shipped, "model=multi30k-en-de&text=A+man+is+cleaning+a+window.&inside=1", DRAWN)
     page.wait("!document.querySelector('.believe').hidden")
     before, translation = text_of(page, ".look .figure"), text_of(page, ".out")
     page.click(".believe [value=untrained]")

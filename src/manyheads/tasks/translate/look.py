@@ -130,12 +130,12 @@ def _steps(translator: Translator, search: Trace, best: Translation) -> list[Ste
 def _likeliest(translator: Translator, best: Translation, logits: Tensor) -> list[StepView]:
     """List the model's candidates at each token of a translation that was not all its own."""
     name = translator.tokenizers.target.piece
-    chances, tokens = logits[0].float().softmax(dim=-1).topk(CANDIDATES)
+    chances, tokens = logits[0].float().log_softmax(dim=-1).topk(CANDIDATES)
     return [
         StepView(
             name(token),
             round(exp(log_probability), 6),
-            [(name(each), round(chance, 6)) for each, chance in zip(ids, likely, strict=True)],
+            [(name(each), round(exp(chance), 6)) for each, chance in zip(ids, likely, strict=True)],
         )
         for token, log_probability, ids, likely in zip(
             best.tokens,

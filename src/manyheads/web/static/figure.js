@@ -106,13 +106,6 @@ export function makeFigure(parent, found = () => {}) {
     box.classList.remove("old");
   }
 
-  /** What was not to be seen has no size to be drawn in. */
-  async function again() {
-    if (drawing && last) drawing = await drawing.update(last.data, last.packed);
-  }
-  document.addEventListener("depthchange", again);
-
-
   return {
     /**
      * Ask for a figure; `note` is said above it, `languages` are those of its texts. Of a `panel` only
@@ -128,10 +121,9 @@ export function makeFigure(parent, found = () => {}) {
       about.hidden = !note;
       return asker.ask((signal) => post("/api/v1/look", { ...request, form: "page" }, { signal }));
     },
-    dim: () => drawing && box.classList.add("old"),
+    dim: (is) => drawing && box.classList.toggle("old", is),
     clear,
     destroy() {
-      document.removeEventListener("depthchange", again);
       clear();
     },
   };

@@ -114,7 +114,7 @@ export function translate(page, models) {
     old(is) {
       out.classList.toggle("old", is);
       ties.svg.classList.toggle("old", is);
-      if (is) figure.dim();
+      if (is) figure.dim(true);
       if (is && !choice.model.loaded) status.say(t().late);
     },
   });
@@ -196,6 +196,8 @@ export function translate(page, models) {
     }
     focus = Math.min(focus, Math.max(0, sentences.length - 1));
     write();
+    const here = document.activeElement === area ? editor.atCaret() : null;
+    if (here) focus = here.sentence; // what is typed now is looked into
     askDetails();
     drawOwn();
     drawProgram();
@@ -315,12 +317,16 @@ export function translate(page, models) {
     active = { sentence, word };
     pointed = null;
     light();
-    if (sentence !== focus) {
-      focus = sentence;
-      look();
-      drawKnown();
-      drawOthers();
-    }
+    turnTo(sentence);
+  }
+
+  /** Look into another sentence. */
+  function turnTo(sentence) {
+    if (sentence === focus) return;
+    focus = sentence;
+    look();
+    drawKnown();
+    drawOthers();
   }
 
   /** Light the word that is pointed at and those that it is tied to; draw the threads. */
@@ -466,7 +472,7 @@ export function translate(page, models) {
     pointed = word && { sentence: word.sentence, word: word.word };
     if (word) {
       active = null;
-      focus = word.sentence;
+      turnTo(word.sentence);
       const is = struck?.source === sentences[focus]?.source && struck.words.has(word.word);
       strike.textContent = is ? t().putWordBack(word.text) : t().leaveOut(word.text);
       strike.hidden = false;
@@ -548,7 +554,10 @@ export function translate(page, models) {
       return;
     }
     const wanted = JSON.stringify(request(sentence));
-    if (wanted === looked) return;
+    if (wanted === looked) {
+      figure.dim(false);
+      return;
+    }
     looked = wanted;
     const { source: from, target: to } = choice.model;
     figure.show(request(sentence), { note: sentences.length > 1 ? t().figureOf(sentence.source) : "", languages: { source: from, target: to } });
