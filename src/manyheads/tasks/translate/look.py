@@ -28,8 +28,6 @@ from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.reference import reference_figure, teacher_forcing
 from manyheads.tasks.translate.word_alignment import reads_source
 
-CANDIDATES = 5  # of each step
-
 
 def explain_text(
     translator: Translator,
@@ -99,14 +97,12 @@ def explain_text(
         if reads_source(translator.model) and not fresh
         else None
     )
-    steps: list[StepView] = []  # an untrained model searched nothing
-    if not fresh:
-        steps = _likeliest(translator, best, logits) if prefix else _steps(translator, search, best)
     return best.text, replace(
         compared(view, seen),
         figures=[costs, *figures],
         alignment=aligned,
-        steps=steps,
+        # An untrained model searched nothing.
+        steps=[] if fresh else _steps(translator, search, best),
     )
 
 
@@ -123,26 +119,6 @@ def _steps(translator: Translator, search: Trace, best: Translation) -> list[Ste
         )
         for token, log_probability, candidates in zip(
             tokens, best.token_log_probabilities, found.candidates, strict=True
-        )
-    ]
-
-
-def _likeliest(translator: Translator, best: Translation, logits: Tensor) -> list[StepView]:
-    """List the model's candidates at each token of a translation that was not all its own."""
-    name = translator.tokenizers.target.piece
-    chances, tokens = logits[0].float().log_softmax(dim=-1).topk(CANDIDATES)
-    return [
-        StepView(
-            name(token),
-            round(exp(log_probability), 6),
-            [(name(each), round(exp(chance), 6)) for each, chance in zip(ids, likely, strict=True)],
-        )
-        for token, log_probability, ids, likely in zip(
-            best.tokens,
-            best.token_log_probabilities,
-            tokens.tolist(),
-            chances.tolist(),
-            strict=False,
         )
     ]
 
