@@ -65,8 +65,5 @@ export function makeLive({ work, done, failed, old }) {
       running?.abort();
       running = waiting = since = next = null;
     },
-    get busy() {
-      return Boolean(running);
-    },
   };
 }

@@ -1,6 +1,5 @@
 // Small parts that the views share.
 
-import { say } from "/static/draw/language.js";
 import { IMAGES, dataOf } from "./examples.js";
 import { recall, remember } from "./place.js";
 import { languageName, t } from "./words.js";
@@ -82,10 +81,6 @@ function introduction(model) {
   const data = dataOf(model, own);
   return `${parts.filter(Boolean).join(", ")}. ${data ? `${t().hasRead} ${data}.` : ""}`;
 }
-
-/** What the server notes about an answer, in the person's language. */
-export const noteList = (notes) =>
-  notes?.length ? h("ul", { class: "notes" }, notes.map((note) => h("li", {}, say(note)))) : null;
 
 // Of each measure, what a person may expect of it; in the order in which one of them is shown.
 const MEASURES = ["chrf", "accuracy", "exact", "cer", "f1", "text_to_image_1"];
@@ -173,9 +168,7 @@ export function dropZone(taken, { examples = [], name = "image", id = "file" } =
     const image = [...(files ?? [])].find((each) => each.type.startsWith("image/"));
     if (!image) return;
     const warning = (await cut(image)) ? t().cutImage(image.name) : "";
-    const reader = new FileReader();
-    reader.onload = () => give(reader.result, null, warning);
-    reader.readAsDataURL(image);
+    give(await dataUrl(image), null, warning);
   }
   async function offer(example) {
     give(await imageUrl(example), example);
@@ -210,16 +203,17 @@ export function dropZone(taken, { examples = [], name = "image", id = "file" } =
   return { zone, show, take, destroy: () => removeEventListener("paste", paste) };
 }
 
-/** An example image as a data URL. */
-export async function imageUrl(example) {
-  const blob = await (await fetch(`/static/examples/${example}.png`)).blob();
-  return new Promise((done, failed) => {
+/** A file as a data URL. */
+const dataUrl = (blob) =>
+  new Promise((done, failed) => {
     const reader = new FileReader();
     reader.onload = () => done(reader.result);
     reader.onerror = failed;
     reader.readAsDataURL(blob);
   });
-}
+
+/** An example image as a data URL. */
+export const imageUrl = async (example) => dataUrl(await (await fetch(`/static/examples/${example}.png`)).blob());
 
 /** The examples that a model of images can do something with. */
 export const imageExamples = (model) => Object.keys(IMAGES).filter((name) => IMAGES[name] === model.name);

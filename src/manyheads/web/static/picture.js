@@ -1,6 +1,6 @@
 // One picture, every answer: what it is, what it shows in words, what is written on it; and what if parts are covered.
 
-import { makeAsker, post } from "./api.js";
+import { get, makeAsker, post } from "./api.js";
 import { dataOf, IMAGES } from "./examples.js";
 import { makeFigure } from "./figure.js";
 import { awaiting, classBars, debounced, dropZone, h, statusLine, title } from "./parts.js";
@@ -26,6 +26,7 @@ export function picture(page, models, facts) {
   const reset = h("button", { type: "button", class: "link", hidden: true, onclick: uncover }, t().uncover);
   const status = statusLine();
   const covered = new Set();
+  const encoded = new Map(); // of the picture as it is now: a data URL for each size
   let image = null;
 
   const drop = dropZone(take, { examples: Object.keys(IMAGES).filter((name) => models.some((model) => model.name === IMAGES[name])) });
@@ -52,8 +53,8 @@ export function picture(page, models, facts) {
         const { model } = mine;
         seen.textContent = model ? t().hasSeen(dataOf(model, document.documentElement.lang)) : "";
         if (!image || !model) return;
-        const sent = encode(side);
-        asker.ask((signal) => ask(model, sent, signal));
+        const content = sent(side);
+        asker.ask((signal) => ask(model, content, signal));
       },
       choose(model) {
         if (able.some((each) => each.name === model)) select.value = model;
@@ -137,8 +138,7 @@ export function picture(page, models, facts) {
   const cards = [whatIs, inWords, written];
   const inside = h("details", { class: "drawer", id: "inside", open: Boolean(recall("inside")) },
     h("summary", {}, h("h2", {}, t().inside), h("span", {}, t().insideHint)));
-  const whose = h("select", { id: "whose", "aria-label": t().model, onchange: () => look() },
-    cards.slice(0, 2).map((each) => each.model).filter((model) => model?.looks).map((model) => h("option", { value: model.name }, title(model))));
+  const whose = h("select", { id: "whose", "aria-label": t().model, onchange: () => look() }); // filled by `look`
   inside.append(h("p", { class: "choice" }, whose));
   page.append(
     h("section", { class: "pair" }, h("div", {}, drop.zone, status.line, stage, hint, reset), h("div", { class: "cards" }, cards.map((each) => each.box))),
@@ -152,7 +152,6 @@ export function picture(page, models, facts) {
 
   /** The languages of a captioner, which are known once it is loaded. */
   async function known(model, first) {
-    const { get } = await import("./api.js");
     const again = await get("/api/v1/models");
     return again.models.find((each) => each.name === model.name).languages ?? [first.answers[0].language];
   }
@@ -208,8 +207,14 @@ export function picture(page, models, facts) {
     follow();
   }
 
-  /** The picture as it is now, its longer side of so many pixels at most, as a data URL. */
-  function encode(side, surface = document.createElement("canvas")) {
+  /** The picture as it is now, as a data URL: encoded once for all that ask; the small one is shown. */
+  function sent(side) {
+    if (!encoded.has(side)) encoded.set(side, encode(side, side === SIDE ? canvas : document.createElement("canvas")));
+    return encoded.get(side);
+  }
+
+  /** Draw the picture on a surface, its longer side of so many pixels at most. */
+  function encode(side, surface) {
     const share = Math.min(1, side / Math.max(image.naturalWidth, image.naturalHeight));
     surface.width = Math.max(1, Math.round(image.naturalWidth * share));
     surface.height = Math.max(1, Math.round(image.naturalHeight * share));
@@ -231,18 +236,19 @@ export function picture(page, models, facts) {
     stage.hidden = hint.hidden = !image;
     reset.hidden = !covered.size;
     if (!image) return;
-    encode(SIDE, canvas);
+    encoded.clear();
+    sent(SIDE);
     for (const each of cards) each.follow();
     look();
   }
 
   function look() {
-    const model = cards.map((each) => each.model).find((each) => each?.looks && each.name === whose.value) ?? cards.map((each) => each.model).find((each) => each?.looks);
-    const able = cards.slice(0, 2).map((each) => each.model).filter((each) => each?.looks);
+    const able = cards.map((each) => each.model).filter((model) => model?.looks);
+    const model = able.find((each) => each.name === whose.value) ?? able[0];
     whose.replaceChildren(...able.map((each) => h("option", { value: each.name, selected: each === model }, title(each))));
     inside.hidden = !model || !image;
     if (!image || !inside.open || !model) figure.clear();
-    else figure.show({ model: model.name, image: encode(SIDE) });
+    else figure.show({ model: model.name, image: sent(SIDE) });
   }
 
   follow();

@@ -210,7 +210,8 @@ export function translate(page, models) {
     // What a document's form changed cannot be tied word by word.
     sentence.shown = special ? best.text : sentence.plain;
     const fits = (token) => sentence.shown.slice(token.begin, token.end) === best.text.slice(token.begin, token.end);
-    const read = struck?.source === sentence.source ? keptWords(sentence.source) : wordsOf(sentence.source);
+    const sources = struck?.source === sentence.source ? keptWords(sentence.source) : wordsOf(sentence.source);
+    const placeOf = (origin) => origin.index ?? sources.indexOf(origin);
     const whole = special || sentence.how === "whole";
     sentence.n_best = answer.n_best;
     sentence.words = wordsOf(sentence.shown).map((word) => ({ ...word, chance: null, first: null }));
@@ -228,11 +229,11 @@ export function translate(page, models) {
         word.first ??= index;
         word.chance = (word.chance ?? 1) * token.probability;
         if (!token.source || token.source.begin === token.source.end) return;
-        const origin = read.find((each) => each.begin < token.source.end && token.source.begin < each.end);
+        const origin = sources.find((each) => each.begin < token.source.end && token.source.begin < each.end);
         if (!origin) return;
-        const link = sentence.links.find((each) => each.word === place && each.origin === origin.index);
+        const link = sentence.links.find((each) => each.word === place && each.origin === placeOf(origin));
         if (link) link.weight = Math.max(link.weight, token.source.share);
-        else sentence.links.push({ word: place, origin: origin.index ?? read.indexOf(origin), weight: token.source.share });
+        else sentence.links.push({ word: place, origin: placeOf(origin), weight: token.source.share });
       });
     }
     sentence.changed = special ? changes(wordsOf(sentence.plain).map((word) => word.text), sentence.words.map((word) => word.text)) : null;
@@ -303,11 +304,11 @@ export function translate(page, models) {
         ranges.push({ begin: sentence.begin + word.begin, end: sentence.begin + word.end, sentence: number, word: place, text: word.text }));
     });
     editor.write(ranges);
+    const rareWords = sentences.map((sentence) => read(sentence.notes).words);
     for (const each of editor.words) {
       const sentence = sentences[each.sentence];
       each.span.classList.toggle("struck", struck?.source === sentence.source && struck.words.has(each.word));
-      const rare = read(sentence.notes).words;
-      each.span.classList.toggle("rare", rare.some((word) => word === each.text || each.text.startsWith(word)));
+      each.span.classList.toggle("rare", rareWords[each.sentence].some((word) => word === each.text || each.text.startsWith(word)));
     }
   }
 
@@ -520,8 +521,8 @@ export function translate(page, models) {
       if (less && less !== source) fixes.push([t().leaveOut(word), () => replace(less)]);
     }
     if (found.words.length || found.kinds.length || found.sure !== null) {
-      const known = textExamples(choice.model).find((each) => each !== source);
-      if (known) fixes.push([known, () => replace(known)]);
+      const example = textExamples(choice.model).find((each) => each !== source);
+      if (example) fixes.push([example, () => replace(example)]);
     }
     return fixes;
   }
