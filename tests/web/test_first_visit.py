@@ -13,9 +13,8 @@ from PIL import Image
 from tests.browser import MISSING, Page, found
 from tests.web.running import Running, running
 from tests.web.test_files import docx
-from tests.web.test_page import READY, WORDS, drop, lit, page, point, tab, text_of, visit
+from tests.web.test_page import READY, WORDS, drop, lit, point, text_of, visit
 
-__all__ = ["page", "tab"]
 pytestmark = pytest.mark.skipif(found() is None, reason=MISSING)
 SETTLED = f"{WORDS} && !document.querySelector('.ties.old')"
 

@@ -3,14 +3,13 @@
 import base64
 import io
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from tests.browser import MISSING, Page, browser, found
+from tests.browser import MISSING, Page, found
 from tests.web.conftest import encoded, png
 from tests.web.running import Running
 
@@ -19,23 +18,6 @@ pytestmark = pytest.mark.skipif(found() is None, reason=MISSING)
 WORDS = "document.querySelector('.out .word') && !document.querySelector('.out.old')"
 DRAWN = "document.querySelector('.look .figure') && !document.querySelector('.under.old')"
 READY = "document.documentElement?.dataset.page === 'ready'"
-
-
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with browser(tmp_path_factory.mktemp("profile")) as page:
-        yield page
-
-
-@pytest.fixture
-def page(tab: Page) -> Iterator[Page]:
-    """A tab in which nothing goes wrong, and that asks nobody but the server."""
-    tab.size(1280, 900)
-    tab.prefer(prefers_color_scheme="light")
-    yield tab
-    assert tab.problems == []
-    hosts = {each.split("/")[2] for each in tab.requests if each.startswith("http")}
-    assert len(hosts) <= 1
 
 
 def visit(page: Page, server: Running, fragment: str = "", until: str = READY) -> None:

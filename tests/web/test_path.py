@@ -3,13 +3,12 @@
 import base64
 import io
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from PIL import Image, ImageDraw
 
-from tests.browser import MISSING, Page, browser, found
+from tests.browser import MISSING, Page, found
 from tests.web.conftest import encoded, png
 from tests.web.running import Running
 
@@ -25,23 +24,12 @@ ASKED = "document.querySelector('.path-options button:not(.link)')"
 SHOWN = "document.querySelector('.path-options .right')"
 
 
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with browser(tmp_path_factory.mktemp("profile")) as page:
-        yield page
-
-
 @pytest.fixture
-def page(tab: Page, shipped: Running) -> Iterator[Page]:
-    """A tab without progress, in which nothing goes wrong, and that asks nobody but the server."""
-    tab.size(1280, 900)
-    tab.prefer(prefers_color_scheme="light")
-    tab.visit(f"{shipped.address}/health/live", "true")
-    tab.evaluate("localStorage.clear()")
-    yield tab
-    assert tab.problems == []
-    hosts = {each.split("/")[2] for each in tab.requests if each.startswith("http")}
-    assert len(hosts) == 1
+def page(page: Page, shipped: Running) -> Page:
+    """A tab without progress."""
+    page.visit(f"{shipped.address}/health/live", "true")
+    page.evaluate("localStorage.clear()")
+    return page
 
 
 def open_path(page: Page, server: Running, **kept: Any) -> None:
