@@ -4,12 +4,11 @@ import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from manyheads.data.text.corpus import Corpus
-from manyheads.data.text.streamed_corpus import StreamedCorpus
+from manyheads.data.text.corpus import Corpus, StreamedCorpus
 from manyheads.data.tokenizers.token_store import TokenStore, encode_on_disk
 from manyheads.fit.inputs import digest
 from manyheads.project.sentencepiece_files import Vocabularies, tokenizers
-from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.text_data import PairData
 from manyheads.train.ranks import on_first
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from manyheads.data.text.corpus import Corpus
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Corpus, Sentences
 from manyheads.data.tokenizers.tokenizer import UNKNOWN, Piece, Tokenizers
 from manyheads.labs.lab_training import Learned, learn, training
 from manyheads.models.components import CellName

@@ -35,12 +35,13 @@ def explain_class(
     label: str,
     baseline: str = "black",
     black: Tensor,
-    integrated: bool | None = None,
+    integrated: bool | None = False,
 ) -> tuple[list[Attribution], list[str]]:
     """Explain the logit of class `target` for one normalised image (1, channel, height, width).
 
-    Gradients are integrated from `baseline`, if `integrated` is True, or None and the cost is low;
-    `black` is a black image, normalised. Returns overlays, and notes on how to read them.
+    Gradients are integrated from `baseline`, if `integrated` is True, or None and the cost is low,
+    and always where nothing else is defined; `black` is a black image, normalised. Returns
+    overlays, and notes on how to read them.
     """
     if baseline not in BASELINES:
         raise UsageError(
@@ -57,7 +58,7 @@ def explain_class(
     if not found:
         notes.append("Relevance and Grad-CAM are not defined here: the model has no tokens or map.")
     cost = 3.0 * count.total  # of a step
-    if integrated or (integrated is None and (not found or worth(cost, images.device))):
+    if integrated or not found or (integrated is None and worth(cost, images.device)):
         start, most = _baseline(baseline, images, black), most_steps(cost, images.device)
         parts = until_complete(
             lambda x: model(x)[:, target, None].float(), images[0], start, most=most

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from manyheads.data.split_register import reject_test_split
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.fit.inputs import Say
 from manyheads.project.sentencepiece_files import learn_tokenizer
-from manyheads.recipe_data.sentence_data import LanguageData
 from manyheads.recipe_data.sentence_splits import sentences, training_sentences
+from manyheads.recipe_data.text_data import LanguageData
 from manyheads.tokenwise.token_task import Examples
 
 

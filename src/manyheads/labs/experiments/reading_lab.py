@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from manyheads.data.batching.batches import pad
-from manyheads.data.images.line_image import LineImage, stack
+from manyheads.data.images.line_images import LineImage, stack
 from manyheads.data.synthetic.text_lines import Rendering
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.decode.greedy import greedy_search

@@ -21,8 +21,9 @@ from manyheads.lens.trace.grids import Crop
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.image_view import Attribution, ImageView, image_view
 from manyheads.looking.explained import shown_pixels
-from manyheads.looking.figures import figures_of_image, watched
+from manyheads.looking.figures import figures_of_image
 from manyheads.looking.refusals import refuse_for_images
+from manyheads.looking.untrained import compared, watch
 from manyheads.nn.recording.token_grid import TokenGrid
 from manyheads.nn.recording.trace import Trace
 from manyheads.predict.image_inputs import ImageInput, named, opened
@@ -40,7 +41,12 @@ TITLE = "How surprised the model was by each word"
 
 
 def explain_caption(
-    captioner: Captioner, given: ImageInput, language: str, reference: str | None = None
+    captioner: Captioner,
+    given: ImageInput,
+    language: str,
+    reference: str | None = None,
+    *,
+    fresh: bool = False,
 ) -> tuple[str, ImageView, Tensor]:
     """Caption an image, or take a caption of one's own, and run the model once over both.
 
@@ -52,6 +58,7 @@ def explain_caption(
         given: the image.
         language: of the caption.
         reference: the caption; None: the model's own.
+        fresh: the view is of the untrained model.
 
     Returns:
         The caption, its view, and the image.
@@ -70,8 +77,7 @@ def explain_caption(
     if not tokens:
         raise UsageError("The caption is empty: there are no words to show.")
     source, target = teacher_forcing(captioner, image, language, tokens)
-    with watched(captioner.model) as seen:
-        logits = captioner.model(source, target[:, :-1])
+    seen, logits, _ = watch(captioner, lambda each: each.model(source, target[:, :-1]), fresh=fresh)
     wanted = target[:, 1:]
     prefix = len(language_prefix(captioner.tokenizer, language))
     chances = logits.float().log_softmax(dim=-1).gather(2, wanted[..., None])
@@ -107,7 +113,7 @@ def explain_caption(
         given="given the image and those before it",
     )
     figures = [costs, *figures_of_image(replace(seen, trace=_of_encoder(seen.trace)))]
-    return text, replace(view, figures=figures), thumbnail(torch.from_numpy(shown))
+    return text, replace(compared(view, seen), figures=figures), thumbnail(torch.from_numpy(shown))
 
 
 def teacher_forcing(
@@ -165,7 +171,11 @@ def look(predictor: Captioner, request: LookRequest) -> Explanation:
             "`baseline`; `reference` takes a caption of your own."
         )
     text, view, pixels = explain_caption(
-        predictor, request.given, request.language or "", request.reference
+        predictor,
+        request.given,
+        request.language or "",
+        request.reference,
+        fresh=request.untrained,
     )
     return Explanation({"path": named(request.given), "answer": text}, view, pixels)
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.tokenizer import TextTokenizer
 from manyheads.decode.sampling import Sampling
 from manyheads.doctor.outputs import Outputs, looping, one_sentence

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from manyheads.asks.export_request import ParityRequest
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.doctor.run_batches import LineWriter
 from manyheads.engines.engine_parity import Parity
 from manyheads.models.causal_lm import CausalLanguageModel

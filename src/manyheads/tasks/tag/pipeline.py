@@ -6,7 +6,7 @@ from typing import Any, cast
 from torch import nn
 
 from manyheads.asks.evaluate_request import EvaluateRequest
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.data.tokenizers.spacing import without_spaces
 from manyheads.doctor.run_inspection import RunInspection

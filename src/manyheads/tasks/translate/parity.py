@@ -12,7 +12,7 @@ from manyheads.generation.special_ids import special_ids
 from manyheads.generation.token_scores import largest_logit, token_log_probabilities
 from manyheads.measure.parity_inputs import pairs_to_compare, run_both
 from manyheads.measure.text_metrics import TEXT_METRICS
-from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.text_data import PairData
 from manyheads.tasks.translate.evaluation import corpus_to_measure
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe

@@ -6,8 +6,7 @@ from typing import Any, ClassVar, cast
 
 from torch import nn
 
-from manyheads.data.text.corpus import Corpus
-from manyheads.data.text.streamed_corpus import StreamedCorpus
+from manyheads.data.text.corpus import Corpus, StreamedCorpus
 from manyheads.doctor import text_leakage
 from manyheads.doctor.finding import cut
 from manyheads.doctor.random_sample import random_sample
