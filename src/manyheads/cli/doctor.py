@@ -47,9 +47,7 @@ def run(
     else:
         _print(found)
     if plot is not None:
-        from manyheads.doctor.plot import plot_run
-
-        plot_run(found, plot)
+        found.plot(plot)
         warn(f"wrote {plot}")
     if found.errors:
         raise typer.Exit(1)

@@ -17,7 +17,7 @@ from manyheads.data.checks.leakage import (
 )
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.doctor.finding import SHOWN, Findings, finding
-from manyheads.doctor.random_sample import random_sample
+from manyheads.doctor.run_batches import random_sample
 from manyheads.doctor.text_leakage import MANY, SOME
 from manyheads.errors import DataError
 from manyheads.fit.training_images import Pixels

@@ -6,17 +6,14 @@ from typing import NamedTuple
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.doctor.finding import SHOWN, Finding, Findings, cut, finding, rounded
 from manyheads.doctor.learned import gentler
+from manyheads.doctor.run_batches import Behaviour, Examined
 from manyheads.generation.output_monitor import PAIRS, SIGNS, OutputMonitor, marked, signs
 from manyheads.project.base_recipe import Recipe
 
 # Characters of the outputs against those of the references. BLEU's brevity penalty (Papineni et al.
 # 2002, section 2.2.2) takes 16% at 0.85. Shipped translators: 0.93 to 1.00.
 SHORT, LONG = 0.85, 1.15
-
-
 FEW = 8  # sources, of which one output for all is no chance
-
-
 LOOPING = 20.0  # percent of drawn continuations; text drawn from a language hardly ever loops
 
 
@@ -26,6 +23,12 @@ class Outputs(NamedTuple):
     sources: Sequence[str]
     outputs: Sequence[str]
     references: Sequence[str]
+
+
+def written(seen: Behaviour) -> Examined:
+    """Let the model write, if it writes, and examine the outputs."""
+    write, run = seen.samples.write, seen.run
+    return write(seen.model, run.history.last_step, run.finished) if write else Examined([])
 
 
 def one_sentence(found: Outputs, recipe: Recipe, step: int) -> Findings:

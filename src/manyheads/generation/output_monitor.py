@@ -5,11 +5,13 @@ translation), so a sign counts only if it exceeds the rate of the references.
 """
 
 import re
+import tomllib
 import unicodedata
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
 from manyheads.data.checks.leakage import plain
@@ -40,51 +42,10 @@ class Sign(NamedTuple):
 
 NEVER = float("inf")
 SIGNS = {
-    "length_ratio": Sign(
-        0.3,
-        0.4,
-        "the outputs are {value:.2f} times as long as the references",
-        "This is normal early in training. If it stays, raise decode.length_penalty for longer "
-        "outputs or lower it for shorter ones, and look for wrong pairs in the training data with "
-        "`manyheads check-data`.",
-    ),
-    "repeated": Sign(
-        NEVER,
-        5,
-        "{value:.0f}% of the outputs repeat a phrase three times or more ({usual:.0f}% of the "
-        "references)",
-        "The model is not trained enough, or its train.learning_rate is too high: train longer or "
-        "with half the rate.",
-    ),
-    "copied": Sign(
-        NEVER,
-        10,
-        "{value:.0f}% of the outputs mostly copy their source ({usual:.0f}% of the references)",
-        "Look for untranslated pairs in the training data with `manyheads check-data`.",
-    ),
-    "empty": Sign(
-        NEVER,
-        1,
-        "{value:.0f}% of the outputs are empty",
-        "Look for very short targets in the training data with `manyheads check-data`, and raise "
-        "decode.length_penalty.",
-    ),
-    "same": Sign(
-        NEVER,
-        15,
-        "{value:.0f}% of the outputs are the same for different sources ({usual:.0f}% of the "
-        "references)",
-        "The model hardly uses its source: train longer, with half the train.learning_rate or "
-        "twice the train.warmup, and check with `manyheads check-data` that the two sides are "
-        "translations of each other.",
-    ),
-    "wrong_script": Sign(
-        NEVER,
-        5,
-        "{value:.0f}% of the outputs are written in another script than their references",
-        "Check that data.source and data.target are not swapped; `manyheads check-data` reports "
-        "the scripts of both sides.",
-    ),
+    name: Sign(**table)
+    for name, table in tomllib.loads(
+        files("manyheads.generation").joinpath("signs.toml").read_text(encoding="utf-8")
+    ).items()
 }
 
 

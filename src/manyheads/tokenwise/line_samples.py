@@ -10,8 +10,14 @@ from torch import nn
 from manyheads.data.text.sentences import Sentences
 from manyheads.doctor import text_leakage
 from manyheads.doctor.finding import cut
-from manyheads.doctor.random_sample import random_sample
-from manyheads.doctor.run_batches import TEXTS, Examined, LineWriter, Predictions, Samples
+from manyheads.doctor.run_batches import (
+    TEXTS,
+    Examined,
+    LineWriter,
+    Predictions,
+    Samples,
+    random_sample,
+)
 from manyheads.recipe_data.sentence_data import SentenceData
 from manyheads.recipe_data.sentence_splits import training_sentences
 from manyheads.tokenwise.token_task import predict_batches

@@ -10,8 +10,7 @@ from manyheads.data.text.corpus import Corpus
 from manyheads.data.text.streamed_corpus import StreamedCorpus
 from manyheads.doctor import text_leakage
 from manyheads.doctor.finding import cut
-from manyheads.doctor.random_sample import random_sample
-from manyheads.doctor.run_batches import TEXTS, Examined, Learned, Samples, mean_loss
+from manyheads.doctor.run_batches import TEXTS, Examined, Learned, Samples, mean_loss, random_sample
 from manyheads.doctor.run_inspection import RunInspection
 from manyheads.generation.special_ids import SpecialIds
 from manyheads.recipe_data.pair_splits import corpus_split, training_corpus
