@@ -3,10 +3,14 @@
 Why these scores, baselines and limits: docs/decisions/explanations.md.
 """
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from PIL import Image
 from torch import Tensor, nn
 
+from manyheads.data.images.image_file import ImageContent
+from manyheads.data.images.image_set import Preprocessing
 from manyheads.errors import UsageError, nearest
 from manyheads.lens.attribution.grad_cam import grad_cam, last_features
 from manyheads.lens.attribution.gradients import weighed
@@ -150,3 +154,16 @@ def _baseline(kind: str, images: Tensor, black: Tensor) -> Tensor:
     # Where the border would have to be repeated, not mirrored: a bell may be wider than a side.
     x = F.conv2d(F.pad(x, (reach, reach, 0, 0), mode="replicate"), bell.view(1, 1, 1, -1))
     return F.conv2d(F.pad(x, (0, 0, reach, reach), mode="replicate"), bell.view(1, 1, -1, 1))[:, 0]
+
+
+def shown_pixels(preprocessing: Preprocessing, image: ImageContent) -> np.ndarray:
+    """Turn an image as the model saw it, uncropped, in colours that a screen has."""
+    if isinstance(image, np.ndarray):  # of more bands than eyes have: their mean
+        values = image.reshape(*image.shape[:2], -1).mean(axis=2, dtype=np.float32)
+        return np.rint(255 * values / max(values.max(), 1e-9)).clip(0, 255).astype(np.uint8)
+    shown = preprocessing.upright(image)
+    if shown.mode == "RGBA":
+        shown = Image.alpha_composite(Image.new("RGBA", shown.size, "white"), shown)
+    if shown.mode not in ("L", "RGB"):
+        shown = shown.convert("RGB")
+    return np.array(shown, dtype=np.uint8)

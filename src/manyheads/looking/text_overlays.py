@@ -4,7 +4,7 @@ Why these scores, baselines and limits: docs/decisions/explanations.md.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -17,7 +17,7 @@ from manyheads.lens.attribution.integrated_gradients import Integrated, until_co
 from manyheads.lens.attribution.relevance import relevance, relevance_of_source
 from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.embeddings import changed, embeddings
-from manyheads.lens.view.text_view import Span, TextOverlay, text_overlay
+from manyheads.lens.view.text_view import Span, TextOverlay, TextView, text_overlay
 from manyheads.looking.budget import incomplete, left_out, limit, most_steps, worth
 from manyheads.nn.recording.attention_record import AttentionRecord
 from manyheads.nn.recording.trace import LayerId, Trace, record
@@ -122,6 +122,12 @@ def explain_reading(
     elif integrated is None:
         notes.append(left_out(cost))
     return found, notes
+
+
+def explained(view: TextView, reading: Reading, *, integrated: bool | None) -> TextView:
+    """Add overlays that explain the output tokens to a view."""
+    overlays, notes = explain_reading(reading, integrated=integrated)
+    return replace(view, overlays=overlays, notes=[*view.notes, *notes])
 
 
 def log_odds(logits: Tensor, wanted: Tensor) -> Tensor:

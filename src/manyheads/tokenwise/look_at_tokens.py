@@ -9,9 +9,8 @@ from manyheads.lens.labels import labels
 from manyheads.lens.measures.token_losses import loss_table
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import TextView, text_view
-from manyheads.looking.explained import explained
 from manyheads.looking.figures import figures_of_text, watched
-from manyheads.looking.text_overlays import Reading
+from manyheads.looking.text_overlays import Reading, explained
 from manyheads.predict.text_reader import TokenPredictor, refuse_empty
 
 

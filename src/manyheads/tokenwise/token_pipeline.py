@@ -11,8 +11,9 @@ from torch import nn
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.asks.look_request import LookRequest
+from manyheads.data.split_register import reject_test_split
 from manyheads.data.text.sentences import Sentences
-from manyheads.data.tokenizers.tokenizer import END, PAD, START, TokenizerConfig
+from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
 from manyheads.doctor.run_batches import LineWriter
 from manyheads.doctor.run_inspection import RunInspection
 from manyheads.engines.engine_parity import Parity
@@ -26,10 +27,11 @@ from manyheads.predict.task_pipeline import Explanation, Pipeline, Prepared, Say
 from manyheads.predict.text_reader import TokenPredictor
 from manyheads.project.base_recipe import Recipe
 from manyheads.project.folder import ModelFolder
+from manyheads.project.sentencepiece_files import learn_tokenizer
 from manyheads.recipe_data.sentence_data import LanguageData, SentenceData
+from manyheads.recipe_data.sentence_splits import sentences, training_sentences
 from manyheads.tokenwise.line_samples import LineSamples, sample_lines
 from manyheads.tokenwise.look_at_tokens import explain_tokens, shapes_of_tokens
-from manyheads.tokenwise.sentence_inputs import language_splits, say_left_out
 from manyheads.tokenwise.token_parity import lines_to_compare, token_parity
 from manyheads.tokenwise.token_task import METRICS, Examples, TokenTask, TokenTrainConfig, measure
 
@@ -174,3 +176,28 @@ class LanguagePipeline(TokenPipeline[LR, L]):
             "accuracy": Score(measured["accuracy"], f"share right {each}"),
         }
         return head | {"lines": len(lines)} | scored(scores)
+
+
+def language_splits(
+    data: LanguageData, tokenizer: TokenizerConfig, out: Path, say: Say
+) -> tuple[Sentences, Sentences, Tokenizer]:
+    """Read training and validation sentences; load the vocabulary from `out`, or learn it."""
+    train, valid = training_sentences(data)
+    stored = out / "tokenizer.model"
+    if stored.exists():
+        return train, valid, Tokenizer(stored.read_bytes())
+    parts = [sentences(name, data) for name in data.vocabulary] or [train]
+    for part in parts:
+        reject_test_split(part.hashes, part.origin)
+    say(f"learning a vocabulary from {sum(map(len, parts)):,} lines")
+    lines = [line for part in parts for line in part.lines]
+    return train, valid, learn_tokenizer(lines, tokenizer)
+
+
+def say_left_out(examples: Examples, max_length: int, say: Say) -> None:
+    """Report texts that are longer than the recipe allows."""
+    if examples.left_out:
+        say(
+            f"left out {examples.left_out:,} of {len(examples.sentences):,} lines, longer than "
+            f"train.max_length = {max_length} tokens"
+        )

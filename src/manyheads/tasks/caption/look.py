@@ -20,8 +20,8 @@ from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.grids import Crop
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.image_view import Attribution, ImageView, image_view
-from manyheads.looking.explained import shown_pixels
 from manyheads.looking.figures import figures_of_image, watched
+from manyheads.looking.image_overlays import shown_pixels
 from manyheads.looking.refusals import refuse_for_images
 from manyheads.nn.recording.token_grid import TokenGrid
 from manyheads.nn.recording.trace import Trace

@@ -1,5 +1,6 @@
 """Parity of captioners."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from manyheads.engines.engine_parity import Parity
 from manyheads.fit.training_images import Pixels
 from manyheads.generation.special_ids import special_ids
 from manyheads.measure.parity_inputs import (
+    compare_engines,
     data_to_compare,
     examples_to_compare,
-    run_both,
 )
 from manyheads.tasks.caption.evaluation import captions_to_measure
 from manyheads.tasks.caption.predictor import Captioner
@@ -27,39 +28,39 @@ SCORED = 64  # captions whose tokens are scored: every token of each is compared
 def parity(reference: Captioner, exported: Captioner, request: ParityRequest) -> Parity:
     """Write texts for the same images on both, and score the tokens of given texts."""
     recipe: Any = reference.folder.recipe
-    captions, head = data_to_compare(lambda given: captions_to_measure(recipe, given), request)
+    captions, head = data_to_compare(partial(captions_to_measure, recipe), request)
     captions = captions.select(examples_to_compare(len(captions), request))
     right = references(captions)
     pixels = Pixels(captions.images, reference.preprocessing)
 
-    def write(each: Captioner) -> list[str]:
-        found = caption(each.model, each.tokenizer, pixels, list(right), each.decode)
-        return [best.text for best, *_ in found]
-
-    ours, theirs, seconds = run_both(reference, exported, write)
     metric = recipe.evaluate.metrics[0]
-    before, after = (
-        caption_scores(each, right, (metric,))[metric].value for each in (ours, theirs)
-    )
     some = [list(right)[n] for n in evenly_spaced(len(right), SCORED)]
     targets = [
         [*language_prefix(reference.tokenizer, key[1]), *reference.tokenizer.encode(right[key])[0]]
         for key in some
     ]
     chosen = pixels[np.array([image for image, _ in some])]
-    (first, largest), (second, _) = (
-        _token_scores(each, chosen, targets) for each in (reference, exported)
-    )
-    return Parity(
-        data=head["data"],
-        inputs=len(right),
-        compared="log-probabilities of tokens",
-        difference=float((first - second).abs().max() / largest),
-        changed=float(np.mean([a != b for a, b in zip(ours, theirs, strict=True)])),
+
+    def write(each: Captioner) -> list[str]:
+        written = caption(each.model, each.tokenizer, pixels, list(right), each.decode)
+        return [best.text for best, *_ in written]
+
+    def difference(*texts: list[str]) -> float:
+        (first, largest), (second, _) = (
+            _token_scores(each, chosen, targets) for each in (reference, exported)
+        )
+        return float((first - second).abs().max() / largest)
+
+    return compare_engines(
+        reference,
+        exported,
+        write,
+        answers=list,
+        difference=difference,
+        score=lambda texts: caption_scores(texts, right, (metric,))[metric].value,
         metric=metric,
-        before=before,
-        after=after,
-        seconds=seconds,
+        compared="log-probabilities of tokens",
+        data=head["data"],
     )
 
 

@@ -13,8 +13,7 @@ from manyheads.data.text.languages import base
 from manyheads.errors import FolderError, ManyheadsError, UsageError, nearest
 from manyheads.generation.text_decoding import Translation
 from manyheads.predict.base_predictor import text_positions
-from manyheads.predict.image_inputs import ImageInput, named
-from manyheads.predict.image_predictor import ImagePredictor
+from manyheads.predict.image_inputs import ImageInput, ImagePredictor, named
 from manyheads.predict.text_reader import check_seed
 from manyheads.predict.unusual import unsure_of_text
 from manyheads.project.folder import ModelFolder

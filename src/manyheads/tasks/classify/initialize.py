@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.errors import RecipeError
-from manyheads.fit.start_record import start_record
+from manyheads.fit.inputs import start_record
 from manyheads.models.resize import refit
 from manyheads.nn.layers.head import heads
 from manyheads.predict.task_pipeline import pipeline_of

@@ -10,8 +10,7 @@ from manyheads.asks.load_options import LoadOptions
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.fit.training_images import predict_logits
 from manyheads.predict.base_predictor import OutputClasses
-from manyheads.predict.image_inputs import ImageInput, named
-from manyheads.predict.image_predictor import ImagePredictor
+from manyheads.predict.image_inputs import ImageInput, ImagePredictor, named
 from manyheads.predict.unusual import unsure_of_class
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.classify.task import classify

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.image_features import feature_tokens
-from manyheads.predict.image_inputs import ImageInput
-from manyheads.predict.image_predictor import ImagePredictor
+from manyheads.predict.image_inputs import ImageInput, ImagePredictor
 
 AT_ONCE = 64  # images in memory
 

@@ -11,8 +11,7 @@ from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest, Cla
 from manyheads.asks.load_options import LoadOptions
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.predict.base_predictor import text_positions
-from manyheads.predict.image_inputs import ImageInput, named
-from manyheads.predict.image_predictor import ImagePredictor
+from manyheads.predict.image_inputs import ImageInput, ImagePredictor, named
 from manyheads.predict.text_reader import check_texts
 from manyheads.predict.unusual import unsure_of_class
 from manyheads.project.folder import ModelFolder

@@ -315,7 +315,11 @@ def recalls(
         `text_to_image_1`, ... over all texts, `image_to_text_1`, ... over the images that have
         texts; with several languages, the first for each.
     """
-    texts = embed_texts(model, tokenizer, asked.texts, longest)
+    return ranked_recalls(vectors, embed_texts(model, tokenizer, asked.texts, longest), asked)
+
+
+def ranked_recalls(vectors: Tensor, texts: Tensor, asked: Queries) -> dict[str, float]:
+    """Measure the same recalls, of vectors of images and of the texts of `asked`."""
     found = text_ranks(vectors, texts, asked.images)
     scores = {f"text_to_image_{k}": 100 * float((found < k).mean()) for k in RANKS}
     own: dict[int, set[int]] = {}

@@ -1,6 +1,7 @@
 """Compare a reader of printed lines on an engine with the same on torch."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -11,7 +12,7 @@ from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.line_image import stack
 from manyheads.engines.engine_parity import Parity
 from manyheads.errors import DataError
-from manyheads.measure.parity_inputs import data_to_compare, relative_difference, run_both
+from manyheads.measure.parity_inputs import compare_engines, data_to_compare, relative_difference
 from manyheads.tasks.read.evaluation import lines_to_measure
 from manyheads.tasks.read.predictor import Reader
 from manyheads.tasks.read.printed_lines import PrintedLines
@@ -29,8 +30,7 @@ class SomeLines:
 
     def widths(self, epoch: int) -> np.ndarray:
         """Return the width of each line."""
-        found: np.ndarray = self.lines.widths(epoch)[self.chosen]
-        return found
+        return self.lines.widths(epoch)[self.chosen]
 
     def pixels(self, index: int, epoch: int) -> np.ndarray:
         """Return a line: (height, width), 0..255, dark on light."""
@@ -48,7 +48,7 @@ def parity(reference: Reader, exported: Reader, request: ParityRequest) -> Parit
         DataError: all lines are.
     """
     recipe = cast(ReadRecipe, reference.folder.recipe)
-    lines, head = data_to_compare(lambda given: lines_to_measure(recipe, given), request, "lines")
+    lines, head = data_to_compare(partial(lines_to_measure, recipe), request, "lines")
     most = reference.image.max_width
     fit = np.flatnonzero(lines.widths(0) <= most)
     if not len(fit):
@@ -57,28 +57,25 @@ def parity(reference: Reader, exported: Reader, request: ParityRequest) -> Parit
             f"{reference.image.height}, as image.max_width says. Give others as `data`."
         )
     some = SomeLines(lines, fit[evenly_spaced(len(fit), request.limit)].tolist())
-    ours, theirs, seconds = run_both(
-        reference, exported, lambda each: measure(each.model, each.characters, some)
-    )
-    return Parity(
-        data=head["data"],
-        inputs=len(some.texts),
-        compared="logits",
-        difference=_difference(reference.model, exported.model, some),
-        changed=float(np.mean([a != b for a, b in zip(ours.texts, theirs.texts, strict=True)])),
+    return compare_engines(
+        reference,
+        exported,
+        lambda each: measure(each.model, each.characters, some),
+        answers=lambda measured: measured.texts,
+        difference=lambda *_: _difference(reference.model, exported.model, some),
+        score=lambda measured: measured.scores["cer"],
         metric="cer",
-        before=ours.scores["cer"],
-        after=theirs.scores["cer"],
         lower_is_better=True,
-        seconds=seconds,
+        compared="logits",
+        data=head["data"],
     )
 
 
 @torch.inference_mode()
 def _difference(ours: Any, theirs: Any, lines: SomeLines) -> float:
     """Return the largest difference of logits, by the largest of its batch."""
-    found = 0.0
+    difference = 0.0
     for width, members in by_width(lines.widths(0).tolist()):
         images = stack([lines.pixels(index, 0) for index in members], width)
-        found = max(found, relative_difference(ours(images), theirs(images)))
-    return found
+        difference = np.maximum(difference, relative_difference(ours(images), theirs(images)))
+    return float(difference)  # nan stays

@@ -20,8 +20,7 @@ from manyheads.tasks.tag.predictor import WordSpacer
 from manyheads.tasks.tag.recipe import TagRecipe
 from manyheads.tasks.tag.task import Spacing
 from manyheads.tasks.tag.task import measure as measure_spacing
-from manyheads.tokenwise.sentence_inputs import say_left_out
-from manyheads.tokenwise.token_pipeline import TokenPipeline
+from manyheads.tokenwise.token_pipeline import TokenPipeline, say_left_out
 from manyheads.tokenwise.token_task import Examples, TokenTask
 
 

@@ -16,7 +16,7 @@ from torch import nn
 
 from manyheads.data.tokenizers.tokenizer import PairTokenizerConfig, Tokenizer
 from manyheads.errors import RecipeError
-from manyheads.fit.start_record import start_record
+from manyheads.fit.inputs import start_record
 from manyheads.project.base_recipe import Recipe
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model

@@ -16,10 +16,9 @@ from manyheads.lens.measures.token_losses import loss_table
 from manyheads.lens.trace.decoding_trace import decoded
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import Span, StepView, TextView, text_view
-from manyheads.looking.explained import explained
 from manyheads.looking.figures import figures_of_text, watched
 from manyheads.looking.refusals import refuse_for_texts, word_figures
-from manyheads.looking.text_overlays import Reading
+from manyheads.looking.text_overlays import Reading, explained
 from manyheads.nn.recording.trace import Trace, record
 from manyheads.predict.task_pipeline import Explanation
 from manyheads.predict.text_reader import refuse_empty

@@ -1,6 +1,7 @@
 """Compare a translator on an engine with the same on torch."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -10,7 +11,7 @@ from manyheads.data.even_sample import evenly_spaced
 from manyheads.engines.engine_parity import Parity
 from manyheads.generation.special_ids import special_ids
 from manyheads.generation.token_scores import largest_logit, token_log_probabilities
-from manyheads.measure.parity_inputs import pairs_to_compare, run_both
+from manyheads.measure.parity_inputs import compare_engines, data_to_compare
 from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.recipe_data.pair_data import PairData
 from manyheads.tasks.translate.evaluation import corpus_to_measure
@@ -32,30 +33,26 @@ def parity(reference: Translator, exported: Translator, request: ParityRequest) 
     name, sources, targets = _inputs(recipe.data, request)
     for each in (reference, exported):
         each.translate(sources[:1])  # the first is slower
-    ours, theirs, seconds = run_both(
-        reference, exported, lambda each: [best.text for best, *_ in each.translate(sources)]
-    )
-    before = after = None
-    if targets is not None:
-        measure = TEXT_METRICS[metric]
-        before, after = (
-            measure(outputs, targets, reference.target).value for outputs in (ours, theirs)
-        )
     few = range(len(sources))[:: max(1, len(sources) // SCORED)]
-    scored = ours if targets is None else targets
-    return Parity(
-        data=name,
-        inputs=len(sources),
-        compared="log-probabilities of tokens",
-        difference=_difference(
-            reference, exported, [sources[n] for n in few], [scored[n] for n in few]
-        ),
-        changed=float(np.mean([a != b for a, b in zip(ours, theirs, strict=True)])),
-        metric=None if before is None else metric,
-        before=before,
-        after=after,
+
+    def difference(ours: list[str], _: list[str]) -> float:
+        outputs = ours if targets is None else targets
+        pairs = [sources[n] for n in few], [outputs[n] for n in few]
+        return _difference(reference, exported, *pairs)
+
+    return compare_engines(
+        reference,
+        exported,
+        lambda each: [best.text for best, *_ in each.translate(sources)],
+        answers=list,
+        difference=difference,
+        score=None
+        if targets is None
+        else lambda outputs: TEXT_METRICS[metric](outputs, targets, reference.target).value,
+        metric=metric,
         allowed=BLEU if "bleu" in metric else Parity.allowed,
-        seconds=seconds,
+        compared="log-probabilities of tokens",
+        data=name,
     )
 
 
@@ -63,7 +60,9 @@ def _inputs(data: PairData, request: ParityRequest) -> tuple[str, list[str], lis
     """Take texts from all over the data, with their translations."""
     if request.texts:
         return "texts given", list(request.texts), None
-    corpus, head = pairs_to_compare(lambda given: corpus_to_measure(data, given), request)
+    corpus, head = data_to_compare(
+        partial(corpus_to_measure, data), request, "pairs", or_texts=True
+    )
     chosen = evenly_spaced(len(corpus), request.limit)
     return head["data"], [corpus.source[n] for n in chosen], [corpus.target[n] for n in chosen]
 
@@ -87,9 +86,8 @@ def _difference(
     ]
     if not pairs:
         return 0.0
-    given = [source for source, _ in pairs], [output for _, output in pairs]
+    both = [source for source, _ in pairs], [output for _, output in pairs]
     ours, theirs = (
-        np.concatenate(token_log_probabilities(each.model, *given))
-        for each in (reference, exported)
+        np.concatenate(token_log_probabilities(each.model, *both)) for each in (reference, exported)
     )
-    return float(np.abs(ours - theirs).max() / largest_logit(reference.model, *given))
+    return float(np.abs(ours - theirs).max() / largest_logit(reference.model, *both))

@@ -1,27 +1,32 @@
 """From a recipe to what a run needs before its model."""
 
+import hashlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
 from manyheads.data.text.corpus import Corpus
-from manyheads.fit.encoded_corpus import encoded_corpus
+from manyheads.data.text.streamed_corpus import StreamedCorpus
+from manyheads.data.tokenizers.token_store import TokenStore, encode_on_disk
 from manyheads.fit.inputs import digest, has_token_limit, refuse_longer
 from manyheads.generation.special_ids import SpecialIds
 from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.predict.task_pipeline import Prepared, Say
 from manyheads.project.folder import CACHE, write_vocabularies
 from manyheads.project.sentencepiece_files import (
+    Vocabularies,
     learn_vocabularies,
     load_vocabularies,
     sizes,
     tokenizers,
 )
 from manyheads.recipe_data.named_splits import reject_test_splits
+from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import corpus_split, training_corpus, with_joined_pairs
 from manyheads.tasks.translate.initialize import start_vocabularies
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.tasks.translate.task import TranslateTask
-from manyheads.train.ranks import rank_and_world
+from manyheads.train.ranks import on_first, rank_and_world
 
 
 def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
@@ -75,3 +80,39 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
         lambda folder: write_vocabularies(folder, found),
         {"data": digest(*corpus.hashes, *valid.hashes)},
     )
+
+
+def encoded_corpus(
+    corpus: Corpus | StreamedCorpus,
+    vocabularies: Vocabularies,
+    data: PairData,
+    cache: Path,
+    say: Callable[[str], None],
+    *,
+    texts: bool,
+) -> TokenStore | None:
+    """Encode a large corpus into files, or find them; None for one that fits into memory.
+
+    `texts` keeps the texts too, for segmentations and noise that are drawn in each epoch.
+    """
+    if isinstance(corpus, Corpus):
+        return None
+    say(f"encoding {corpus.origin} into {cache}")
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        for number, pair in enumerate(corpus.pairs(), 1):
+            yield pair
+            if number % 1_000_000 == 0:
+                say(f"encoded {number:,} pairs")
+
+    columns = data.model_dump_json(
+        include={"source", "target", "source_column", "target_column", "exclude"}
+    )
+    models = [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in vocabularies.values()]
+    key = digest(*corpus.hashes, *models, columns, f"texts={texts}")
+
+    def encoded() -> TokenStore:
+        return encode_on_disk(pairs(), tokenizers(vocabularies), cache, key, texts=texts)
+
+    on_first(lambda: encoded() and None)
+    return encoded()  # which finds the files
