@@ -15,8 +15,6 @@ from manyheads.train.train_config import TrainConfig
 from manyheads.train.training_task import Batch, Indices
 
 IN_MEMORY = 2 << 30  # bytes of pixels kept; a larger set is read from disk again each epoch
-
-
 ROWS = 256  # images per forward pass
 
 

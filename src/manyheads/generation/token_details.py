@@ -106,12 +106,7 @@ def readings(
 
 
 def attention_over_source(
-    model: nn.Module,
-    source: Tensor,
-    outputs: Sequence[Sequence[int]],
-    *,
-    start: int,
-    padding: int,
+    model: nn.Module, source: Tensor, outputs: Sequence[Sequence[int]], *, start: int, padding: int
 ) -> dict[int, Tensor]:
     """Run a model on whole outputs; return its cross-attention maps, layer by layer."""
     target = pad([[start, *tokens] for tokens in outputs], padding).to(source.device)

@@ -15,8 +15,6 @@ from manyheads.data.text.languages import base
 from manyheads.errors import MissingExtraError, optional_import
 
 TextMetric = Literal["bleu", "chrf", "ter", "exact", "bleu_lc_tok"]
-
-
 References = str | Sequence[str]  # of one output
 
 

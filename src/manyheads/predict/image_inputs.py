@@ -1,7 +1,9 @@
 """Images as predictors take them: paths, Pillow images or arrays."""
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -9,11 +11,15 @@ from torch import Tensor
 from manyheads.asks.load_options import LoadOptions
 from manyheads.data.images.image_file import ImageContent, naming, open_image
 from manyheads.data.images.image_set import Preprocessing
-from manyheads.errors import UsageError
+from manyheads.errors import ManyheadsError, UsageError
 from manyheads.predict.base_predictor import Predictor
 from manyheads.project.folder import ModelFolder
 
 ImageInput = str | Path | ImageContent
+
+A = TypeVar("A")
+R = TypeVar("R")
+T = TypeVar("T")
 
 
 def opened(image: ImageInput) -> ImageContent:
@@ -38,6 +44,38 @@ def named(image: ImageInput) -> str:
     """Name an image for messages and pages: its path, if it is known."""
     path = image if isinstance(image, str | Path) else getattr(image, "filename", "")
     return str(path) or "The image"
+
+
+def answer_images(
+    images: Sequence[ImageInput],
+    read: Callable[[ImageInput], T],
+    run: Callable[[list[T]], Iterable[R]],
+    answer: Callable[[str, R], A],
+    failed: Callable[..., A],
+) -> list[A]:
+    """Answer images together; what cannot be read is told in its place.
+
+    Args:
+        images: paths, Pillow images or arrays.
+        read: prepares one image.
+        run: runs the model on the prepared images: a result for each.
+        answer: writes the answer of one, from its name and the result.
+        failed: writes the answer of one that cannot be read, from `path` and `error`.
+    """
+    prepared: list[T] = []
+    errors: list[str | None] = []
+    for image in images:
+        try:
+            prepared.append(read(image))
+        except ManyheadsError as error:
+            errors.append(str(error))
+        else:
+            errors.append(None)
+    results = iter(run(prepared) if prepared else ())
+    return [
+        failed(path=named(image), error=error) if error else answer(named(image), next(results))
+        for image, error in zip(images, errors, strict=True)
+    ]
 
 
 class ImagePredictor(Predictor):

@@ -49,10 +49,7 @@ def measure(tokenizer: TextTokenizer, text: str, translation: Translation, scrip
 
 
 def reasons(
-    tokenizer: TextTokenizer,
-    text: str,
-    translation: Translation,
-    domain: Domain | None,
+    tokenizer: TextTokenizer, text: str, translation: Translation, domain: Domain | None
 ) -> Iterator[str]:
     """Say what is unusual about a source; nothing if all is as usual.
 

@@ -154,11 +154,7 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Caption the validation images greedily in every language that they have captions in."""
         outputs = caption(
-            model,
-            self.tokenizer,
-            self.valid,
-            list(self.references),
-            DecodeConfig(beams=1),
+            model, self.tokenizer, self.valid, list(self.references), DecodeConfig(beams=1)
         )
         texts = [best.text for best, *_ in outputs]
         scores = caption_scores(texts, self.references, self.metrics)

@@ -67,9 +67,7 @@ class Generator(TextPredictor, TokenPredictor):
                 prompt=prompt,
                 texts=tuple(
                     Continuation(
-                        text=each.text,
-                        log_probability=each.log_probability,
-                        finished=each.finished,
+                        text=each.text, log_probability=each.log_probability, finished=each.finished
                     )
                     for each in best
                 ),

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest, ClassProbability
 from manyheads.asks.load_options import LoadOptions
-from manyheads.errors import ManyheadsError, UsageError
+from manyheads.errors import UsageError
 from manyheads.predict.base_predictor import text_positions
-from manyheads.predict.image_inputs import ImageInput, ImagePredictor, named
+from manyheads.predict.image_inputs import ImageInput, ImagePredictor, answer_images
 from manyheads.predict.text_reader import check_texts
 from manyheads.predict.unusual import unsure_of_class
 from manyheads.project.folder import ModelFolder
@@ -98,22 +98,24 @@ class Matcher(ImagePredictor):
         written = [template.replace("{}", name) for name in classes for template in templates]
         vectors = self.embed_texts(written).reshape(len(classes), len(templates), -1).mean(axis=1)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        return [self._classified(path, classes, vectors, request.top) for path in request.images]
-
-    def _classified(
-        self, path: Any, classes: Sequence[str], vectors: np.ndarray, top: int
-    ) -> ClassifyAnswer:
-        try:
-            image = torch.from_numpy(self.embed_images([path]))
-        except ManyheadsError as error:
-            return ClassifyAnswer(path=named(path), error=str(error))
+        device = next(self.model.parameters()).device
         model: Any = self.model
-        with torch.inference_mode():
-            device = next(self.model.parameters()).device
-            scores = model.scores(image.to(device), torch.from_numpy(vectors).to(device))[0]
-        found = tuple(_best(scores, classes, top))
-        notes = unsure_of_class(self.folder.name, found[0].label, found[0].probability)
-        return ClassifyAnswer(path=named(path), classes=found, notes=notes)
+
+        def answer(path: str, image: np.ndarray) -> ClassifyAnswer:
+            with torch.inference_mode():
+                vector = torch.from_numpy(image).to(device)
+                scores = model.scores(vector, torch.from_numpy(vectors).to(device))[0]
+            found = tuple(_best(scores, classes, request.top))
+            notes = unsure_of_class(self.folder.name, found[0].label, found[0].probability)
+            return ClassifyAnswer(path=path, classes=found, notes=notes)
+
+        return answer_images(
+            request.images,
+            self.pixels,
+            lambda pixels: [self.embed_pixels([each]) for each in pixels],
+            answer,
+            ClassifyAnswer,
+        )
 
 
 def _best(scores: Tensor, classes: Sequence[str], top: int) -> Iterable[ClassProbability]:

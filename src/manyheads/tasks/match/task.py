@@ -296,11 +296,7 @@ def embed_texts(
 
 
 def recalls(
-    model: nn.Module,
-    tokenizer: TextTokenizer,
-    vectors: Tensor,
-    asked: Queries,
-    longest: int,
+    model: nn.Module, tokenizer: TextTokenizer, vectors: Tensor, asked: Queries, longest: int
 ) -> dict[str, float]:
     """Measure recall in percent: of texts that find one of their images, and the other way.
 

@@ -15,9 +15,9 @@ from manyheads.data.images.line_image import LineImage, grey, line_pixels, padde
 from manyheads.data.images.line_layout import cut_wide, find_lines
 from manyheads.data.text.languages import base
 from manyheads.decode.ctc import CtcResult, best_path, prefix_search
-from manyheads.errors import ManyheadsError, UsageError
+from manyheads.errors import UsageError
 from manyheads.predict.base_predictor import Predictor
-from manyheads.predict.image_inputs import ImageInput, named, opened
+from manyheads.predict.image_inputs import ImageInput, answer_images, named, opened
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.read.task import BLANK, ReadCharacter, predict_logits, spell
 
@@ -104,37 +104,30 @@ class Reader(Predictor):
                 f"{request.language!r}: leave out `language`."
             )
         beams = max(request.beams or 1, request.n_best)
-        found: list[list[_Prepared] | str] = []
-        for path in request.images:
-            try:
-                found.append(self._prepare(path))
-            except ManyheadsError as error:
-                found.append(str(error))
-        read = iter(self._read([each for each in found if not isinstance(each, str)], beams))
-        return [
-            CaptionAnswer(path=named(path), error=each)
-            if isinstance(each, str)
-            else self._answer(named(path), next(read), request)
-            for path, each in zip(request.images, found, strict=True)
-        ]
 
-    def _answer(
-        self, path: str, lines: Sequence[ReadLine], request: CaptionRequest
-    ) -> CaptionAnswer:
-        best = combine([line.texts for line in lines], request.n_best, separators(lines))
-        return CaptionAnswer(
-            path=path,
-            text=best[0].text,
-            language=self.language,
-            n_best=tuple(
-                Caption(
-                    text=each.text,
-                    score=round(each.score, 4),
-                    tokens=tuple(_tokens(each)) if request.probabilities else None,
-                )
-                for each in best
-            ),
-            notes=tuple(self.notes(lines, best[0])) or None,
+        def answer(path: str, lines: Sequence[ReadLine]) -> CaptionAnswer:
+            best = combine([line.texts for line in lines], request.n_best, separators(lines))
+            return CaptionAnswer(
+                path=path,
+                text=best[0].text,
+                language=self.language,
+                n_best=tuple(
+                    Caption(
+                        text=each.text,
+                        score=round(each.score, 4),
+                        tokens=tuple(_tokens(each)) if request.probabilities else None,
+                    )
+                    for each in best
+                ),
+                notes=tuple(self.notes(lines, best[0])) or None,
+            )
+
+        return answer_images(
+            request.images,
+            self._prepare,
+            lambda pieces: self._read(pieces, beams),
+            answer,
+            CaptionAnswer,
         )
 
     def notes(self, lines: Sequence[ReadLine], best: ReadText) -> Iterator[str]:

@@ -33,11 +33,7 @@ from manyheads.train.checkpoint import tensors
 
 # Names of tensors with a row for each token, of the target or of both sides.
 OF_TARGET = ("target_embedding.weight", "output.weight")
-
-
 OF_TOKENS = ("embedding.weight", *OF_TARGET, "output.bias")
-
-
 # Keys that must be equal for a layer's weights to fit.
 SAME = ("dim", "heads", "ffn_dim", "norm", "activation", "positions", "norm_eps")
 

@@ -72,10 +72,7 @@ def explain_text(
     view = explained(view, reading, integrated=integrated)
     figures = figures_of_text(
         seen,
-        names={
-            "encoder": labels(view.source),
-            "decoder": labels([start, *view.output[:-1]]),
-        },
+        names={"encoder": labels(view.source), "decoder": labels([start, *view.output[:-1]])},
         outputs=labels(view.output),
         gates=view.gates,
         pieces=(sources.piece, targets.piece),
@@ -92,10 +89,7 @@ def explain_text(
         else None
     )
     return best.text, replace(
-        view,
-        figures=[costs, *figures],
-        alignment=aligned,
-        steps=_steps(translator, search, best),
+        view, figures=[costs, *figures], alignment=aligned, steps=_steps(translator, search, best)
     )
 
 
@@ -114,13 +108,6 @@ def _steps(translator: Translator, search: Trace, best: Translation) -> list[Ste
             tokens, best.token_log_probabilities, found.candidates, strict=True
         )
     ]
-
-
-def shapes_of_text(translator: Translator, text: str) -> list[ShapeLine]:
-    """Walk through a translation: encode once, then read the whole output under the mask."""
-    source, target, _ = _translated(translator, text)
-    with torch.inference_mode():
-        return walk(translator.model, lambda: translator.model(source, target[:, :-1]))
 
 
 def _translated(translator: Translator, text: str) -> tuple[Tensor, Tensor, Translation]:
@@ -142,6 +129,8 @@ def look(predictor: Translator, request: LookRequest) -> Explanation:
 
 
 def shapes(predictor: Translator, given: str) -> list[ShapeLine]:
-    """Walk through a translation."""
+    """Walk through a translation: encode once, then read the whole output under the mask."""
     refuse_for_texts(predictor, LookRequest(given=given))
-    return shapes_of_text(predictor, given)
+    source, target, _ = _translated(predictor, given)
+    with torch.inference_mode():
+        return walk(predictor.model, lambda: predictor.model(source, target[:, :-1]))

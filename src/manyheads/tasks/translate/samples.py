@@ -27,8 +27,6 @@ from manyheads.train.training_task import Task
 # Nats a token that the right source gains over a wrong one: 5% of perplexity. Shipped translators
 # gain 3.4 to 7.1.
 SOURCE_GAIN = 0.05
-
-
 HEART_GAIN = 0.5
 
 

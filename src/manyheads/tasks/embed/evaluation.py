@@ -1,4 +1,4 @@
-"""Parity of encoders of images."""
+"""Comparing engines that encode images."""
 
 from functools import partial
 from typing import cast
