@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -58,7 +59,7 @@ def noise(model: nn.Module, share: float) -> None:
     with torch.no_grad():
         for each in model.parameters():
             size = each.square().mean().sqrt()
-            each += share * size * torch.randn(each.shape, generator=random)
+            each.add_(share * size * torch.randn(each.shape, generator=random))
 
 
 @pytest.mark.parametrize("task", CASES)

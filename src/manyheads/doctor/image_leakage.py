@@ -124,7 +124,6 @@ def file_properties(sample: ImageSample) -> Findings:
 
 
 def _properties(images: ImageSet) -> Iterator[tuple[str, list[str]]]:
-    """Yield properties of the files, not of their pixels, with a value for each image."""
     sizes, modes = [], []
     for index in range(len(images)):
         try:

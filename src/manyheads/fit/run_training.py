@@ -215,7 +215,6 @@ def _train(
 
 
 def _measure(recipe: Recipe, out: Path, pipeline: Pipeline[Any, Any]) -> dict[str, Any]:
-    """Clear up, and measure the stored model."""
     shutil.rmtree(out / CACHE, ignore_errors=True)
     predictor = load(out, threads=recipe.train.threads or None)
     line = measure_model(predictor, pipeline.after_training(predictor))

@@ -50,7 +50,6 @@ class Pixels:
         return torch.from_numpy(self._pixels[indices])
 
     def _read(self, indices: np.ndarray) -> list[np.ndarray]:
-        """Decode images on all threads."""
         threads = min(torch.get_num_threads(), len(indices))
         return list(
             in_threads(

@@ -37,6 +37,14 @@ class Translation:
     token_log_probabilities: list[float] = field(default_factory=list)  # the end's included
     details: list[OutputToken] | None = None  # if requested
 
+    @classmethod
+    def of(cls, found: Hypothesis, text: str, details: list[OutputToken] | None) -> "Translation":
+        """Make it of what a search has found, and its text."""
+        terms = found.token_log_probabilities
+        return cls(
+            text, found.score, found.log_probability, found.tokens, found.finished, terms, details
+        )
+
 
 @torch.inference_mode()
 def translate(
@@ -120,13 +128,9 @@ def translate(
         written = iter(tokenizers.target.decode([each.tokens for some in found for each in some]))
         for job, hypotheses in zip(batch, found, strict=True):
             results[job.number] = [
-                Translation(
+                Translation.of(
+                    h,
                     text,
-                    h.score,
-                    h.log_probability,
-                    h.tokens,
-                    h.finished,
-                    h.token_log_probabilities,
                     describe(tokenizers.target, text, h, next(read, [])) if details else None,
                 )
                 for h, text in zip(hypotheses, written, strict=False)

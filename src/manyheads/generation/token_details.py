@@ -74,7 +74,6 @@ def spans(tokenizer: "TextTokenizer", text: str) -> list["Span | None"]:
 
 
 def _common(left: str, right: str) -> int:
-    """Return the length of the common prefix."""
     return next(
         (n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b),
         min(len(left), len(right)),

@@ -132,7 +132,6 @@ def _planes_of_image(layers: Sequence[LayerState]) -> list[Figure]:
 
 
 def _of_gates(gates: Sequence[GateView]) -> list[Figure]:
-    """Draw how far gates are open, a row a token."""
     return [
         Figure(
             "gates",

@@ -84,7 +84,6 @@ def launch() -> Launch:
 
 
 def _number(name: str, allowed: range, default: str = "") -> int:
-    """Read a number from the environment."""
     given = os.environ.get(name) or default
     if given.isdecimal() and len(given) < 9 and int(given) in allowed:
         return int(given)
@@ -258,7 +257,6 @@ def lost_ranks() -> Iterator[None]:
 
 
 def _who() -> str:
-    """Say which ranks of this host have ended."""
     if _made is None:
         return "another rank cannot be reached"
     host = socket.gethostname()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.asks.decode_config import DecodeConfig
-from manyheads.asks.evaluate_request import TextMetric
+from manyheads.asks.evaluate_request import EvaluateConfig, TextMetric
 from manyheads.bounds import Count
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import CaptionBatch, pad
@@ -43,17 +43,10 @@ class CaptionTrainConfig(ImageTrainConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaptionEvaluateConfig:
-    """The [evaluate] table: the metrics; the first is the main one."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+class CaptionEvaluateConfig(EvaluateConfig):
+    """The [evaluate] table of captions."""
 
     metrics: tuple[TextMetric, ...] = ("exact", "chrf")
-
-    def __post_init__(self) -> None:
-        """Refuse an empty list of metrics."""
-        if not self.metrics:
-            raise ValueError(f"metrics is empty: name at least one of {', '.join(TEXT_METRICS)}")
 
 
 class CaptionTask(TrainingImages[CaptionTrainConfig]):
@@ -301,15 +294,7 @@ def caption(
             written = [behind(hypothesis, given) for hypothesis in hypotheses]
             texts = tokenizer.decode([hypothesis.tokens for hypothesis in written])
             results[job.number] = [
-                Translation(
-                    text,
-                    h.score,
-                    h.log_probability,
-                    h.tokens,
-                    h.finished,
-                    h.token_log_probabilities,
-                    describe(tokenizer, text, h) if details else None,
-                )
+                Translation.of(h, text, describe(tokenizer, text, h) if details else None)
                 for text, h in zip(texts, written, strict=True)
             ]
     return results

@@ -137,7 +137,6 @@ def _as_json(interval: Interval) -> list[float]:
 
 
 def _confused(matrix: np.ndarray, classes: list[str]) -> list[dict[str, Any]]:
-    """Name the pairs of classes that are mistaken most often."""
     wrong = matrix.copy()
     np.fill_diagonal(wrong, 0)
     order = np.argsort(-wrong, axis=None, kind="stable")[:CONFUSED]

@@ -96,7 +96,6 @@ def _weights(folder: ModelFolder, stored: dict[str, Tensor]) -> dict[str, Tensor
 
 
 def _without(named: dict[str, Tensor], left_out: Set[str]) -> dict[str, Tensor]:
-    """Leave out the tensors of some modules."""
     return {n: tensor for n, tensor in named.items() if n.rpartition(".")[0] not in left_out}
 
 

@@ -44,8 +44,7 @@ class Matcher(ImagePredictor):
 
     def __call__(self, images: Sequence[ImageInput], texts: Sequence[str] = (), /) -> np.ndarray:
         """Return the cosines (image, text)."""
-        cosines: np.ndarray = self.embed_images(images) @ self.embed_texts(texts).T
-        return cosines
+        return self.embed_images(images) @ self.embed_texts(texts).T
 
     def embed_images(self, images: Sequence[ImageInput]) -> np.ndarray:
         """Return the unit vectors of images: (image, dim), float32."""

@@ -40,7 +40,6 @@ class MatchTrainConfig(ImageTrainConfig):
     part_size: Count | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what contrastive losses do not have."""
         super().__post_init__()
         if self.label_smoothing:
             raise ValueError(

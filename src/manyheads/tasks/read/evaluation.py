@@ -105,7 +105,6 @@ def parity(reference: Reader, exported: Reader, request: ParityRequest) -> Parit
 
 @torch.inference_mode()
 def _difference(ours: Any, theirs: Any, lines: SomeLines) -> float:
-    """Return the largest difference of logits, by the largest of its batch."""
     difference = 0.0
     for width, members in by_width(lines.widths(0).tolist()):
         images = stack([lines.pixels(index, 0) for index in members], width)

@@ -169,7 +169,6 @@ class Reader(Predictor):
         return found
 
     def _read(self, images: Sequence[list[_Prepared]], beams: int) -> list[list[ReadLine]]:
-        """Read prepared images; pieces of one width are read together."""
         pieces = [piece for image in images for piece in image]
         with self.engine.running():
             scores = iter(predict_logits(self.model, [piece.pixels for piece in pieces]))

@@ -94,7 +94,6 @@ def explain_text(
 
 
 def _steps(translator: Translator, search: Trace, best: Translation) -> list[StepView]:
-    """List the candidates of the search in every step."""
     name = translator.tokenizers.target.piece
     tokens = [*best.tokens, *([special_ids(translator.model).end] if best.finished else [])]
     found = decoded(search, tokens)

@@ -66,8 +66,7 @@ class Translator(StoredTranslator, TextPredictor):
     def encode(self, tokens: Tensor) -> Tensor:
         """Read a source, and the start of a translation."""
         start = torch.full_like(tokens[:, :1], special_ids(self.model).start)
-        found: Tensor = self.model(tokens, start)
-        return found
+        return self.model(tokens, start)
 
     def answers(self, texts: Sequence[str]) -> list[str]:
         """Translate each text, and warn of what is to be noted."""
@@ -196,7 +195,6 @@ def _translated_text(translation: Translation, source: str, prefix: str) -> Tran
 
 
 def _translated_token(token: OutputToken) -> TranslatedToken:
-    """Round what is told of a token."""
     source = None
     if token.source is not None and token.share is not None:
         piece, share = token.source, round(token.share, 4)

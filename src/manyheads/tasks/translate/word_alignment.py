@@ -70,7 +70,6 @@ def alignment_errors(
 def _references(
     tokenizers: Tokenizers, source: str, output: str, links: Sequence[Link]
 ) -> Iterator[Reference]:
-    """Convert links between characters to links between tokens."""
     if not links:
         return
     sides = spans(tokenizers.source, source), spans(tokenizers.target, output)
