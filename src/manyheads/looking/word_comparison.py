@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
+from manyheads.asks.look_request import LookRequest
 from manyheads.cancellation import raise_if_cancelled
 from manyheads.errors import UsageError, nearest
 from manyheads.lens.labels import labels
@@ -16,6 +17,13 @@ from manyheads.nn.recording.trace import record
 from manyheads.predict.text_reader import TextReader
 
 STACK = "encoder"  # what reads the text
+
+
+def compare_words(reader: TextReader, text: str, request: LookRequest) -> list[Figure]:
+    """Compare a word between sentences, if the request names one."""
+    if request.word is None:
+        return []
+    return compare_word(reader, request.word, [text, *request.also])
 
 
 def compare_word(reader: TextReader, word: str, texts: Sequence[str]) -> list[Figure]:

@@ -29,7 +29,6 @@ class GeneratePipeline(LanguagePipeline[GenerateRecipe, Generator]):
     members = ("config", "start", "step", "reorder", "keep")
     what = "Continues text: predicts the next token of a text from those before it."
     use = 'manyheads generate --model {name} "..."'
-    predicted = "token"
 
     def examples(
         self, recipe: GenerateRecipe, lines: Sentences, reader: Any, *, train: bool

@@ -35,12 +35,11 @@ from manyheads.project.paths import endings, find_data, here, make_room
 from manyheads.recipe_data.named_splits import inputs_of, named
 from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import corpus_split, find_corpus, read_corpus
-from manyheads.tasks.translate.alignment_choice import choose_reader, measured
 from manyheads.tasks.translate.domain_limits import set_domain, unusual_share
 from manyheads.tasks.translate.length_bins import length_bins
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe
-from manyheads.tasks.translate.word_alignment import reads_source
+from manyheads.tasks.translate.word_alignment import choose_reader, measured, reads_source
 
 ALONE = 100  # sentences translated one at a time to measure how long an answer takes
 BLEU = 0.3  # points of BLEU that may be lost; of other metrics those of `Parity.allowed`

@@ -17,8 +17,9 @@ from manyheads.lens.trace.decoding_trace import decoded
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import Span, StepView, TextView, text_view
 from manyheads.looking.figures import figures_of_text, watched
-from manyheads.looking.refusals import refuse_for_texts, word_figures
+from manyheads.looking.refusals import refuse_for_texts
 from manyheads.looking.text_overlays import Reading, explained
+from manyheads.looking.word_comparison import compare_words
 from manyheads.nn.recording.trace import Trace, record
 from manyheads.predict.task_pipeline import Explanation
 from manyheads.predict.text_reader import refuse_empty
@@ -119,7 +120,7 @@ def look(predictor: Translator, request: LookRequest) -> Explanation:
     """Show where the translation comes from, and what the request asks for besides."""
     given = refuse_for_texts(predictor, request, translates=True)
     text = predictor.read_source(given).text
-    figures = word_figures(predictor, text, request)
+    figures = compare_words(predictor, text, request)
     if request.reference is not None:
         figures.insert(0, reference_figure(predictor, text, request.reference))
     output, view = explain_text(predictor, text, integrated=request.integrated)
