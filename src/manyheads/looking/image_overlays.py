@@ -17,7 +17,7 @@ from manyheads.lens.attribution.gradients import weighed
 from manyheads.lens.attribution.integrated_gradients import Integrated, until_complete
 from manyheads.lens.attribution.relevance import read_from, relevance, relevance_for_pool
 from manyheads.lens.view.image_view import CELLS, POOL, Attribution
-from manyheads.looking.budget import incomplete, left_out, most_steps, worth
+from manyheads.looking.budget import incomplete, integrates, left_out, most_steps
 from manyheads.nn.recording.features import MAP, FeatureRecord
 from manyheads.nn.recording.token_grid import Axis, TokenGrid
 from manyheads.nn.recording.trace import Trace, record
@@ -61,7 +61,7 @@ def explain_class(
     if not found:
         notes.append("Relevance and Grad-CAM are not defined here: the model has no tokens or map.")
     cost = 3.0 * count.total  # of a step
-    if integrated or (integrated is None and (not found or worth(cost, images.device))):
+    if integrates(integrated, cost, images.device, alone=not found):
         start, most = _baseline(baseline, images, black), most_steps(cost, images.device)
         parts = until_complete(
             lambda x: model(x)[:, target, None].float(), images[0], start, most=most

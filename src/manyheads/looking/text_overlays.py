@@ -18,7 +18,7 @@ from manyheads.lens.attribution.relevance import relevance, relevance_of_source
 from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.embeddings import changed, embeddings
 from manyheads.lens.view.text_view import Span, TextOverlay, TextView, text_overlay
-from manyheads.looking.budget import incomplete, left_out, limit, most_steps, worth
+from manyheads.looking.budget import incomplete, integrates, left_out, limit, most_steps
 from manyheads.nn.recording.attention_record import AttentionRecord
 from manyheads.nn.recording.trace import LayerId, Trace, record
 from manyheads.project.cost import OperationCount
@@ -108,7 +108,7 @@ def explain_reading(
     else:
         notes.append("Relevance is not defined here: no attention leads from output to source.")
     cost = float(1 + 2 * len(scores)) * count.total  # of a step
-    if integrated or (integrated is None and (not found or worth(cost, device))):
+    if integrates(integrated, cost, device, alone=not found):
         with no_cudnn():
             parts = _integrated(reading, size, most_steps(cost, device))
         legend = (

@@ -160,7 +160,8 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
 
     def _contrast(self, model: nn.Module, images: Tensor, texts: Tensor, batch: MatchBatch) -> Loss:
         with torch.autocast(images.device.type, enabled=False):  # differences of cosines are small
-            scores = scorer(model)(images.float(), texts.float())
+            matcher: Any = getattr(model, "module", model)  # also where it is wrapped
+            scores = matcher.scores(images.float(), texts.float())
             total = CONTRASTS[self.config.loss](scores, batch.positives)
         best = scores.argmax(dim=1)
         right = batch.positives.gather(1, best[:, None]).sum().item()
@@ -170,11 +171,6 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
         """Find the validation images by their texts, and their texts by the images."""
         vectors = image_vectors(model, self.valid)
         return recalls(model, self.tokenizer, vectors, self.queries, self.config.max_length)
-
-
-def scorer(model: nn.Module) -> Any:
-    """Return the function of a matcher that scores pairs, also where it is wrapped."""
-    return getattr(model, "module", model).scores
 
 
 def plain(text: str) -> str:
@@ -194,24 +190,17 @@ def _by_language(captions: CaptionedImages) -> list[list[list[int]]]:
 
 def _asked(captions: CaptionedImages, asked: CaptionedImages) -> list[list[list[int]]]:
     """List the numbers of those captions of each image that are queries, by language."""
-    known = {
-        (owner, language, plain(text))
-        for owner, language, text in zip(
-            asked.owners.tolist(), asked.languages, asked.texts, strict=True
-        )
-    }
+    keys, known = _keys(captions), {*_keys(asked)}
     return [
-        [
-            chosen
-            for numbers in each
-            if (chosen := [n for n in numbers if (index, *_key(captions, n)) in known])
-        ]
-        for index, each in enumerate(_by_language(captions))
+        [chosen for numbers in each if (chosen := [n for n in numbers if keys[n] in known])]
+        for each in _by_language(captions)
     ]
 
 
-def _key(captions: CaptionedImages, number: int) -> tuple[str, str]:
-    return captions.languages[number], plain(captions.texts[number])
+def _keys(captions: CaptionedImages) -> list[tuple[int, str, str]]:
+    """List image, language and what its text asks for, of each caption."""
+    rows = zip(captions.owners.tolist(), captions.languages, captions.texts, strict=True)
+    return [(owner, language, plain(text)) for owner, language, text in rows]
 
 
 def encode(tokenizer: TextTokenizer, texts: Sequence[str], longest: int) -> list[list[int]]:
@@ -245,10 +234,8 @@ class Queries:
 def queries(captions: CaptionedImages) -> Queries:
     """Collect the different texts of each language."""
     found: dict[tuple[str, str], tuple[str, set[int]]] = {}
-    for owner, language, text in zip(
-        captions.owners.tolist(), captions.languages, captions.texts, strict=True
-    ):
-        found.setdefault((language, plain(text)), (text, set()))[1].add(owner)
+    for text, (owner, language, wanted) in zip(captions.texts, _keys(captions), strict=True):
+        found.setdefault((language, wanted), (text, set()))[1].add(owner)
     return Queries(
         [text for text, _ in found.values()],
         [language for language, _ in found],

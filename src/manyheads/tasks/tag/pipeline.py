@@ -1,6 +1,7 @@
 """Tagging, whole: Korean word spacing, an answer a character."""
 
 from pathlib import Path
+from typing import ClassVar
 
 from manyheads.data.text.sentences import Sentences
 from manyheads.data.tokenizers.characters import Characters

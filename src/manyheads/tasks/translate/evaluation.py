@@ -99,21 +99,6 @@ def groups_of(corpus: Corpus, data: PairData, request: EvaluateRequest) -> list[
     return [pair.target for pair in read_pairs(path, data.source, data.target, columns=columns)]
 
 
-def measure_alignment(
-    translator: Translator, corpus: Corpus, outputs: Sequence[str], chosen_on: str | None
-) -> dict[str, Any] | None:
-    """Measure the alignment of words; if `chosen_on` names validation data, choose the head there.
-
-    A shipped model keeps the head it came with.
-    """
-    if chosen_on is not None:
-        entry = choose_reader(translator, corpus, chosen_on)
-        if entry is not None:
-            translator.alignment = entry.chosen
-            store(translator.folder, entry.model_dump())
-    return measured(translator, corpus, outputs, translator.alignment)
-
-
 def measure(
     translator: Translator,
     corpus: Corpus,
@@ -251,7 +236,11 @@ def evaluate(predictor: Translator, request: EvaluateRequest) -> dict[str, Any]:
     named = recipe.data.valid if valid and keeps else None
     outputs, scores, more = measure(predictor, corpus, metrics, request, named)
     if request.alignment:
-        more["alignment"] = measure_alignment(predictor, corpus, outputs, named)
+        # A shipped model keeps the head it came with.
+        if named is not None and (entry := choose_reader(predictor, corpus, named)) is not None:
+            predictor.alignment = entry.chosen
+            store(predictor.folder, entry.model_dump())
+        more["alignment"] = measured(predictor, corpus, outputs, predictor.alignment)
     return head | scored(scores) | more
 
 
