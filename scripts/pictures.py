@@ -6,12 +6,10 @@ python scripts/pictures.py
 from pathlib import Path
 
 import manyheads
-from manyheads.asks.look_request import LookRequest
 from manyheads.lens.plot.image_plot import plot_image
 from manyheads.lens.plot.text_plot import plot_text
-from manyheads.lens.view.image_view import ImageView
 from manyheads.recipe_data.image_splits import image_split
-from manyheads.tasks.classify.look import look
+from manyheads.tasks.classify.look import explain_image
 from manyheads.tasks.classify.predictor import Classifier
 from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.tasks.translate.look import explain_text
@@ -36,9 +34,7 @@ def main() -> None:
     held_out = image_split("valid", recipe)
     seven = next(i for i, label in enumerate(held_out.labels) if held_out.classes[label] == "7")
     held_out.image(seven).save(IMAGES / "seven.png")
-    _, picture, pixels = look(classifier, LookRequest(given=str(IMAGES / "seven.png")))
-    assert isinstance(picture, ImageView)
-    assert pixels is not None
+    picture, pixels = explain_image(classifier, IMAGES / "seven.png")
     plot_image(picture, pixels, IMAGES / "seven-look.png", title="digits: seven.png  →  7")
 
 

@@ -4,49 +4,60 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from manyheads.asks.look_request import LookRequest
 from manyheads.errors import UsageError, nearest
 from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.trace.grids import Crop
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
-from manyheads.lens.view.image_view import image_view
+from manyheads.lens.view.image_view import ImageView, image_view
 from manyheads.looking.figures import figures_of_image, watched
 from manyheads.looking.image_overlays import explain_class, shown_pixels
 from manyheads.looking.refusals import refuse_for_images
-from manyheads.predict.image_inputs import named, opened
+from manyheads.predict.image_inputs import ImageInput, named, opened
 from manyheads.predict.task_pipeline import Explanation
 from manyheads.tasks.classify.predictor import Classifier
 
-TOP = 5  # classes that are shown, besides the explained one
 
+def explain_image(
+    classifier: Classifier,
+    given: ImageInput,
+    *,
+    top: int = 5,
+    target: str | None = None,
+    baseline: str = "black",
+    integrated: bool | None = None,
+) -> tuple[ImageView, Tensor]:
+    """Classify an image with a recorder open, and explain one class: by default the most likely.
 
-def look(predictor: Classifier, request: LookRequest) -> Explanation:
-    """Classify an image with a recorder open, and explain one class: by default the most likely."""
-    refuse_for_images(predictor, request)
-    image = opened(request.given)
-    with watched(predictor.model) as seen:
-        (guesses,) = predictor.classify([image], top=len(predictor.labels))
-    label = guesses[0].label if request.target is None else request.target
-    if label not in predictor.labels:
+    The view has the `top` classes and the explained one; of `baseline` see `explain_class`.
+    Returns the view and the image, a large one smaller: (height, width) or (height, width, 3),
+    0..255.
+    """
+    image = opened(given)
+    with watched(classifier.model) as seen:
+        (guesses,) = classifier.classify([image], top=len(classifier.labels))
+    label = guesses[0].label if target is None else target
+    if label not in classifier.labels:
         raise UsageError(
-            f"{predictor.folder.name} has no class {label!r}{nearest(label, predictor.labels)}"
-            f"Its classes: {', '.join(predictor.labels[:20])}"
-            + (", ..." if len(predictor.labels) > 20 else ".")
+            f"{classifier.folder.name} has no class {label!r}{nearest(label, classifier.labels)}"
+            f"Its classes: {', '.join(classifier.labels[:20])}"
+            + (", ..." if len(classifier.labels) > 20 else ".")
         )
-    device = next(predictor.model.parameters()).device
-    pixels = predictor.pixels(image).to(device)
-    images, black = predictor.preprocessing.normalise(torch.stack((pixels, 0 * pixels))).split(1)
+    device = next(classifier.model.parameters()).device
+    pixels = classifier.pixels(image).to(device)
+    images, black = classifier.preprocessing.normalise(torch.stack((pixels, 0 * pixels))).split(1)
     attributions, notes = explain_class(
-        predictor.model,
+        classifier.model,
         images,
-        target=predictor.labels.index(label),
+        target=classifier.labels.index(label),
         label=label,
-        baseline=request.baseline,
+        baseline=baseline,
         black=black[0],
-        integrated=request.integrated,
+        integrated=integrated,
     )
-    shown = shown_pixels(predictor.preprocessing, image)
+    shown = shown_pixels(classifier.preprocessing, image)
     height, width = shown.shape[:2]
     view = image_view(
         seen.trace,
@@ -55,15 +66,26 @@ def look(predictor: Classifier, request: LookRequest) -> Explanation:
         classes=[
             (guess.label, guess.probability)
             for place, guess in enumerate(guesses)
-            if place < TOP or guess.label == label
+            if place < top or guess.label == label
         ],
-        crop=Crop(*predictor.preprocessing.box(width, height)),
+        crop=Crop(*classifier.preprocessing.box(width, height)),
         attributions=attributions,
         notes=notes,
     )
-    view = replace(view, figures=figures_of_image(seen))
-    path = {"path": named(request.given)}
-    return Explanation(path, view, thumbnail(torch.from_numpy(shown)))
+    return replace(view, figures=figures_of_image(seen)), thumbnail(torch.from_numpy(shown))
+
+
+def look(predictor: Classifier, request: LookRequest) -> Explanation:
+    """Show what speaks for a class."""
+    refuse_for_images(predictor, request)
+    view, pixels = explain_image(
+        predictor,
+        request.given,
+        target=request.target,
+        baseline=request.baseline,
+        integrated=request.integrated,
+    )
+    return Explanation({"path": named(request.given)}, view, pixels)
 
 
 def shapes(predictor: Classifier, given: str) -> list[ShapeLine]:
