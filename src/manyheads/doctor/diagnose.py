@@ -103,41 +103,41 @@ def examine(run: RunInspection, model: nn.Module | None) -> Diagnosis:
     """Look at metrics, weights and a few batches of the data, as far as they are there."""
     recipe, step = run.recipe, run.history.last_step
     steps = None if recipe.origin else recipe.train.steps
-    found = Diagnosis(run.path, recipe.task, step, steps, run.finished)
-    _metrics(run, found)
+    diagnosis = Diagnosis(run.path, recipe.task, step, steps, run.finished)
+    _metrics(run, diagnosis)
     if model is None:
-        found.not_looked_at.append("weights: none are stored yet (train.save_every)")
+        diagnosis.not_looked_at.append("weights: none are stored yet (train.save_every)")
     broken = [] if model is None else list(weights.not_numbers(model))
-    found.findings += broken
-    samples = _samples(run, found)
+    diagnosis.findings += broken
+    samples = _samples(run, diagnosis)
     if samples is not None:
-        found.findings += curves.too_good(run.history, samples.validation)
-        found.look_at("leaks in the data", samples.leaks)
+        diagnosis.findings += curves.too_good(run.history, samples.validation)
+        diagnosis.look_at("leaks in the data", samples.leaks)
     if model is not None:
         moved = weights.measure(run, model)
-        found.findings += weights.hardly_moved(run, moved)
+        diagnosis.findings += weights.hardly_moved(run, moved)
         parameters = sum(each.numel() for each in model.parameters())
         known = "" if moved is None else ", against their initial values"
-        found.looked_at.append(f"weights: {parameters:,} parameters{known}")
+        diagnosis.looked_at.append(f"weights: {parameters:,} parameters{known}")
         if samples is not None and not broken:
             for what, rule in BEHAVIOUR:
-                found.look_at(what, partial(rule, Behaviour(model, samples, run, moved)))
-            found.findings += learned.collapsed_by_rate(found.findings, recipe, moved, step)
-    found.findings = by_cause(found.findings)
-    return found
+                diagnosis.look_at(what, partial(rule, Behaviour(model, samples, run, moved)))
+            diagnosis.findings += learned.collapsed_by_rate(diagnosis.findings, recipe, moved, step)
+    diagnosis.findings = by_cause(diagnosis.findings)
+    return diagnosis
 
 
-def _metrics(run: RunInspection, found: Diagnosis) -> None:
+def _metrics(run: RunInspection, diagnosis: Diagnosis) -> None:
     history, recipe = run.history, run.recipe
     if not history.training:
-        found.not_looked_at.append("metrics: there are none")
+        diagnosis.not_looked_at.append("metrics: there are none")
     else:
-        found.looked_at.append(
+        diagnosis.looked_at.append(
             f"metrics: {len(history):,} lines about training, {len(history.validations):,} "
             "validations"
         )
         if len(history) < curves.LINES:
-            found.not_looked_at.append(
+            diagnosis.not_looked_at.append(
                 f"the shape of the loss curve: {len(history)} lines are too few (train.log_every)"
             )
     checks = [curves.non_finite, curves.diverged, curves.spikes, curves.overfitting]
@@ -146,22 +146,22 @@ def _metrics(run: RunInspection, found: Diagnosis) -> None:
         if run.finished:
             checks.append(curves.too_short)
     for check in checks:
-        found.findings += check(history, recipe)
+        diagnosis.findings += check(history, recipe)
 
 
-def _samples(run: RunInspection, found: Diagnosis) -> Samples | None:
+def _samples(run: RunInspection, diagnosis: Diagnosis) -> Samples | None:
     try:
         samples: Samples | None = pipeline_of(run.recipe).samples(run.recipe, run)
     except ManyheadsError as error:
-        found.not_looked_at.append(f"the data and what the model makes of them: {error}")
+        diagnosis.not_looked_at.append(f"the data and what the model makes of them: {error}")
         return None
     if samples is None:
-        found.not_looked_at.append(
+        diagnosis.not_looked_at.append(
             f"the data: doctor takes no samples of the task {run.recipe.task!r}; `manyheads "
             "check-data` lists what is wrong with them, `manyheads evaluate` measures the answers"
         )
         return None
-    found.looked_at.append(
+    diagnosis.looked_at.append(
         f"losses: {samples.sizes[0]:,} training and {samples.sizes[1]:,} of "
         f"{samples.validation:,} validation examples"
     )

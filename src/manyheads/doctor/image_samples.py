@@ -53,17 +53,17 @@ class ImageSamples(Samples):
     def leaks(self) -> Examined:
         """Look for copies, series, marks and properties of files that tell the class."""
         sample = image_leakage.ImageSample(*self.images)
-        found = list(image_leakage.images_seen_before(sample))
+        findings = list(image_leakage.images_seen_before(sample))
         if self.labelled:
             if self.held_out:
-                found += image_leakage.series(sample)
-            found += image_leakage.mark(sample, self.preprocessing)
-        found += image_leakage.file_properties(sample)
+                findings += image_leakage.series(sample)
+            findings += image_leakage.mark(sample, self.preprocessing)
+        findings += image_leakage.file_properties(sample)
         looked_at = (
             f"leaks: {len(sample.train):,} training and {len(sample.valid):,} validation images: "
             "copies, series, marks, files"
         )
-        return Examined(found, [looked_at])
+        return Examined(findings, [looked_at])
 
 
 def sample_images(

@@ -45,8 +45,8 @@ def from_answers(seen: Behaviour) -> Examined:
     answers = seen.samples.predictions(seen.model, seen.samples.valid)
     if answers is None:
         return Examined([])
-    found = one_answer(answers, seen.samples, seen.run.recipe, seen.run.history.last_step)
-    return Examined([*found], [f"answers: {len(answers[0]):,} to validation data"])
+    findings = one_answer(answers, seen.samples, seen.run.recipe, seen.run.history.last_step)
+    return Examined([*findings], [f"answers: {len(answers[0]):,} to validation data"])
 
 
 def nothing_learned(
@@ -65,10 +65,10 @@ def nothing_learned(
 
 
 def collapsed_by_rate(
-    found: list[Finding], recipe: Recipe, weights: Weights | None, step: int
+    findings: list[Finding], recipe: Recipe, weights: Weights | None, step: int
 ) -> Findings:
     """Find a learning rate that explains why a model gives one answer to every input."""
-    collapsed = [each for each in found if each.kind in COLLAPSE]
+    collapsed = [each for each in findings if each.kind in COLLAPSE]
     if collapsed and weights is not None and weights.step > LARGE_STEP:
         yield too_fast(collapsed[0].evidence[0], recipe, weights, step)
 

@@ -86,10 +86,10 @@ class Samples:
         """Return the losses without the input: here the entropies of the right answers, in nats."""
         entropies = []
         for task in (self.train, self.valid):
-            found = self.predictions(model, task)
-            if found is None:
+            predictions = self.predictions(model, task)
+            if predictions is None:
                 return None
-            _, counts = found[1].unique(return_counts=True)
+            _, counts = predictions[1].unique(return_counts=True)
             shares = counts / counts.sum()
             entropies.append(float(-(shares * shares.log()).sum()))
         return entropies

@@ -162,8 +162,8 @@ def look(images: ImageSet) -> Facts:
 def _channels(image: ImageContent) -> int:
     """Count what a model would see: palettes and print are colours, transparency is none."""
     if isinstance(image, np.ndarray):
-        found = image.shape[2] if image.ndim == 3 else 1
-        return 3 if found == 4 else found
+        bands = image.shape[2] if image.ndim == 3 else 1
+        return 3 if bands == 4 else bands
     return 1 if image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I") else 3
 
 

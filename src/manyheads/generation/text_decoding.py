@@ -38,11 +38,19 @@ class Translation:
     details: list[OutputToken] | None = None  # if requested
 
     @classmethod
-    def of(cls, found: Hypothesis, text: str, details: list[OutputToken] | None) -> "Translation":
+    def of(
+        cls, hypothesis: Hypothesis, text: str, details: list[OutputToken] | None
+    ) -> "Translation":
         """Make it of what a search has found, and its text."""
-        terms = found.token_log_probabilities
+        terms = hypothesis.token_log_probabilities
         return cls(
-            text, found.score, found.log_probability, found.tokens, found.finished, terms, details
+            text,
+            hypothesis.score,
+            hypothesis.log_probability,
+            hypothesis.tokens,
+            hypothesis.finished,
+            terms,
+            details,
         )
 
 
@@ -161,10 +169,10 @@ def _padded(model: nn.Module, jobs: list[Job], ids: SpecialIds) -> Tensor:
 
 
 def _with_probabilities(
-    model: nn.Module, jobs: list[Job], found: list[list[Hypothesis]]
+    model: nn.Module, jobs: list[Job], hypotheses: list[list[Hypothesis]]
 ) -> list[list[Hypothesis]]:
     """Add the log-probabilities of tokens, which an engine's own search does not give."""
-    flat = [(job.key, each) for job, some in zip(jobs, found, strict=True) for each in some]
+    flat = [(job.key, each) for job, some in zip(jobs, hypotheses, strict=True) for each in some]
     scored = token_log_probabilities(
         model, [key for key, _ in flat], [each.tokens for _, each in flat]
     )
@@ -174,7 +182,7 @@ def _with_probabilities(
             replace(each, token_log_probabilities=next(terms)[: len(each.tokens) + each.finished])
             for each in some
         ]
-        for some in found
+        for some in hypotheses
     ]
 
 

@@ -67,10 +67,10 @@ def behind_space(text: str, begin: int, end: int) -> int:
 
 def spans(tokenizer: "TextTokenizer", text: str) -> list["Span | None"]:
     """Return the characters that each token of a text covers; None: a byte, a language code."""
-    found = [
+    covered = [
         (behind_space(text, piece.begin, piece.end), piece.end) for piece in tokenizer.pieces(text)
     ]
-    return [[begin, end] if begin < end else None for begin, end in found]
+    return [[begin, end] if begin < end else None for begin, end in covered]
 
 
 def _common(left: str, right: str) -> int:

@@ -51,34 +51,34 @@ def explain_class(
             f"There is no baseline {baseline!r}{nearest(baseline, BASELINES)}"
             f"Allowed: {', '.join(BASELINES)}."
         )
-    given = images.detach().clone().requires_grad_()
+    inputs = images.detach().clone().requires_grad_()
     with torch.enable_grad(), record(gradients=True) as trace, OperationCount() as count:
-        score = model(given)[0, target].float()
+        score = model(inputs)[0, target].float()
     what = f"the logit of {label}"
-    found, notes = _relevance(trace, score, label, what)
+    overlays, notes = _relevance(trace, score, label, what)
     features = last_features(trace)
-    found += [_where(each, score, label, what, alone=len(features) == 1) for each in features]
-    if not found:
+    overlays += [_where(each, score, label, what, alone=len(features) == 1) for each in features]
+    if not overlays:
         notes.append("Relevance and Grad-CAM are not defined here: the model has no tokens or map.")
     cost = 3.0 * count.total  # of a step
-    if integrates(integrated, cost, images.device, alone=not found):
+    if integrates(integrated, cost, images.device, alone=not overlays):
         start, most = _baseline(baseline, images, black), most_steps(cost, images.device)
         parts = until_complete(
             lambda x: model(x)[:, target, None].float(), images[0], start, most=most
         )
-        found.append(_of_pixels(parts, baseline, label, what))
+        overlays.append(_of_pixels(parts, baseline, label, what))
         notes += incomplete(parts)
     elif integrated is None:
         notes.append(left_out(cost))
-    return found, notes
+    return overlays, notes
 
 
 def _relevance(
     trace: Trace, score: Tensor, label: str, what: str
 ) -> tuple[list[Attribution], list[str]]:
-    found = weighed(trace, score)
-    pools = [each for each in found if each.layer_id.stack == POOL]
-    layers = [each for each in found if each.layer_id.stack != POOL]
+    weights = weighed(trace, score)
+    pools = [each for each in weights if each.layer_id.stack == POOL]
+    layers = [each for each in weights if each.layer_id.stack != POOL]
     if not layers or layers[0].query_grid is None:
         return [], []
     notes = []

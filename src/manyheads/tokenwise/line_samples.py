@@ -33,8 +33,8 @@ class LineSamples(Samples):
 
     def predictions(self, model: nn.Module, task: Any) -> Predictions:
         """Return log-probabilities of tokens."""
-        found = list(predict_batches(model, task.train, task.config.max_tokens))
-        return torch.cat([each for _, each in found]), torch.cat([b.targets for b, _ in found])
+        batches = list(predict_batches(model, task.train, task.config.max_tokens))
+        return torch.cat([each for _, each in batches]), torch.cat([b.targets for b, _ in batches])
 
     def examples(self) -> list[str]:
         """Show lines."""

@@ -22,24 +22,24 @@ def explain_tokens(
     Gradients are integrated if `integrated` is True, or None and the cost is low.
     """
     refuse_empty(text)
-    given = reader.read_tokens(text)
-    tokens = reader.tensor(given.ids)
+    tokens_read = reader.read_tokens(text)
+    tokens = reader.tensor(tokens_read.ids)
     with watched(reader.model) as seen:
         logits = reader.model(tokens)
     log_probabilities = logits[0].float().log_softmax(dim=-1)
-    output = reader.outputs(text, given.ids, log_probabilities.argmax(dim=-1).tolist())
+    output = reader.outputs(text, tokens_read.ids, log_probabilities.argmax(dim=-1).tolist())
     chances = [
         row[token].exp().item() for row, token in zip(log_probabilities, output.ids, strict=True)
     ]
     view = text_view(
         seen.trace,
-        source=given.names,
+        source=tokens_read.names,
         output=output.names,
         probabilities=chances,
-        source_spans=given.spans,
+        source_spans=tokens_read.spans,
     )
     reading = Reading(
-        reader.model, tokens, output.ids, reader.model, view.source, view.output, given.spans
+        reader.model, tokens, output.ids, reader.model, view.source, view.output, tokens_read.spans
     )
     view = explained(view, reading, integrated=integrated)
     figures = figures_of_text(

@@ -32,10 +32,10 @@ def captions_to_measure(
 ) -> tuple[CaptionedImages, Line]:
     """Read the images and captions of a request, and the beginning of the line about them."""
     if request.data is None:
-        found = captioned_split(request.split, recipe)
+        captions = captioned_split(request.split, recipe)
     else:
-        found = read_given(request.data, recipe.data)
-    return found, heading(found.images.origin, found.images.hashes, request, recipe.data)
+        captions = read_given(request.data, recipe.data)
+    return captions, heading(captions.images.origin, captions.images.hashes, request, recipe.data)
 
 
 def evaluate(predictor: Captioner, request: EvaluateRequest) -> Line:
@@ -110,7 +110,7 @@ def _token_scores(
     ids = special_ids(captioner.model)
     target = pad([[ids.start, *each, ids.end] for each in targets], ids.pad)
     images = captioner.preprocessing.normalise(pixels)
-    found = captioner.model(images, target[:, :-1]).float()
+    logits = captioner.model(images, target[:, :-1]).float()
     wanted = target[:, 1:]
-    scores = found.log_softmax(dim=-1).gather(2, wanted[..., None])[..., 0]
-    return scores[wanted != ids.pad], found.abs().max()
+    scores = logits.log_softmax(dim=-1).gather(2, wanted[..., None])[..., 0]
+    return scores[wanted != ids.pad], logits.abs().max()

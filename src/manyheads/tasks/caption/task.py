@@ -159,12 +159,12 @@ References = dict[tuple[int, str], list[str]]  # by image and language
 
 def references(captions: CaptionedImages) -> References:
     """Collect the captions of each image in each language."""
-    found: References = {}
+    by_image: References = {}
     for owner, language, text in zip(
         captions.owners.tolist(), captions.languages, captions.texts, strict=True
     ):
-        found.setdefault((owner, language), []).append(text)
-    return found
+        by_image.setdefault((owner, language), []).append(text)
+    return by_image
 
 
 def caption_scores(
@@ -192,8 +192,8 @@ def caption_scores(
     for name in metrics:
         first, *others = each[name].values()
         mean = float(np.mean([first.value, *(score.value for score in others)]))
-        told = f", mean of {len(languages)} languages" if others else ""
-        scores[name] = Score(mean, f"{first.signature}{told}")
+        note = f", mean of {len(languages)} languages" if others else ""
+        scores[name] = Score(mean, f"{first.signature}{note}")
     if len(languages) > 1:
         for name in metrics:
             scores |= {f"{name}_{language}": score for language, score in each[name].items()}

@@ -57,10 +57,10 @@ class Measured:
 def measure(classifier: Classifier, images: ImageSet) -> Measured:
     """Measure a classifier on images whose classes are numbered as it numbers them."""
     logits = predict_all_logits(classifier.model, Pixels(images, classifier.preprocessing))
-    found = _several(logits, images) if images.multi_label else _single(logits, images)
-    details = {"images": len(images)} | found.details
+    measured = _several(logits, images) if images.multi_label else _single(logits, images)
+    details = {"images": len(images)} | measured.details
     return Measured(
-        found.scores, details | ({"left_out": len(lost)} if (lost := images.left_out) else {})
+        measured.scores, details | ({"left_out": len(lost)} if (lost := images.left_out) else {})
     )
 
 
@@ -106,19 +106,19 @@ def _several(logits: torch.Tensor, images: ImageSet) -> Measured:
     chosen = (probabilities > 0.5).astype(int)
     each = per_label(chosen, labels)
     sums = binary_cross_entropy(logits, torch.from_numpy(labels), smoothing=0.0)
-    found = bootstrap(
+    interval = bootstrap(
         lambda rows: mean_average_precision(probabilities[rows], labels[rows]),
         len(labels),
         samples=200,
     )
     scores = {
-        "map": Score(found.value, "mean over the classes of their average precision"),
+        "map": Score(interval.value, "mean over the classes of their average precision"),
         "f1": Score(micro_f1(chosen, labels), "of all decisions together, at probability 1/2"),
         "f1_macro": Score(float(np.mean([one.f1 for one in each])), "mean over the classes"),
         "loss": Score(sums.sum.item() / sums.weight, "mean sigmoid loss, natural logarithm"),
     }
     details = {
-        "intervals": {"map": _as_json(found)},
+        "intervals": {"map": _as_json(interval)},
         "classes": {name: one._asdict() for name, one in zip(classes, each, strict=True)},
     }
     return Measured(_floats(scores), details)

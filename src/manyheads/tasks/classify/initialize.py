@@ -85,14 +85,14 @@ def start_classifier(
 
 def _weights(folder: ModelFolder, stored: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return a model's tensors as a classifier names them."""
-    found = pipeline_of(folder.recipe).classifier_weights(stored)
-    if found is None:
+    weights = pipeline_of(folder.recipe).classifier_weights(stored)
+    if weights is None:
         raise RecipeError(
             f"start.model: the task of {folder.path} is {folder.recipe.task!r}. A classifier "
             "starts from a model that learned from images: to classify them, to match them with "
             "texts, or to reconstruct them."
         )
-    return found
+    return weights
 
 
 def _without(named: dict[str, Tensor], left_out: Set[str]) -> dict[str, Tensor]:

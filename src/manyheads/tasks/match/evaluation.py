@@ -49,12 +49,12 @@ def matches_to_measure(
         Both, and the beginning of the line about them.
     """
     if request.data is None:
-        found = queries_of(captioned_split(request.split, recipe), request.split, asked)
+        captions = queries_of(captioned_split(request.split, recipe), request.split, asked)
     else:
-        found = read_given(request.data, asked)
-    head = heading(found.images.origin, found.images.hashes, request, recipe.data)
+        captions = read_given(request.data, asked)
+    head = heading(captions.images.origin, captions.images.hashes, request, recipe.data)
     if request.among is None:
-        return found, None, head
+        return captions, None, head
     try:
         among = read_given(request.among, asked)
     except DataError as error:
@@ -63,15 +63,15 @@ def matches_to_measure(
             "for count as right: name a table with columns of texts, or a folder with a .txt file "
             "beside each image; or leave `among` out."
         ) from None
-    return found, among, head | {"among": request.among}
+    return captions, among, head | {"among": request.among}
 
 
-def queries_of(found: CaptionedImages, split: str, asked: CaptionData) -> CaptionedImages:
+def queries_of(captions: CaptionedImages, split: str, asked: CaptionData) -> CaptionedImages:
     """Return the same images with the texts of the queries."""
     name = getattr(asked, split) or asked.train  # held out of it
     other = read_captioned(name, asked)
     numbers = {each: number for number, each in enumerate(other.images.names)}
-    return other.select(np.array([numbers[each] for each in found.images.names], dtype=int))
+    return other.select(np.array([numbers[each] for each in captions.images.names], dtype=int))
 
 
 def _joined(

@@ -51,8 +51,8 @@ class Matcher(ImagePredictor):
         if not isinstance(images, list | tuple):
             raise UsageError(f"The images are {images!r:.80}: give a list, also for one alone.")
         parts = [images[first : first + AT_ONCE] for first in range(0, len(images), AT_ONCE)]
-        found = [self.embed_pixels([self.pixels(image) for image in part]) for part in parts]
-        return np.concatenate(found) if found else np.empty((0, self.dim), dtype=np.float32)
+        vectors = [self.embed_pixels([self.pixels(image) for image in part]) for part in parts]
+        return np.concatenate(vectors) if vectors else np.empty((0, self.dim), dtype=np.float32)
 
     def embed_pixels(self, pixels: Sequence[Tensor]) -> np.ndarray:
         """The same for images that are preprocessed already."""
@@ -104,9 +104,9 @@ class Matcher(ImagePredictor):
             with torch.inference_mode():
                 vector = torch.from_numpy(image).to(device)
                 scores = model.scores(vector, torch.from_numpy(vectors).to(device))[0]
-            found = tuple(_best(scores, classes, request.top))
-            notes = unsure_of_class(self.folder.name, found[0].label, found[0].probability)
-            return ClassifyAnswer(path=path, classes=found, notes=notes)
+            best = tuple(_best(scores, classes, request.top))
+            notes = unsure_of_class(self.folder.name, best[0].label, best[0].probability)
+            return ClassifyAnswer(path=path, classes=best, notes=notes)
 
         return answer_images(
             request.images,

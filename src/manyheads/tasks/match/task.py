@@ -140,12 +140,12 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
         batch = batch.to(device)
         count = -(-len(batch.indices) // size)
         parts = list(zip(batch.images.chunk(count), batch.tokens.chunk(count), strict=True))
-        states, found = [], []
+        states, vectors = [], []
         with torch.no_grad():
             for part in parts:
                 states.append(random_state(device))
-                found.append(model(*part))
-        images, texts = (torch.cat(each).requires_grad_() for each in zip(*found, strict=True))
+                vectors.append(model(*part))
+        images, texts = (torch.cat(each).requires_grad_() for each in zip(*vectors, strict=True))
         loss = self._contrast(model, images, texts, batch)
         loss.sum.backward()
         assert images.grad is not None
@@ -180,12 +180,12 @@ def plain(text: str) -> str:
 
 def _by_language(captions: CaptionedImages) -> list[list[list[int]]]:
     """List the numbers of the captions of each image, by language."""
-    found: list[dict[str, list[int]]] = [{} for _ in range(len(captions))]
+    numbers: list[dict[str, list[int]]] = [{} for _ in range(len(captions))]
     for number, (owner, language) in enumerate(
         zip(captions.owners.tolist(), captions.languages, strict=True)
     ):
-        found[owner].setdefault(language, []).append(number)
-    return [list(each.values()) for each in found]
+        numbers[owner].setdefault(language, []).append(number)
+    return [list(each.values()) for each in numbers]
 
 
 def _asked(captions: CaptionedImages, asked: CaptionedImages) -> list[list[list[int]]]:
@@ -233,13 +233,13 @@ class Queries:
 
 def queries(captions: CaptionedImages) -> Queries:
     """Collect the different texts of each language."""
-    found: dict[tuple[str, str], tuple[str, set[int]]] = {}
+    by_text: dict[tuple[str, str], tuple[str, set[int]]] = {}
     for text, (owner, language, wanted) in zip(captions.texts, _keys(captions), strict=True):
-        found.setdefault((language, wanted), (text, set()))[1].add(owner)
+        by_text.setdefault((language, wanted), (text, set()))[1].add(owner)
     return Queries(
-        [text for text, _ in found.values()],
-        [language for language, _ in found],
-        [owners for _, owners in found.values()],
+        [text for text, _ in by_text.values()],
+        [language for language, _ in by_text],
+        [owners for _, owners in by_text.values()],
     )
 
 
@@ -273,12 +273,12 @@ def embed_texts(
     ids: Any = special_ids(model)
     tokens = framed(tokenizer.encode(texts), ids, longest)
     order = sorted(range(len(tokens)), key=lambda n: len(tokens[n]))
-    found: dict[int, Tensor] = {}
+    vectors_of: dict[int, Tensor] = {}
     for first in range(0, len(order), ROWS):
         part = order[first : first + ROWS]
         vectors = tower.encode_texts(pad([tokens[n] for n in part], ids.pad).to(device)).cpu()
-        found |= dict(zip(part, vectors, strict=True))
-    return torch.stack([found[n] for n in range(len(tokens))])
+        vectors_of |= dict(zip(part, vectors, strict=True))
+    return torch.stack([vectors_of[n] for n in range(len(tokens))])
 
 
 def recalls(
@@ -302,8 +302,8 @@ def recalls(
 
 def ranked_recalls(vectors: Tensor, texts: Tensor, asked: Queries) -> dict[str, float]:
     """Measure the same recalls, of vectors of images and of the texts of `asked`."""
-    found = text_ranks(vectors, texts, asked.images)
-    scores = {f"text_to_image_{k}": 100 * float((found < k).mean()) for k in RANKS}
+    ranks = text_ranks(vectors, texts, asked.images)
+    scores = {f"text_to_image_{k}": 100 * float((ranks < k).mean()) for k in RANKS}
     own: dict[int, set[int]] = {}
     for number, images in enumerate(asked.images):
         for image in images:
@@ -313,7 +313,7 @@ def ranked_recalls(vectors: Tensor, texts: Tensor, asked: Queries) -> dict[str, 
     languages = np.array(asked.languages)
     if len(set(asked.languages)) > 1:
         for language in dict.fromkeys(asked.languages):
-            part = found[languages == language]
+            part = ranks[languages == language]
             for k in RANKS:
                 scores[f"text_to_image_{k}_{language}"] = 100 * float((part < k).mean())
     return scores

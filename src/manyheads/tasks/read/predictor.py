@@ -85,8 +85,8 @@ class Reader(Predictor):
         self, image: ImageInput | list[ImageInput] | tuple[ImageInput, ...]
     ) -> str | list[str]:
         """Read the text of one image, or of several, line by line."""
-        found = self.read(image if isinstance(image, list | tuple) else [image])
-        texts = [combine([line.texts for line in lines], 1, separators(lines)) for lines in found]
+        read = self.read(image if isinstance(image, list | tuple) else [image])
+        texts = [combine([line.texts for line in lines], 1, separators(lines)) for lines in read]
         written = [best.text for best, *_ in texts]
         return written if isinstance(image, list | tuple) else written[0]
 
@@ -161,12 +161,12 @@ class Reader(Predictor):
         """Cut an image into lines, and these into pieces that are not wider than in training."""
         content = opened(image)
         with naming(named(image)):
-            found = []
+            pieces = []
             for number, line in enumerate(find_lines(grey(content))):
                 pixels = line_pixels(line.pixels, self.image)
                 for piece, spaced in cut_wide(pixels, self.image.max_width):
-                    found.append(_Prepared(piece, number, line.paragraph, spaced))
-        return found
+                    pieces.append(_Prepared(piece, number, line.paragraph, spaced))
+        return pieces
 
     def _read(self, images: Sequence[list[_Prepared]], beams: int) -> list[list[ReadLine]]:
         pieces = [piece for image in images for piece in image]
@@ -185,14 +185,14 @@ class Reader(Predictor):
     ) -> tuple[ReadText, ...]:
         parts = []
         for piece in pieces:
-            found: list[CtcResult] = (
+            results: list[CtcResult] = (
                 prefix_search(next(scores), BLANK, beams=beams)
                 if beams > 1
                 else [best_path(next(scores), BLANK)]
             )
             space = (ReadCharacter(" ", 1.0),) * piece.spaced
             parts.append(
-                [ReadText((*spell(self.characters, each), *space), each.score) for each in found]
+                [ReadText((*spell(self.characters, each), *space), each.score) for each in results]
             )
         return tuple(combine(parts, beams, [""] * len(parts)))
 

@@ -133,13 +133,13 @@ def split_fonts(split: str, data: ReadData) -> list[Path]:
     """Return the fonts of a split: the test split has the held-out ones, if there are any."""
     assert data.fonts is not None
     folder = data_root(data.root) / expand_user(data.fonts)
-    found = find_fonts(folder)
+    known = find_fonts(folder)
     held_out = {*data.held_out_fonts, *data.valid_fonts}
-    for name in sorted(held_out - found.keys()):
-        raise RecipeError(f"{folder} has no font {name!r}{nearest(name, found)}")
+    for name in sorted(held_out - known.keys()):
+        raise RecipeError(f"{folder} has no font {name!r}{nearest(name, known)}")
     chosen = {"valid": data.valid_fonts, "test": data.held_out_fonts}.get(split, ())
-    fonts = [found[name] for name in chosen] or [
-        path for name, path in found.items() if name not in held_out
+    fonts = [known[name] for name in chosen] or [
+        path for name, path in known.items() if name not in held_out
     ]
     if not fonts:
         raise RecipeError(f"Every font in {folder} is held out: leave some to train on.")

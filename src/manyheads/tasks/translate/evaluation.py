@@ -121,9 +121,9 @@ def measure(
     if request.timing:
         translator.translate(corpus.source[:1])  # the first call sets things up
     began = time.perf_counter()
-    found = [best[0] for best in translator.translate(corpus.source)]
+    translations = [best[0] for best in translator.translate(corpus.source)]
     seconds = time.perf_counter() - began
-    outputs = [each.text for each in found]
+    outputs = [each.text for each in translations]
     if request.outputs is not None:
         write_outputs(request.outputs, outputs)
     counted = {
@@ -145,16 +145,18 @@ def measure(
         line["by_length"] = by_length(corpus, outputs, list(names), translator)
     if request.timing:
         line["timing"] = {
-            "sentences_per_second": len(found) / seconds,
-            "tokens_per_second": sum(len(each.tokens) for each in found) / seconds,
+            "sentences_per_second": len(translations) / seconds,
+            "tokens_per_second": sum(len(each.tokens) for each in translations) / seconds,
             **latency(translator, corpus.source),
             "threads": torch.get_num_threads(),
             "device": next(translator.model.parameters()).device.type,
         }
-    if chosen_on is not None and (domain := set_domain(translator, corpus, found, chosen_on)):
+    if chosen_on is not None and (
+        domain := set_domain(translator, corpus, translations, chosen_on)
+    ):
         translator.domain = domain
         store_domain(translator.folder, domain)
-    if (unusual := unusual_share(translator, corpus, found)) is not None:
+    if (unusual := unusual_share(translator, corpus, translations)) is not None:
         line["unusual"] = unusual
     watch = OutputMonitor(corpus.source, corpus.target)
     signed = signs(corpus.source, outputs, corpus.target)

@@ -97,7 +97,7 @@ def explain_text(
 def _steps(translator: Translator, search: Trace, best: Translation) -> list[StepView]:
     name = translator.tokenizers.target.piece
     tokens = [*best.tokens, *([special_ids(translator.model).end] if best.finished else [])]
-    found = decoded(search, tokens)
+    steps = decoded(search, tokens)
     return [
         StepView(
             name(token),
@@ -105,7 +105,7 @@ def _steps(translator: Translator, search: Trace, best: Translation) -> list[Ste
             [(name(each.token), round(each.probability, 6)) for each in candidates],
         )
         for token, log_probability, candidates in zip(
-            tokens, best.token_log_probabilities, found.candidates, strict=True
+            tokens, best.token_log_probabilities, steps.candidates, strict=True
         )
     ]
 
@@ -118,8 +118,8 @@ def _translated(translator: Translator, text: str) -> tuple[Tensor, Tensor, Tran
 
 def look(predictor: Translator, request: LookRequest) -> Explanation:
     """Show where the translation comes from, and what the request asks for besides."""
-    given = refuse_for_texts(predictor, request, translates=True)
-    text = predictor.read_source(given).text
+    source = refuse_for_texts(predictor, request, translates=True)
+    text = predictor.read_source(source).text
     figures = compare_words(predictor, text, request)
     if request.reference is not None:
         figures.insert(0, reference_figure(predictor, text, request.reference))

@@ -70,11 +70,13 @@ class Translator(StoredTranslator, TextPredictor):
 
     def answers(self, texts: Sequence[str]) -> list[str]:
         """Translate each text, and warn of what is to be noted."""
-        found = self.translate(texts)
-        for number, (text, (best, *_)) in enumerate(zip(texts, found, strict=True), 1):
+        translations = self.translate(texts)
+        for number, (text, (best, *_)) in enumerate(zip(texts, translations, strict=True), 1):
             for note in self.notes(text, best):
                 warnings.warn(f"text {number}: {note}", stacklevel=3)
-        return [same_end(text, best.text) for text, (best, *_) in zip(texts, found, strict=True)]
+        return [
+            same_end(text, best.text) for text, (best, *_) in zip(texts, translations, strict=True)
+        ]
 
     def respond(self, request: TranslateRequest) -> list[TranslateAnswer]:
         """Answer a request: one answer for each of its texts.
@@ -85,7 +87,7 @@ class Translator(StoredTranslator, TextPredictor):
         """
         options = request.decode(self.decode)
         options = replace(options, recase=options.recase and _has_no_case(request.prefix))
-        found = self.translate(
+        translations = self.translate(
             request.texts,
             n_best=request.n_best,
             options=options,
@@ -95,7 +97,7 @@ class Translator(StoredTranslator, TextPredictor):
             align=request.align,
         )
         answers = []
-        for text, best in zip(request.texts, found, strict=True):
+        for text, best in zip(request.texts, translations, strict=True):
             n_best = tuple(_translated_text(each, text, request.prefix) for each in best)
             notes = self.notes(text, best[0], options, searched=not request.prefix)
             answers.append(
@@ -151,7 +153,7 @@ class Translator(StoredTranslator, TextPredictor):
             for text, mine in zip(texts, demands, strict=True)
         ]
         with self.engine.running():
-            found = translate(
+            translations = translate(
                 self.model,
                 self.tokenizers,
                 [source.text for source in sources],
@@ -168,7 +170,7 @@ class Translator(StoredTranslator, TextPredictor):
             [replace(each, text=to_capitals(each.text)) for each in best]
             if source.capitals
             else best
-            for source, best in zip(sources, found, strict=True)
+            for source, best in zip(sources, translations, strict=True)
         ]
 
 

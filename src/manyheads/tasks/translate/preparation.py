@@ -37,32 +37,34 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
     corpus, valid = training_corpus(recipe.data, say), corpus_split("valid", recipe.data)
     reject_test_splits(corpus, valid)
     corpus = with_joined_pairs(corpus, recipe.augment.joined, recipe.seed)
-    found = load_vocabularies(out)
-    if not found:
+    vocabularies = load_vocabularies(out)
+    if not vocabularies:
         # A whole pass over a large corpus, for the rank that learns from it.
         first = rank_and_world()[0] == 0
         sources, targets = corpus.sample(recipe.seed) if first else ([], [])
         if recipe.start is not None and recipe.start.vocabulary == "theirs":
             say("taking over the vocabulary of the models to start from")
-            found = start_vocabularies(recipe, recipe.start, recipe.tokenizer, sources, targets)
+            vocabularies = start_vocabularies(
+                recipe, recipe.start, recipe.tokenizer, sources, targets
+            )
         else:
             kind = "a vocabulary" if recipe.tokenizer.shared else "two vocabularies"
             which = "" if isinstance(corpus, Corpus) else "a sample of "
             say(f"learning {kind} from {which}{len(sources):,} pairs")
-            found = learn_vocabularies(sources, targets, recipe.tokenizer)
-    config = recipe.config(**sizes(found))
+            vocabularies = learn_vocabularies(sources, targets, recipe.tokenizer)
+    config = recipe.config(**sizes(vocabularies))
     texts = recipe.tokenizer.sampling > 0 or recipe.augment.changes_pairs
     task = TranslateTask(
         corpus,
         valid,
-        tokenizers(found),
+        tokenizers(vocabularies),
         recipe.train,
         recipe.evaluate,
         seed=recipe.seed,
         ids=cast(SpecialIds, config),
         sampling=recipe.tokenizer.sampling,
         noise=recipe.augment,
-        store=encoded_corpus(corpus, found, recipe.data, out / CACHE, say, texts=texts),
+        store=encoded_corpus(corpus, vocabularies, recipe.data, out / CACHE, say, texts=texts),
         language=recipe.data.target,
     )
     if task.left_out:
@@ -71,13 +73,13 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
             f"train.max_length = {recipe.train.max_length} tokens"
         )
     if has_token_limit(config):  # or the validation data would be encoded for nothing
-        encoded = tokenizers(found).source.encode(valid.source)
+        encoded = tokenizers(vocabularies).source.encode(valid.source)
         longest = max(len(tokens) + 1 for tokens in encoded)  # with the end
         refuse_longer(config, longest, *(side.max() for side in task.lengths))
     return Prepared(
         task,
         config,
-        lambda folder: write_vocabularies(folder, found),
+        lambda folder: write_vocabularies(folder, vocabularies),
         {"data": digest(*corpus.hashes, *valid.hashes)},
     )
 

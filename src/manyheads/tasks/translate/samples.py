@@ -59,8 +59,8 @@ class PairSamples(Samples):
 
     def leaks(self) -> Examined:
         """Look for validation pairs in the training data, and translations in their sources."""
-        found = text_leakage.pairs_seen_before(*self.corpora)
-        return self.leaks_in_texts(*found, *text_leakage.target_in_source(self.few[0]))
+        findings = text_leakage.pairs_seen_before(*self.corpora)
+        return self.leaks_in_texts(*findings, *text_leakage.target_in_source(self.few[0]))
 
 
 def some_pairs(corpus: Corpus | StreamedCorpus) -> Corpus:
@@ -124,9 +124,9 @@ def examine_translations(
     finished: bool,
 ) -> Examined:
     """Translate a sample of the validation data as the recipe searches; report what is wrong."""
-    best = [found[0].text for found in translate(model, tokenizers, few.source, decode)]
+    best = [findings[0].text for findings in translate(model, tokenizers, few.source, decode)]
     written = Outputs(few.source, best, few.target)
-    found = [
+    findings = [
         *one_sentence(written, recipe, step),
         *habits(written, recipe, step),
         *length(written, decode, step, finished=finished),
@@ -134,9 +134,9 @@ def examine_translations(
     count = len(written.outputs)
     if count < PAIRS:
         few_pairs = f"habits of the translations: {count} validation pairs are fewer than {PAIRS}"
-        return Examined(found, not_looked_at=[few_pairs])
+        return Examined(findings, not_looked_at=[few_pairs])
     looked_at = (
         f"translations: {count} of the validation data, beams = {decode.beams}: "
         "copies, loops, empty or equal ones, script, length"
     )
-    return Examined(found, [looked_at])
+    return Examined(findings, [looked_at])

@@ -54,7 +54,7 @@ def alignment_errors(
 
     `candidates` returns the heads to test; by default all.
     """
-    found: dict[AlignmentHead, Errors] = {}
+    errors: dict[AlignmentHead, Errors] = {}
     ids = special_ids(model)
     device = next(model.parameters()).device
     order = sorted(range(len(sources)), key=lambda index: len(sources[index]))
@@ -73,9 +73,9 @@ def alignment_errors(
             weights = read(maps, reader).cpu().masked_fill(~real[:, None], -1.0)
             most = weights.argmax(dim=2).tolist()
             each = [count(*pair) for pair in zip(most, references, strict=True)]
-            each.append(found.get(reader, Errors(0, 0)))
-            found[reader] = Errors(*map(sum, zip(*each, strict=True)))
-    return found
+            each.append(errors.get(reader, Errors(0, 0)))
+            errors[reader] = Errors(*map(sum, zip(*each, strict=True)))
+    return errors
 
 
 def _references(
